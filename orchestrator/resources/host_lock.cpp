@@ -36,8 +36,8 @@ fs::path named_folder(const char* named) {
   std::error_code failed;
   fs::create_directories(named, failed);
   if (fs::is_directory(named)) return fs::absolute(named);
-  throw UserError(std::string(host_lock_variable) + " is " + printable_line(named) +
-                      ", but there is no such folder" + (failed ? " (" + failed.message() + ")" : ""),
+  throw UserError(std::string(host_lock_variable) + " must be a folder, but is " + printable_line(named) +
+                      (failed ? " (" + failed.message() + ")" : ""),
                   "name a folder that you may write to");
 }
 

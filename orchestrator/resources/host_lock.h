@@ -1,7 +1,7 @@
 // Lock of this host for timed runs: one per host, not per yard, so that only one sweep measures times at
 // once.
 //
-// - Timed sweeps never overlap, also if they use different cores or GPUs. They share memory bandwidth, caches,
+// - Timed sweeps never overlap, even on different cores or GPUs. They share memory bandwidth, caches,
 //   the bus to the GPUs and the clock of the cores, and no measurement would show that.
 // - The lock is a file (`shared_lock.h`) in a folder that all users share: TRAINYARD_HOST_LOCK, else /run/lock
 //   or /tmp, the first one that everybody may write to.

@@ -31,6 +31,7 @@ namespace {
 constexpr mode_t for_everybody = 0666;
 constexpr int most_tries = 10;
 constexpr auto between_tries = std::chrono::milliseconds(10);
+constexpr std::size_t about_lines = 4;  // user, command, yard, time
 
 // With O_CREAT the kernel would refuse another user's file in a folder like /tmp (fs.protected_regular), so
 // it is opened first and created only if it is not there. Empty, with errno, if neither works.
@@ -49,10 +50,12 @@ FileDescriptor open_or_create(const fs::path& file) {
   }
 }
 
-// A second name of another file would let its owner have that file overwritten.
-bool is_plain(int fd) {
+// Why the open file cannot be a lock. Empty if it can. A second name of another file would let its owner have
+// that file overwritten.
+std::string problem_of(int fd) {
   struct stat found {};
-  return ::fstat(fd, &found) == 0 && S_ISREG(found.st_mode) && found.st_nlink <= 1;
+  if (::fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) return "is not a plain file";
+  return found.st_nlink > 1 ? "is a hard link of another file" : "";
 }
 
 // Whether the open file is still at its path. It may have been removed since.
@@ -63,25 +66,42 @@ bool is_still(int fd, const fs::path& file) {
          opened.st_ino == there.st_ino;
 }
 
-// ". The file belongs to mallory"
-std::string owner_text(const fs::path& file) {
+// UserError: `what` prevents the use of the file.
+[[noreturn]] void refuse(const fs::path& file, const std::string& what) {
+  const std::string variable = host_lock_variable;
   struct stat found {};
-  if (::lstat(file.c_str(), &found) != 0 || found.st_uid == ::geteuid()) return "";
-  return ". The file belongs to " + user_name(found.st_uid);
+  if (::lstat(file.c_str(), &found) != 0)
+    throw UserError(what, "name a folder that you may write to with " + variable);
+  if (found.st_uid == ::geteuid())
+    throw UserError(what, "remove it, or name another folder with " + variable);
+  throw UserError(what + ". The file belongs to " + user_name(found.st_uid),
+                  "ask its owner or an administrator to remove it, or name another folder with " + variable);
+}
+
+// "/run/lock/trainyard-core-3.lock, the lock of core 3"
+std::string name_of(const LockPlace& place) {
+  return place.file.string() + ", the lock of " + place.of;
 }
 
 FileDescriptor opened(const LockPlace& place) {
-  const std::string name = place.file.string() + ", the lock of " + place.of;
   FileDescriptor fd = open_or_create(place.file);
   const int error = errno;
-  if (fd && is_plain(fd.get())) return fd;
-  const std::string owner = owner_text(place.file);
-  const std::string advice =
-      (owner.empty() ? "remove it" : "ask its owner or an administrator to remove it") +
-      std::string(", or name another folder with ") + host_lock_variable;
-  if (fd) throw UserError(name + ", is not a plain file" + owner, advice);
+  const std::string problem = fd ? problem_of(fd.get()) : "";
+  if (fd && problem.empty()) return fd;
+  if (fd) refuse(place.file, name_of(place) + ", " + problem);
   const std::string why = error == ELOOP ? "it is a link" : std::generic_category().message(error);
-  throw UserError("cannot open " + name + ": " + why + owner, advice);
+  refuse(place.file, "cannot open " + name_of(place) + ": " + why);
+}
+
+// False if another process has the lock.
+bool lock_open_file(int fd, const LockPlace& place) {
+  while (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (errno == EWOULDBLOCK) return false;
+    if (errno != EINTR)
+      throw UserError("cannot lock " + name_of(place) + ": " + std::generic_category().message(errno),
+                      std::string("name a folder on a local disk with ") + host_lock_variable);
+  }
+  return true;
 }
 
 // The process that holds flock(2) on the open file, from /proc/locks: "1: FLOCK ADVISORY WRITE 4711
@@ -103,13 +123,25 @@ int locking_process(int fd) {
   return 0;
 }
 
-// "process 4711 of ana (sleep), which does not say why"
-std::string unnamed_process(int pid) {
-  const fs::path process = "/proc/" + std::to_string(pid);
-  struct stat found {};
-  if (pid <= 0 || ::stat(process.c_str(), &found) != 0) return unknown_holder;
-  return fmt::format("process {} of {} ({}), which does not say why", pid, user_name(found.st_uid),
-                     printable_line(first_line(whole_file(process / "comm"))));
+// User of a process, from the line "Uid: REAL EFFECTIVE …" of /proc/PID/status. Empty if there is no such
+// process, or if this user may not see it.
+std::string user_of(int pid) {
+  std::istringstream lines(whole_file("/proc/" + std::to_string(pid) + "/status"));
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream fields(line);
+    std::string key;
+    uid_t real = 0, effective = 0;
+    if (fields >> key >> real >> effective && key == "Uid:") return user_name(effective);
+  }
+  return "";
+}
+
+// "process 4711 of ana (sleep), which is not trainyard or did not write its name"
+std::string unnamed_process(int pid, const fs::path& file) {
+  const std::string user = pid > 0 ? user_of(pid) : "";
+  if (user.empty()) return unknown_holder(file);
+  return fmt::format("process {} of {} ({}), which is not trainyard or did not write its name", pid, user,
+                     printable_line(first_line(whole_file("/proc/" + std::to_string(pid) + "/comm"))));
 }
 
 }  // namespace
@@ -117,9 +149,9 @@ std::string unnamed_process(int pid) {
 std::optional<SharedLock> SharedLock::try_take(const LockPlace& place, const HostUser& user) {
   while (true) {
     SharedLock lock(opened(place));
-    if (::flock(lock.fd_.get(), LOCK_EX | LOCK_NB) != 0) return std::nullopt;
+    if (!lock_open_file(lock.fd_.get(), place)) return std::nullopt;
     if (!is_still(lock.fd_.get(), place.file)) continue;
-    lock.named_ = is_lock_text(lock.fd_.get()) &&
+    lock.named_ = is_lock_text(lock.fd_.get(), about_lines) &&
                   write_holder(lock.fd_.get(), {user_name(::geteuid()), user.command, user.yard.string(),
                                                 experiments::utc_now()});
     return lock;
@@ -134,10 +166,20 @@ std::string shared_lock_holder(const LockPlace& place) {
   const FileDescriptor fd = opened(place);
   const int pid = locking_process(fd.get());
   const auto named = live_holder(fd.get());
-  if (!named || named->about.size() != 4 || (pid > 0 && pid != named->pid)) return unnamed_process(pid);
+  if (!named || named->about.size() != about_lines || (pid > 0 && pid != named->pid))
+    return unnamed_process(pid, place.file);
   const auto& about = named->about;
-  return fmt::format("process {} of {} ({}, yard {}), since {}", named->pid, about[0], about[1], about[2],
-                     about[3]);
+  const std::string user = user_of(named->pid);
+  return fmt::format("process {} of {} ({}, yard {}), since {}", named->pid, user.empty() ? about[0] : user,
+                     about[1], about[2], about[3]);
+}
+
+bool taken_soon(const std::function<bool()>& take) {
+  for (int tries = 1; !take(); ++tries) {
+    if (tries == most_tries) return false;
+    std::this_thread::sleep_for(between_tries);
+  }
+  return true;
 }
 
 }  // namespace trainyard::orchestrator

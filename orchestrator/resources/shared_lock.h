@@ -2,16 +2,18 @@
 //
 // - The file is in a folder where everybody may create files. So any name there can be planted: a link, a pipe,
 //   a second name of another file, or a file of somebody else.
-// - Links, pipes and files with a second name are refused. A file that does not have the text of a lock is
-//   locked, but never overwritten. A file that this user may only read is locked, but cannot name the holder.
+// - Links, pipes and files with a second name are refused. A file is overwritten only if it is empty or has the
+//   text of a lock. Otherwise it is locked, but cannot name the holder. So is a file that this user may only
+//   read.
 // - The lock is flock(2), because all users have to hold it, and because the kernel lists its holder. So any
-//   user can also hold it for ever. The refusal then names that process.
+//   user can also hold it for ever. The refusal then names that process, if the kernel shows it.
 // - A new file gets its mode from its creator only. The file is never removed.
 // - The kernel frees the lock when the holder dies.
 #pragma once
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -37,7 +39,7 @@ struct LockPlace {
 // Lock that is held while the object lives.
 class SharedLock {
  public:
-  // Empty if another process has it. UserError if the file cannot be used.
+  // Empty if another process has it. UserError if the file cannot be used, or if its file system has no locks.
   static std::optional<SharedLock> try_take(const LockPlace& place, const HostUser& user);
 
   SharedLock(SharedLock&&) noexcept = default;
@@ -51,8 +53,15 @@ class SharedLock {
 };
 
 // Holder of the lock, always a process that lives: "process 4711 of ana (trainyard run first.toml, yard
-// /home/ana/yard), since 2026-11-20T09:30:12.345Z". If the file does not name it, the kernel does: "process
-// 4711 of ana (sleep), which does not say why". Else "a process that does not say who it is".
+// /home/ana/yard), since 2026-11-20T09:30:12.345Z".
+// - The number and the user are the kernel's, if it shows them. Everybody can write the rest into the file.
+// - If the file does not name the process: "process 4711 of ana (sleep), which is not trainyard or did not write
+//   its name".
+// - If the kernel does not name it either: "an unknown process (find it with `fuser FILE`)".
 std::string shared_lock_holder(const LockPlace& place);
+
+// Repeats `take` for about 100 ms until it returns true. A sweep that waits for devices takes their locks for a
+// moment, so one attempt can fail although nobody uses the device.
+bool taken_soon(const std::function<bool()>& take);
 
 }  // namespace trainyard::orchestrator

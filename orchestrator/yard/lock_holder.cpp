@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -35,6 +36,24 @@ std::string content_of(int fd) {
   return text;
 }
 
+std::vector<std::string> lines_of(const std::string& text) {
+  std::istringstream stream(text);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(stream, line);) lines.push_back(printable_line(line));
+  return lines;
+}
+
+// N of the line "started N".
+std::optional<std::uint64_t> started_at(std::string_view line) {
+  if (!line.starts_with(started)) return std::nullopt;
+  return number(line.substr(started.size()));
+}
+
+bool is_empty(int fd) {
+  struct stat found {};
+  return ::fstat(fd, &found) == 0 && found.st_size == 0;
+}
+
 // Start time of a process in ticks since boot: field 22 of /proc/PID/stat. Empty if there is no such process,
 // or if this user may not see it.
 std::optional<std::uint64_t> start_ticks(int pid) {
@@ -60,14 +79,17 @@ bool write_holder(int fd, const std::vector<std::string>& about) {
   std::string text = std::to_string(::getpid()) + "\n";
   for (const std::string& line : about) text += printable_line(line).substr(0, longest_line) + "\n";
   text += std::string(started) + std::to_string(start_ticks(::getpid()).value_or(0)) + "\n";
-  return ::ftruncate(fd, 0) == 0 &&
-         ::pwrite(fd, text.data(), text.size(), 0) == static_cast<ssize_t>(text.size());
+  if (::ftruncate(fd, 0) != 0) return false;
+  const ssize_t written = ::pwrite(fd, text.data(), text.size(), 0);
+  if (written == static_cast<ssize_t>(text.size())) return true;
+  const int error = written < 0 ? errno : ENOSPC;
+  (void)!::ftruncate(fd, 0);  // a part of a text is not the text of a lock
+  errno = error;
+  return false;
 }
 
 std::optional<LockHolder> live_holder(int fd) {
-  std::istringstream text(content_of(fd));
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(text, line);) lines.push_back(printable_line(line));
+  const std::vector<std::string> lines = lines_of(content_of(fd));
   if (lines.size() < 2) return std::nullopt;
   const auto pid = number(lines.front());
   if (!pid || *pid == 0 || *pid > INT32_MAX) return std::nullopt;
@@ -75,7 +97,7 @@ std::optional<LockHolder> live_holder(int fd) {
   std::optional<std::uint64_t> recorded;
   holder.earlier_release = !lines.back().starts_with(started);
   if (!holder.earlier_release) {
-    recorded = number(std::string_view(lines.back()).substr(started.size()));
+    recorded = started_at(lines.back());
     holder.about.pop_back();
     if (!recorded) return std::nullopt;
   }
@@ -83,11 +105,16 @@ std::optional<LockHolder> live_holder(int fd) {
   return holder;
 }
 
-bool is_lock_text(int fd) {
+std::string unknown_holder(const std::filesystem::path& file) {
+  return "an unknown process (find it with `fuser " + file.string() + "`)";
+}
+
+bool is_lock_text(int fd, std::size_t about_lines) {
+  if (is_empty(fd)) return true;
   const std::string text = content_of(fd);
-  const auto end = text.find('\n');
-  return text.empty() || (text.size() < longest_text && end != std::string::npos &&
-                          number(std::string_view(text).substr(0, end)).has_value());
+  if (text.size() >= longest_text || !text.ends_with('\n')) return false;
+  const std::vector<std::string> lines = lines_of(text);
+  return lines.size() == about_lines + 2 && number(lines.front()) && started_at(lines.back());
 }
 
 std::string user_name(uid_t user) {

@@ -6,6 +6,8 @@
 // earlier releases lack the last line.
 #pragma once
 
+#include <cstddef>
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,8 +15,6 @@
 #include <sys/types.h>
 
 namespace trainyard::orchestrator {
-
-inline constexpr const char* unknown_holder = "a process that does not say who it is";
 
 struct LockHolder {
   int pid = 0;
@@ -28,8 +28,12 @@ bool write_holder(int fd, const std::vector<std::string>& about);
 // The process that the file names. Empty if it names none, or if that process has ended.
 std::optional<LockHolder> live_holder(int fd);
 
-// Whether the file is empty, or has the text of a lock. Other files must not be overwritten.
-bool is_lock_text(int fd);
+// "an unknown process (find it with `fuser FILE`)": the holder if nothing names it.
+std::string unknown_holder(const std::filesystem::path& file);
+
+// Whether the file is empty, or has the text of a lock of this release. Other files must not be overwritten.
+// `about_lines`: the number of lines between the process number and "started".
+bool is_lock_text(int fd, std::size_t about_lines);
 
 // "ana", or "user 1000" if the user has no name.
 std::string user_name(uid_t user);

@@ -124,9 +124,9 @@ Yard yard_from(const std::optional<fs::path>& from_command_line) {
 namespace {
 
 // "process 4711 (trainyard run first.toml), since …", if the process that the file names lives.
-std::string holder_text(int fd) {
+std::string holder_text(int fd, const fs::path& file) {
   const auto holder = live_holder(fd);
-  if (!holder || holder->about.size() != 2) return unknown_holder;
+  if (!holder || holder->about.size() != 2) return unknown_holder(file);
   return fmt::format("process {} ({}), since {}", holder->pid, holder->about[0], holder->about[1]);
 }
 
@@ -143,7 +143,7 @@ YardLock::YardLock(const Yard& yard, const std::string& command) {
   WriterLock lock = take_writer_lock(file);
   if (!lock.file) throw_unwritten("cannot open " + file.string(), "choose another yard with --yard");
   if (!lock.taken)
-    throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(lock.file.get()),
+    throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(lock.file.get(), file),
                     "wait for it to end, or choose another yard with --yard");
   if (!write_holder(lock.file.get(), {command, experiments::utc_now()}))
     throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");

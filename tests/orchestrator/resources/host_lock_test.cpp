@@ -1,17 +1,24 @@
 // The lock of a host for timed runs: who holds it, who waits, and which files are refused.
 #include "orchestrator/resources/host_lock.h"
 
+#include <array>
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <cstddef>
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <sys/file.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -38,6 +45,19 @@ std::string refusal(const fs::path& folder) {
     return error.what();
   }
   return "";
+}
+
+// From now on each flock of this process fails, as on a network file system without locks.
+bool forbid_flock() {
+  std::array<sock_filter, 4> steps{{
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_flock, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  }};
+  const sock_fprog program{steps.size(), steps.data()};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) == 0;
 }
 
 }  // namespace
@@ -106,7 +126,8 @@ TEST_CASE("a link, a pipe or a second name in place of the lock is refused, and 
   CHECK(contains(refusal(folder.path), file.string() + ", the lock of this host: it is a link"));
   fs::remove(file);
   fs::create_hard_link(other, file);
-  CHECK(contains(refusal(folder.path), file.string() + ", the lock of this host, is not a plain file"));
+  CHECK(contains(refusal(folder.path),
+                 file.string() + ", the lock of this host, is a hard link of another file"));
   fs::remove(file);
   REQUIRE(::mkfifo(file.c_str(), 0666) == 0);
   CHECK(contains(refusal(folder.path), "is not a plain file"));
@@ -132,7 +153,7 @@ TEST_CASE("the holder of a host is a process that lives, also if the file names 
   CHECK_FALSE(HostLock::try_take(folder.path, ana));
   const std::string holder = host_holder(folder.path);
   CHECK_MESSAGE(holder.starts_with("process " + std::to_string(stranger) + " of "), holder);
-  CHECK(holder.ends_with("which does not say why"));
+  CHECK_MESSAGE(holder.ends_with("), which is not trainyard or did not write its name"), holder);
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);
   CHECK(HostLock::try_take(folder.path, ana));
@@ -166,13 +187,86 @@ TEST_CASE("a lock that another user planted is used without harm, or the error n
 
 TEST_CASE("a file that is not a lock is never overwritten, whatever its name is") {
   const TemporaryFolder folder;
-  std::ofstream(folder.path / file_name) << "the only copy of a thesis\n";
-  {
-    const auto held = HostLock::try_take(folder.path, ana);
-    REQUIRE(held);
-    CHECK_FALSE(HostLock::try_take(folder.path, ana));
+  for (const std::string& text :
+       {std::string("the only copy of a thesis\n"), std::string("4711\n"), std::string("4711"),
+        std::string("17\n4\n8\n15\n16\n23\n"), std::string("4711\nana\nrun\n/yard\n2026\nstarted\n"),
+        std::string("4711\nana\nrun\n/yard\n2026\nmore\nstarted 1\n"),
+        std::string("4711\nana\nrun\n/yard\n2026\nstarted 1\nmore\n")}) {
+    std::ofstream(folder.path / file_name) << text;
+    {
+      const auto held = HostLock::try_take(folder.path, ana);
+      REQUIRE(held);
+      CHECK_FALSE(HostLock::try_take(folder.path, ana));
+      CHECK(contains(host_holder(folder.path), "process " + std::to_string(::getpid()) + " of "));
+    }
+    CHECK(text_of(folder.path / file_name) == text);
   }
-  CHECK(text_of(folder.path / file_name) == "the only copy of a thesis\n");
+}
+
+TEST_CASE("what a killed holder left in a lock is overwritten by the next holder") {
+  const TemporaryFolder folder;
+  std::ofstream(folder.path / file_name)
+      << "4711\nana\ntrainyard run old.toml\n/old\n2026-11-20\nstarted 1\n";
+  const auto held = HostLock::try_take(folder.path, ana);
+  REQUIRE(held);
+  CHECK(contains(host_holder(folder.path), " (trainyard run first.toml, yard /home/ana/yard), since 20"));
+}
+
+TEST_CASE("the user of a holder comes from the kernel, not from the file that everybody can write") {
+  const TemporaryFolder folder;
+  const auto held = HostLock::try_take(folder.path, ana);
+  REQUIRE(held);
+  const std::string holder = host_holder(folder.path);
+  std::string text = text_of(folder.path / file_name);
+  const auto user = text.find('\n') + 1;
+  text.replace(user, text.find('\n', user) - user, "mallory");
+  std::ofstream(folder.path / file_name) << text;
+  REQUIRE(contains(text_of(folder.path / file_name), "\nmallory\n"));
+  CHECK(host_holder(folder.path) == holder);
+}
+
+TEST_CASE("a file system without locks is an error, not another holder") {
+  const TemporaryFolder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const bool forbidden = forbid_flock();
+    std::ofstream(folder.path / "refusal") << (forbidden ? refusal(folder.path) : "no seccomp");
+    ::_exit(0);
+  }
+  ::waitpid(child, nullptr, 0);
+  const std::string text = text_of(folder.path / "refusal");
+  if (text == "no seccomp") {
+    MESSAGE("skipped: this kernel has no seccomp filters");
+    return;
+  }
+  CHECK_MESSAGE(contains(text, "cannot lock " + (folder.path / file_name).string() +
+                                   ", the lock of this host: No locks available"),
+                text);
+  CHECK(contains(text, "name a folder on a local disk with TRAINYARD_HOST_LOCK"));
+}
+
+TEST_CASE("if the lock cannot be created, the advice is another folder, not to remove the lock") {
+  const TemporaryFolder folder;
+  fs::permissions(folder.path, fs::perms(0555));
+  const WithoutRights nobody;
+  const std::string text = refusal(folder.path);
+  CHECK_MESSAGE(contains(text, "cannot open " + (folder.path / file_name).string()), text);
+  CHECK_MESSAGE(contains(text, "name a folder that you may write to with TRAINYARD_HOST_LOCK"), text);
+  CHECK_FALSE(contains(text, "remove"));
+}
+
+TEST_CASE(
+    "an attempt that fails is repeated for a moment, because a waiting sweep takes locks to check them") {
+  const TemporaryFolder folder;
+  auto held = HostLock::try_take(folder.path, ana);
+  int tries = 0;
+  CHECK(taken_soon([&] {
+    if (++tries == 3) held.reset();
+    return HostLock::try_take(folder.path, ana).has_value();
+  }));
+  CHECK(tries == 3);
+  held = HostLock::try_take(folder.path, ana);
+  CHECK_FALSE(taken_soon([&] { return HostLock::try_take(folder.path, ana).has_value(); }));
 }
 
 TEST_CASE("if the file of a lock was removed, the lock is taken on a new file") {
@@ -197,7 +291,12 @@ TEST_CASE("TRAINYARD_HOST_LOCK is the folder of the lock, and an impossible fold
   fs::permissions(folder.path / "locks", fs::perms(01777));
   CHECK(host_lock_folder() == folder.path / "locks");
   ::setenv(host_lock_variable, "/proc/locks/none", 1);
-  CHECK_THROWS_WITH_AS(host_lock_folder(), doctest::Contains("TRAINYARD_HOST_LOCK is /proc/locks/none"),
+  CHECK_THROWS_WITH_AS(host_lock_folder(),
+                       doctest::Contains("TRAINYARD_HOST_LOCK must be a folder, but is /proc/locks/none ("),
+                       UserError);
+  std::ofstream(folder.path / "file") << "";
+  ::setenv(host_lock_variable, (folder.path / "file").c_str(), 1);
+  CHECK_THROWS_WITH_AS(host_lock_folder(), doctest::Contains("TRAINYARD_HOST_LOCK must be a folder, but is "),
                        UserError);
   ::unsetenv(host_lock_variable);
   CHECK((host_lock_folder() == "/run/lock" || host_lock_folder() == "/tmp"));

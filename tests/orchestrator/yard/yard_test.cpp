@@ -187,8 +187,8 @@ TEST_CASE("the error for a lock names a process only if it lives and was started
        {std::to_string(ended) + since, std::to_string(ended) + since + "started 1\n",
         std::to_string(::getpid()) + since + "started 1\n", std::string("nonsense"), std::string()}) {
     const FileDescriptor held = anonymously_locked(yard.root() / "yard.lock", text);
-    CHECK(refused_lock(yard).find(" is in use by a process that does not say who it is") !=
-          std::string::npos);
+    CHECK(refused_lock(yard).find(" is in use by an unknown process (find it with `fuser " +
+                                  (yard.root() / "yard.lock").string() + "`)") != std::string::npos);
   }
   CHECK(refused_lock(yard).empty());
 }

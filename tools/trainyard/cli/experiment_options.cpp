@@ -310,18 +310,23 @@ bool could_start(const orchestrator::Plan& plan, orchestrator::DeviceLeases& lea
       needed, std::ranges::count_if(plan.devices, [&](const auto& each) { return leases.is_free(each); }));
 }
 
-// --no-wait: take the share at once. UserError if another sweep is in the way.
+// --no-wait: take the share at once. UserError if another sweep is in the way. A sweep that leases devices for
+// each run is checked only now: it waits for devices that another sweep takes later.
 HostShare host_now(const Asked& asked, const orchestrator::Yard& yard, const orchestrator::Plan& plan) {
   constexpr const char* advice = "wait for it to end, or leave out --no-wait";
   const fs::path folder = orchestrator::host_lock_folder();
   HostShare share;
   share.leases.emplace(folder, host_user(asked, yard));
   if (needs_host(asked.experiment, plan)) {
-    share.lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
-    if (!share.lock)
+    const bool locked = orchestrator::taken_soon([&] {
+      share.lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
+      return share.lock.has_value();
+    });
+    if (!locked)
       throw UserError("this host is reserved for timed runs by " + orchestrator::host_holder(folder), advice);
-    if (!share.leases->try_take(pending_devices(plan))) throw UserError(share.leases->taken(), advice);
-  } else if (!could_start(plan, *share.leases)) {
+    if (!orchestrator::taken_soon([&] { return share.leases->try_take(pending_devices(plan)); }))
+      throw UserError(share.leases->taken(), advice);
+  } else if (!orchestrator::taken_soon([&] { return could_start(plan, *share.leases); })) {
     throw UserError(share.leases->taken(), advice);
   }
   return share;
