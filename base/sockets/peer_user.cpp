@@ -9,9 +9,11 @@
 #include <string_view>
 
 #include <arpa/inet.h>
+#include <ifaddrs.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -32,12 +34,12 @@ in6_addr mapped(in_addr_t ipv4) {
   return address;
 }
 
-std::optional<SocketEnd> end_of(const sockaddr_storage& socket) {
-  if (socket.ss_family == AF_INET) {
+std::optional<SocketEnd> end_of(const sockaddr& socket) {
+  if (socket.sa_family == AF_INET) {
     const auto& four = reinterpret_cast<const sockaddr_in&>(socket);
     return SocketEnd{mapped(four.sin_addr.s_addr), ntohs(four.sin_port)};
   }
-  if (socket.ss_family != AF_INET6) return std::nullopt;
+  if (socket.sa_family != AF_INET6) return std::nullopt;
   const auto& six = reinterpret_cast<const sockaddr_in6&>(socket);
   return SocketEnd{six.sin6_addr, ntohs(six.sin6_port)};
 }
@@ -70,7 +72,8 @@ std::optional<SocketEnds> ends_of(int connection) {
   if (::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
       ::getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
     return std::nullopt;
-  const auto ours = end_of(own), theirs = end_of(peer);
+  const auto ours = end_of(reinterpret_cast<const sockaddr&>(own)),
+             theirs = end_of(reinterpret_cast<const sockaddr&>(peer));
   if (!ours || !theirs) return std::nullopt;
   return SocketEnds{*ours, *theirs};
 }
@@ -109,7 +112,17 @@ Question question_about(const SocketEnds& ends) {
   return question;
 }
 
-std::optional<uid_t> user_by_netlink(const FileDescriptor& kernel, const SocketEnds& ends) {
+// Whether the kernel answers about the socket of the question. If no connection has these ends, it answers with a
+// socket that listens on the same port.
+bool answers(const inet_diag_msg& socket, const Question& question) {
+  const auto& asked = question.body.id;
+  return socket.idiag_state != TCP_LISTEN && socket.id.idiag_sport == asked.idiag_sport &&
+         socket.id.idiag_dport == asked.idiag_dport;
+}
+
+std::optional<uid_t> user_by_netlink(const SocketEnds& ends) {
+  const FileDescriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
+  if (!kernel) return std::nullopt;
   const Question question = question_about(ends);
   if (::send(kernel.get(), &question, sizeof question, 0) != static_cast<ssize_t>(sizeof question))
     return std::nullopt;
@@ -121,7 +134,7 @@ std::optional<uid_t> user_by_netlink(const FileDescriptor& kernel, const SocketE
   if (header.nlmsg_type != SOCK_DIAG_BY_FAMILY) return std::nullopt;  // an error: there is no such socket
   inet_diag_msg socket{};
   std::memcpy(&socket, answer.data() + NLMSG_HDRLEN, sizeof socket);
-  if (socket.idiag_inode == 0) return std::nullopt;  // no process has it open
+  if (!answers(socket, question) || socket.idiag_inode == 0) return std::nullopt;  // no process has it open
   return socket.idiag_uid;
 }
 
@@ -170,8 +183,7 @@ std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& e
 namespace {
 
 std::optional<uid_t> ask_once(const SocketEnds& ends) {
-  const FileDescriptor kernel(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG));
-  if (const auto user = kernel ? user_by_netlink(kernel, ends) : std::nullopt) return user;
+  if (const auto user = user_by_netlink(ends)) return user;
   if (const auto user = user_in_table(text_of_table("/proc/net/tcp"), ends)) return user;
   return user_in_table(text_of_table("/proc/net/tcp6"), ends);
 }
@@ -185,6 +197,23 @@ std::optional<uid_t> peer_user(const SocketEnds& ends) {
   return user && ask_once(ends) == user ? user : std::nullopt;
 }
 
+namespace {
+
+// An address of this host. Also if the list of addresses cannot be read: then the connection may be from this host.
+bool is_own_address(const SocketEnd& end) {
+  ifaddrs* all = nullptr;
+  if (::getifaddrs(&all) != 0) return true;
+  bool own = false;
+  for (const ifaddrs* each = all; each != nullptr && !own; each = each->ifa_next) {
+    const auto address = each->ifa_addr == nullptr ? std::nullopt : end_of(*each->ifa_addr);
+    own = address && address->has_address_of(end);
+  }
+  ::freeifaddrs(all);
+  return own;
+}
+
+}  // namespace
+
 bool from_other_user(int connection) {
   const auto ends = ends_of(connection);
   if (!ends) {
@@ -194,7 +223,10 @@ bool from_other_user(int connection) {
     return ::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
            (own.ss_family == AF_INET || own.ss_family == AF_INET6);
   }
-  return ends->within_host() && peer_user(*ends) != ::geteuid();
+  if (ends->within_host() || is_own_address(ends->peer)) return peer_user(*ends) != ::geteuid();
+  // A host can have further addresses, by a route of the type "local". The kernel knows those sockets too.
+  const auto user = user_by_netlink(*ends);
+  return user && *user != ::geteuid();
 }
 
 }  // namespace trainyard

@@ -27,7 +27,8 @@ struct SocketEnd {
 // The ends of a TCP connection. Empty if `connection` is not one.
 struct SocketEnds {
   SocketEnd own, peer;
-  // Whether both ends are on this host: one is a loopback address, or they have the same address.
+  // Whether the addresses alone show that both ends are on this host: one is a loopback address, or they have the
+  // same address. A program of this host can also connect one address of the host to another one.
   bool within_host() const { return own.is_loopback() || peer.is_loopback() || own.has_address_of(peer); }
 };
 std::optional<SocketEnds> ends_of(int connection);
@@ -37,7 +38,7 @@ std::optional<SocketEnds> ends_of(int connection);
 std::optional<uid_t> peer_user(const SocketEnds& ends);
 
 // Whether a connection comes from this host, but not certainly from the effective user of this process. False
-// for a connection from another host, and for other kinds of sockets.
+// for a connection from another host, and for other kinds of sockets. The kernel answers this for each connection.
 bool from_other_user(int connection);
 
 // `peer_user` from the text of /proc/net/tcp or /proc/net/tcp6.

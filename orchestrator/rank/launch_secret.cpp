@@ -30,17 +30,22 @@ std::string random_bytes(std::size_t size) {
   return bytes;
 }
 
-[[noreturn]] void refuse(const fs::path& file, const std::string& problem) {
-  throw UserError(file.string() + ": " + problem,
-                  "the folder of the runs must be on a file system with owners and permissions");
+// Other users could read the secret.
+[[noreturn]] void refuse_rights(const fs::path& file, const std::string& problem) {
+  throw UserError(file.string() + ": " + problem, "put `spool` on a file system with owners and permissions");
+}
+
+[[noreturn]] void refuse(const fs::path& file, const std::string& failed, int error) {
+  throw UserError(file.string() + ": " + failed + ": " + std::generic_category().message(error),
+                  "check the permissions of the folder and the space on its disk");
 }
 
 void require_private(const fs::path& file, int fd) {
   struct stat status {};
-  if (::fstat(fd, &status) != 0) refuse(file, std::generic_category().message(errno));
+  if (::fstat(fd, &status) != 0) refuse(file, "cannot be examined", errno);
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0)
-    refuse(file, "the secret of the launch can be read by other users");
-  if (status.st_uid != ::geteuid()) refuse(file, "the secret of the launch belongs to another user");
+    refuse_rights(file, "the secret of the launch can be read by other users");
+  if (status.st_uid != ::geteuid()) refuse_rights(file, "the secret of the launch belongs to another user");
 }
 
 }  // namespace
@@ -49,12 +54,14 @@ LaunchSecret LaunchSecret::make(const fs::path& attempt_folder) {
   const fs::path file = attempt_folder / secret_name;
   remove(attempt_folder);  // of an earlier launch of this attempt
   const FileDescriptor fd = FileDescriptor::open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, only_owner);
-  if (!fd) refuse(file, "cannot be written: " + std::generic_category().message(errno));
+  if (!fd) refuse(file, "cannot be written", errno);
   require_private(file, fd.get());
   const std::string bytes = random_bytes(challenge_size);
-  if (::write(fd.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
-    refuse(file, "cannot be written: " + std::generic_category().message(errno));
-  ::fsync(fd.get());  // a network file system reports a full disk here, and shows the file to other hosts
+  const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
+  if (written != static_cast<ssize_t>(bytes.size()))
+    refuse(file, "cannot be written", written < 0 ? errno : ENOSPC);
+  // A network file system reports a full disk here, and shows the file to other hosts.
+  if (::fsync(fd.get()) != 0) refuse(file, "cannot be written", errno);
   return LaunchSecret(bytes);
 }
 
@@ -63,7 +70,9 @@ std::optional<LaunchSecret> LaunchSecret::read(const fs::path& attempt_folder) {
   const OpenedFile opened = open_plain(file, O_RDONLY | O_NOFOLLOW);
   if (!opened.fd) {
     if (opened.error == ENOENT || opened.error == ESTALE) return std::nullopt;
-    refuse(file, opened.problem);
+    if (opened.error == ELOOP) throw UserError(file.string() + ": it is a symbolic link", "remove it");
+    if (opened.error == 0) throw UserError(file.string() + ": " + opened.problem, "remove it");
+    refuse(file, "cannot be opened", opened.error);
   }
   require_private(file, opened.fd.get());
   std::array<char, challenge_size + 1> bytes{};

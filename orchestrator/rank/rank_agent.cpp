@@ -146,8 +146,8 @@ class Task {
       std::this_thread::sleep_for(long_nap);
     }
     throw UserError("could not reach the store of rank 0 within 5 minutes",
-                    "the hosts of a run must reach each other and share " + folder_.string() +
-                        "; trainyard-rank of rank 0 logs the addresses that it refuses");
+                    "check that the nodes reach each other and share " + folder_.string() +
+                        "; the log of rank 0 lists refused addresses");
   }
 
   // What other libraries and programs of the rank use: the interface, unless the user has chosen one, and the

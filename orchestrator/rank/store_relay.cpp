@@ -160,7 +160,9 @@ class GatewayDoor : public Door {
   void report(const std::string& address) {
     constexpr std::size_t most = 20;
     if (reported_.size() < most && reported_.insert(address).second)
-      log::warning("connection refused, because its host is not in the job", {{"address", address}});
+      log::warning("refused a connection from an address outside the job",
+                   {{"address", address},
+                    {"advice", "if this is a node of the job, its address is translated (NAT)"}});
   }
 
   LaunchSecret secret_;

@@ -38,10 +38,16 @@ __attribute__((visibility("default"))) int accept(int listening, sockaddr* addre
 
 namespace trainyard::runner {
 
+namespace {
+
+void require(int result, const char* action) {
+  if (result < 0) throw std::system_error(errno, std::generic_category(), action);
+}
+
+}  // namespace
+
 FileDescriptor listen_on_loopback(std::uint16_t& port) {
-  const auto check = [](int result) {
-    if (result < 0) throw std::system_error(errno, std::generic_category(), "listening on 127.0.0.1");
-  };
+  const auto check = [](int result) { require(result, "listening on 127.0.0.1"); };
   FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   check(fd.get());
   sockaddr_in address{};
@@ -59,17 +65,23 @@ FileDescriptor listen_on_loopback(std::uint16_t& port) {
 namespace {
 
 // Whether a connection of this process to itself is accepted. Those of strangers that come first are refused.
+// std::system_error if a system call fails: that says nothing about users.
 bool host_names_users() {
   std::uint16_t port = 0;
   const FileDescriptor listening = listen_on_loopback(port);
   const FileDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  require(client.get(), "a socket for 127.0.0.1");
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_port = htons(port);
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) return false;
-  ::fcntl(listening.get(), F_SETFL, O_NONBLOCK);  // else `accept4` would wait if it refuses the connection
-  return static_cast<bool>(FileDescriptor(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC)));
+  require(::connect(client.get(), reinterpret_cast<sockaddr*>(&address), sizeof address),
+          "connecting to 127.0.0.1");
+  // Else `accept4` would wait if it refuses the connection.
+  require(::fcntl(listening.get(), F_SETFL, O_NONBLOCK), "fcntl");
+  const FileDescriptor accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (!accepted && errno != EAGAIN) require(-1, "accepting a connection on 127.0.0.1");
+  return static_cast<bool>(accepted);
 }
 
 }  // namespace

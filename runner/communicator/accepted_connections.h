@@ -5,6 +5,8 @@
 //   see it. Connections from other hosts pass.
 // - The dynamic linker prefers a function of the program to that of libc. TCPStore has no hook for this, and a
 //   proxy in front of it would leave the port of the store itself open.
+// - On a blocking socket, `accept` waits for the next connection if it refuses one, even after poll(2). An error
+//   instead would end TCPStore, Gloo and NCCL. Gloo and TCPStore listen on sockets that do not block.
 // - Thread safety: like accept(2).
 #pragma once
 
@@ -17,6 +19,7 @@ namespace trainyard::runner {
 // Called before anything listens.
 // - InternalError if LibTorch would call other functions, for example in a program that was linked differently.
 // - UserError if this host does not say which user owns a connection. Then all of them would be refused.
+// - std::system_error if a system call fails, for example because too many files are open.
 void require_checked_accept();
 
 // A socket that listens on a free port of 127.0.0.1, and its port.

@@ -5,14 +5,20 @@
 #include <array>
 #include <csignal>
 #include <cstdint>
+#include <cstdio>
 #include <fstream>
+#include <functional>
 #include <sstream>
 #include <string>
+#include <thread>
 
 #include <arpa/inet.h>
 #include <doctest/doctest.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -33,11 +39,21 @@ inline sockaddr_in loopback_address(int port) {
   return address;
 }
 
+// Numeric addresses of a connection.
+struct Addresses {
+  const char* from = "127.0.0.1";
+  const char* to = "127.0.0.1";
+};
+
 // Only system calls: a child of a program with threads uses it too. Negative if nobody listens.
-inline int connect_to_port(int port) {
+inline int connect_to_port(int port, const Addresses& addresses = {}) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback_address(port);
-  if (fd >= 0 && ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0) return fd;
+  sockaddr_in from = loopback_address(0), to = loopback_address(port);
+  ::inet_pton(AF_INET, addresses.from, &from.sin_addr);
+  ::inet_pton(AF_INET, addresses.to, &to.sin_addr);
+  if (fd >= 0 && ::bind(fd, reinterpret_cast<const sockaddr*>(&from), sizeof from) == 0 &&
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0)
+    return fd;
   ::close(fd);
   return -1;
 }
@@ -48,9 +64,15 @@ inline FileDescriptor connection_to(int port) {
   return fd;
 }
 
+inline FileDescriptor connected_between(const char* from, const char* to, int port) {
+  return FileDescriptor(connect_to_port(port, {from, to}));
+}
+
 struct ListeningSocket {
-  ListeningSocket() : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+  explicit ListeningSocket(in_addr_t interface = INADDR_LOOPBACK)
+      : fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
     sockaddr_in address = loopback_address(0);
+    address.sin_addr.s_addr = htonl(interface);
     socklen_t size = sizeof address;
     REQUIRE(::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) == 0);
     REQUIRE(::listen(fd.get(), SOMAXCONN) == 0);
@@ -81,7 +103,7 @@ inline bool allow_open_files(rlim_t files) {
 // can make one.
 class ConnectionsOfNobody {
  public:
-  ConnectionsOfNobody(int port, int count) {
+  ConnectionsOfNobody(int port, int count, const Addresses& addresses = {}) {
     std::array<int, 2> pipe{};
     REQUIRE(::pipe(pipe.data()) == 0);
     pid_ = ::fork();
@@ -91,7 +113,7 @@ class ConnectionsOfNobody {
       bool good = ::setgid(nobody) == 0 && ::setuid(nobody) == 0;
       ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // if the test is killed
       int last = -1;
-      for (int i = 0; good && i < count; ++i) good = (last = connect_to_port(port)) >= 0;
+      for (int i = 0; good && i < count; ++i) good = (last = connect_to_port(port, addresses)) >= 0;
       char answer = good ? 'y' : 'n';
       (void)!::write(pipe[1], &answer, 1);
       answer = good && closed_without_answer(last) ? 'c' : 'o';
@@ -120,6 +142,30 @@ class ConnectionsOfNobody {
   pid_t pid_ = -1;
   FileDescriptor answers_;
 };
+
+// Runs `action` in a network of its own with the addresses 10.1.1.1 and 10.1.1.2. False if that is not allowed.
+inline bool in_own_network(const std::function<void()>& action) {
+  bool done = false;
+  std::thread([&] {
+    if (::unshare(CLONE_NEWNET) != 0) return;
+    const FileDescriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    for (const char* name : {"lo", "lo:1", "lo:2"}) {
+      ifreq request{};
+      std::snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);
+      auto& address = reinterpret_cast<sockaddr_in&>(request.ifr_addr);
+      address.sin_family = AF_INET;
+      const std::string number =
+          std::string(name) == "lo" ? "127.0.0.1" : "10.1.1." + std::string(1, name[3]);
+      ::inet_pton(AF_INET, number.c_str(), &address.sin_addr);
+      if (::ioctl(fd.get(), SIOCSIFADDR, &request) != 0) return;
+      request.ifr_flags = IFF_UP;
+      ::ioctl(fd.get(), SIOCSIFFLAGS, &request);
+    }
+    action();
+    done = true;
+  }).join();
+  return done;
+}
 
 inline std::string text_of_file(const char* file) {
   std::ostringstream text;

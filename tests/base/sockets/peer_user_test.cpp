@@ -62,6 +62,44 @@ TEST_CASE("a connection of another user of this host is from another user") {
   CHECK(from_other_user(accepted.get()));
 }
 
+TEST_CASE("another user who connects one address of this host to another one is from another user") {
+  bool nobody_is_other = false, own_is_other = true, same_address = true;
+  const bool tried = tests::in_own_network([&] {
+    if (::geteuid() != 0) return;
+    const ListeningSocket server(INADDR_ANY);
+    const tests::ConnectionsOfNobody nobody(server.port, 1, {"10.1.1.2", "10.1.1.1"});
+    const FileDescriptor first(::accept(server.fd.get(), nullptr, nullptr));
+    nobody_is_other = from_other_user(first.get());
+    same_address = ends_of(first.get())->within_host();
+    const FileDescriptor client = tests::connected_between("10.1.1.2", "10.1.1.1", server.port);
+    const FileDescriptor second(::accept(server.fd.get(), nullptr, nullptr));
+    own_is_other = from_other_user(second.get());
+  });
+  if (!tried || ::geteuid() != 0) {
+    MESSAGE("skipped: only root can make a network and become another user");
+    return;
+  }
+  CHECK_FALSE(same_address);
+  CHECK(nobody_is_other);
+  CHECK_FALSE(own_is_other);
+}
+
+TEST_CASE("a socket that listens on the port of a closed peer is not taken for the peer") {
+  const ListeningSocket server;
+  FileDescriptor client = connection_to(server.port);
+  const FileDescriptor accepted(::accept(server.fd.get(), nullptr, nullptr));
+  const SocketEnds ends = ends_of(accepted.get()).value();
+  REQUIRE(peer_user(ends) == ::geteuid());
+  const linger at_once{1, 0};  // close resets the connection, so its port is free
+  REQUIRE(::setsockopt(client.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once) == 0);
+  client.reset();
+  const FileDescriptor listening(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const sockaddr_in address = tests::loopback_address(ends.peer.port);
+  REQUIRE(::bind(listening.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
+  REQUIRE(::listen(listening.get(), 1) == 0);
+  CHECK_FALSE(peer_user(ends));
+}
+
 TEST_CASE("a connection that its other end has closed belongs to nobody known") {
   const ListeningSocket server;
   {

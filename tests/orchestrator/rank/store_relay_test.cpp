@@ -4,16 +4,12 @@
 #include <array>
 #include <atomic>
 #include <chrono>
-#include <cstdio>
 #include <functional>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -24,7 +20,9 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 using tests::closed_without_answer;
+using tests::connected_between;
 using tests::connection_to;
+using tests::in_own_network;
 
 namespace {
 
@@ -99,40 +97,6 @@ std::string echo_of(const std::string& text, int port) {
 bool root() {
   if (::geteuid() != 0) MESSAGE("skipped: only root can become another user");
   return ::geteuid() == 0;
-}
-
-// Runs `action` in a network of its own with the addresses 10.1.1.1 and 10.1.1.2. False if that is not allowed.
-bool in_own_network(const std::function<void()>& action) {
-  bool done = false;
-  std::thread([&] {
-    if (::unshare(CLONE_NEWNET) != 0) return;
-    const FileDescriptor fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    for (const char* name : {"lo", "lo:1", "lo:2"}) {
-      ifreq request{};
-      std::snprintf(request.ifr_name, sizeof request.ifr_name, "%s", name);
-      auto& address = reinterpret_cast<sockaddr_in&>(request.ifr_addr);
-      address.sin_family = AF_INET;
-      const std::string number =
-          std::string(name) == "lo" ? "127.0.0.1" : "10.1.1." + std::string(1, name[3]);
-      ::inet_pton(AF_INET, number.c_str(), &address.sin_addr);
-      if (::ioctl(fd.get(), SIOCSIFADDR, &request) != 0) return;
-      request.ifr_flags = IFF_UP;
-      ::ioctl(fd.get(), SIOCSIFFLAGS, &request);
-    }
-    action();
-    done = true;
-  }).join();
-  return done;
-}
-
-FileDescriptor connected_between(const char* from, const char* to, int port) {
-  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in own = tests::loopback_address(0), other = tests::loopback_address(port);
-  ::inet_pton(AF_INET, from, &own.sin_addr);
-  ::inet_pton(AF_INET, to, &other.sin_addr);
-  const bool good = ::bind(fd.get(), reinterpret_cast<sockaddr*>(&own), sizeof own) == 0 &&
-                    ::connect(fd.get(), reinterpret_cast<sockaddr*>(&other), sizeof other) == 0;
-  return good ? std::move(fd) : FileDescriptor();
 }
 
 }  // namespace
@@ -263,9 +227,16 @@ TEST_CASE("only its user can read the secret of a launch, and each launch has a 
   REQUIRE(LaunchSecret::read(folder.path));
   CHECK(LaunchSecret::read(folder.path)->gateway_proof("a", "b") == second.gateway_proof("a", "b"));
   std::filesystem::permissions(file, std::filesystem::perms(0644));
-  CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path), doctest::Contains("can be read by other users"),
+  CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path),
+                       doctest::Contains("can be read by other users; put `spool` on a file system"),
                        UserError);
   LaunchSecret::remove(folder.path);
   REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
-  CHECK_THROWS_AS(LaunchSecret::read(folder.path), UserError);
+  CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path), doctest::Contains("; remove it"), UserError);
+  LaunchSecret::remove(folder.path);
+  std::filesystem::create_symlink("/etc/passwd", file);
+  CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path), doctest::Contains("symbolic link; remove it"),
+                       UserError);
+  CHECK_THROWS_WITH_AS(LaunchSecret::make(folder.path / "missing"),
+                       doctest::Contains("check the permissions of the folder"), UserError);
 }
