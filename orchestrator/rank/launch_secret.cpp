@@ -70,7 +70,6 @@ std::optional<LaunchSecret> LaunchSecret::read(const fs::path& attempt_folder) {
   const OpenedFile opened = open_plain(file, O_RDONLY | O_NOFOLLOW);
   if (!opened.fd) {
     if (opened.error == ENOENT || opened.error == ESTALE) return std::nullopt;
-    if (opened.error == ELOOP) throw UserError(file.string() + ": it is a symbolic link", "remove it");
     if (opened.error == 0) throw UserError(file.string() + ": " + opened.problem, "remove it");
     refuse(file, "cannot be opened", opened.error);
   }

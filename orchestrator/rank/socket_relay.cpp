@@ -6,6 +6,7 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
+#include <future>
 #include <list>
 #include <system_error>
 #include <thread>
@@ -26,6 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 constexpr auto answer_patience = std::chrono::seconds(10);
 constexpr std::size_t most_callers = 512;
+constexpr std::size_t most_openings = 64;
 constexpr std::size_t buffer_size = std::size_t{64} << 10;
 constexpr int no_descriptors_nap = 100;  // milliseconds
 
@@ -85,6 +87,13 @@ struct Caller {
   Clock::time_point deadline;
 };
 
+// A connection that has answered, while its far end is being opened.
+struct Opening {
+  FileDescriptor connection;
+  std::future<FileDescriptor> far;
+  std::jthread thread;  // uses the connection, so it ends first
+};
+
 // An admitted connection.
 struct Link {
   FileDescriptor near, far;
@@ -125,12 +134,17 @@ FileDescriptor new_event() {
   return event;
 }
 
+void notify(const FileDescriptor& event) {
+  const std::uint64_t one = 1;
+  (void)!::write(event.get(), &one, sizeof one);
+}
+
 }  // namespace
 
 class SocketRelay::Loop {
  public:
   Loop(FileDescriptor listening, std::unique_ptr<Door> door)
-      : listening_(std::move(listening)), door_(std::move(door)), stop_(new_event()) {
+      : listening_(std::move(listening)), door_(std::move(door)), stop_(new_event()), opened_(new_event()) {
     // The thread must not get the signals that its process waits for.
     sigset_t all, before;
     ::sigfillset(&all);
@@ -139,8 +153,7 @@ class SocketRelay::Loop {
     ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   ~Loop() {
-    const std::uint64_t one = 1;
-    (void)!::write(stop_.get(), &one, sizeof one);
+    notify(stop_);
     thread_.join();
   }
   Loop(const Loop&) = delete;
@@ -150,6 +163,7 @@ class SocketRelay::Loop {
   void run() {
     while (!wait()) {
       step_links();
+      admit_opened();
       close_silent_callers();
       hear_callers();
       accept_all();
@@ -158,8 +172,11 @@ class SocketRelay::Loop {
 
   // Waits for an event. True if the relay must end.
   bool wait() {
-    polled_.assign({{stop_.get(), POLLIN, 0}, {out_of_descriptors_ ? -1 : listening_.get(), POLLIN, 0}});
-    for (const relay::Caller& caller : callers_) polled_.push_back({caller.connection.get(), POLLIN, 0});
+    polled_.assign({{stop_.get(), POLLIN, 0},
+                    {opened_.get(), POLLIN, 0},
+                    {out_of_descriptors_ ? -1 : listening_.get(), POLLIN, 0}});
+    for (const relay::Caller& caller : callers_)
+      polled_.push_back({missing(caller) == 0 ? -1 : caller.connection.get(), POLLIN, 0});
     for (const relay::Link& link : links_) {
       polled_.push_back(link.polled_near());
       polled_.push_back(link.polled_far());
@@ -175,6 +192,21 @@ class SocketRelay::Loop {
       const bool event = entry[0].revents != 0 || entry[1].revents != 0;
       entry += 2;
       return event && !link.step();
+    });
+  }
+
+  // Those whose far end is open, or could not be opened.
+  void admit_opened() {
+    std::uint64_t count = 0;
+    (void)!::read(opened_.get(), &count, sizeof count);
+    std::erase_if(openings_, [&](relay::Opening& opening) {
+      if (opening.far.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return false;
+      if (FileDescriptor far = opening.far.get()) {
+        opening.thread.join();
+        send_at_once(far.get());
+        links_.push_back({std::move(opening.connection), std::move(far)});
+      }
+      return true;
     });
   }
 
@@ -196,22 +228,36 @@ class SocketRelay::Loop {
       caller = hear(*caller) ? std::next(caller) : callers_.erase(caller);
   }
 
-  // False if it has not to be heard again: it is admitted or refused.
+  std::size_t missing(const relay::Caller& caller) const {
+    return door_->answer_size() - caller.answer.size();
+  }
+
+  // False if it has not to be heard again: it has answered, or is refused.
   bool hear(relay::Caller& caller) {
     std::array<char, 256> part{};
-    const std::size_t missing = door_->answer_size() - caller.answer.size();
-    if (missing > 0) {
+    if (missing(caller) > 0) {
       const ssize_t size =
-          ::recv(caller.connection.get(), part.data(), std::min(missing, part.size()), MSG_DONTWAIT);
+          ::recv(caller.connection.get(), part.data(), std::min(missing(caller), part.size()), MSG_DONTWAIT);
       if (size <= 0) return size < 0 && would_block();
       caller.answer.append(part.data(), static_cast<std::size_t>(size));
-      if (caller.answer.size() < door_->answer_size()) return true;
+      if (missing(caller) > 0) return true;
     }
-    if (FileDescriptor far = door_->open(caller.connection.get(), caller.greeting, caller.answer)) {
-      send_at_once(far.get());
-      links_.push_back({std::move(caller.connection), std::move(far)});
-    }
+    if (openings_.size() >= most_openings) return true;
+    open(caller);
     return false;
+  }
+
+  // Without memory for a thread, the caller is refused.
+  void open(relay::Caller& caller) try {
+    std::promise<FileDescriptor> promise;
+    auto far = promise.get_future();
+    std::jthread thread([this, connection = caller.connection.get(), greeting = caller.greeting,
+                         answer = caller.answer, promise = std::move(promise)]() mutable {
+      promise.set_value(door_->open(connection, greeting, answer));
+      notify(opened_);
+    });
+    openings_.push_back({std::move(caller.connection), std::move(far), std::move(thread)});
+  } catch (const std::system_error&) {
   }
 
   void accept_all() {
@@ -236,8 +282,9 @@ class SocketRelay::Loop {
 
   FileDescriptor listening_;
   std::unique_ptr<Door> door_;
-  FileDescriptor stop_;
+  FileDescriptor stop_, opened_;
   std::list<relay::Caller> callers_;
+  std::list<relay::Opening> openings_;
   std::list<relay::Link> links_;
   std::vector<pollfd> polled_;
   bool out_of_descriptors_ = false;

@@ -1,5 +1,6 @@
 #include "orchestrator/rank/store_relay.h"
 
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -86,11 +87,12 @@ FileDescriptor call(const LaunchSecret& secret, const addrinfo& address) {
   return same_proof(proof, secret.gateway_proof(theirs, ours)) ? std::move(fd) : FileDescriptor();
 }
 
-FileDescriptor call(const LaunchSecret& secret, const StoreAddress& gateway) {
-  const Addresses found = addresses_of(gateway.host, gateway.port);
-  for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next)
-    if (FileDescriptor fd = call(secret, *each)) return fd;
-  return {};
+// The number of an address. Links ask no name server for it.
+std::string number_of(const addrinfo& address) {
+  std::array<char, NI_MAXHOST> text{};
+  const int failed = ::getnameinfo(address.ai_addr, address.ai_addrlen, text.data(), text.size(), nullptr, 0,
+                                   NI_NUMERICHOST);
+  return failed != 0 ? "" : text.data();
 }
 
 // A socket that listens on a free port of an address. Empty, with errno, if it cannot.
@@ -145,7 +147,7 @@ class GatewayDoor : public Door {
 
   std::size_t answer_size() const override { return challenge_size + proof_size; }
 
-  FileDescriptor open(int connection, const std::string& ours, const std::string& answer) override {
+  FileDescriptor open(int connection, const std::string& ours, const std::string& answer) const override {
     const std::string theirs = answer.substr(0, challenge_size);
     if (!same_proof(answer.substr(challenge_size), secret_.entrance_proof(ours, theirs))) return {};
     const Addresses found = addresses_of(store_.host, store_.port, AI_NUMERICHOST);
@@ -179,8 +181,9 @@ class EntranceDoor : public Door {
     return from_other_user(connection) ? std::nullopt : std::optional(std::string());
   }
   std::size_t answer_size() const override { return 0; }
-  FileDescriptor open(int, const std::string&, const std::string&) override {
-    return call(secret_, gateway_);
+  FileDescriptor open(int, const std::string&, const std::string&) const override {
+    const Addresses found = addresses_of(gateway_.host, gateway_.port, AI_NUMERICHOST);
+    return found ? call(secret_, *found) : FileDescriptor();
   }
 
  private:
@@ -201,9 +204,12 @@ StoreEntrance::StoreEntrance(const LaunchSecret& secret, const StoreAddress& gat
 std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& meeting) {
   const std::string port = std::to_string(meeting.port);
   const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
-  for (const std::string& address : meeting.addresses)
-    if ((address != loopback_address || same_host) && call(secret, StoreAddress{address, port}))
-      return StoreAddress{address, port};
+  for (const std::string& address : meeting.addresses) {
+    if (address == loopback_address && !same_host) continue;
+    const Addresses found = addresses_of(address, port);
+    for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next)
+      if (call(secret, *each)) return StoreAddress{number_of(*each), port};
+  }
   return std::nullopt;
 }
 

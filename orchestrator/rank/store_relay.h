@@ -1,4 +1,4 @@
-// The way from ranks on several hosts to the store, which listens on the loopback interface beside rank 0.
+// The connection from ranks on several hosts to the store, which listens on the loopback interface beside rank 0.
 //
 //   rank ── 127.0.0.1 ── StoreEntrance ═══ network ═══ StoreGateway ── 127.0.0.1 ── store
 //
@@ -33,6 +33,7 @@ class StoreGateway {
 
 class StoreEntrance {
  public:
+  // `gateway`: its numeric address, from `find_gateway`.
   StoreEntrance(const LaunchSecret& secret, const StoreAddress& gateway);
   StoreAddress address() const { return {"127.0.0.1", std::to_string(relay_.port())}; }
 
@@ -40,7 +41,7 @@ class StoreEntrance {
   SocketRelay relay_;
 };
 
-// The first address with a gateway that knows the secret. Empty if there is none.
+// The first address with a gateway that knows the secret, as a number. Empty if there is none.
 std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& meeting);
 
 }  // namespace trainyard::orchestrator

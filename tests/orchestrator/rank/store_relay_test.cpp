@@ -5,11 +5,13 @@
 #include <atomic>
 #include <chrono>
 #include <functional>
+#include <future>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <sys/stat.h>
 
 #include "base/error.h"
@@ -112,6 +114,51 @@ TEST_CASE("bytes pass from a rank through entrance and gateway to the store, and
   std::string large;
   for (int i = 0; large.size() < 3'000'000; ++i) large += std::to_string(i) + " ";
   CHECK(echo_of(large, port) == large);
+}
+
+TEST_CASE("a far end that does not answer stops no other connection") {
+  class SlowDoor : public Door {
+   public:
+    SlowDoor(int store, std::shared_future<void> go) : store_(store), go_(std::move(go)) {}
+    std::optional<std::string> greeting(int) override { return ""; }
+    std::size_t answer_size() const override { return 0; }
+    FileDescriptor open(int, const std::string&, const std::string&) const override {
+      if (calls_++ > 0) go_.wait_for(std::chrono::seconds(10));
+      return FileDescriptor(tests::connect_to_port(store_));
+    }
+
+   private:
+    int store_;
+    std::shared_future<void> go_;
+    mutable std::atomic<int> calls_ = 0;
+  };
+  Echo store;
+  std::promise<void> go;
+  tests::ListeningSocket listening;
+  REQUIRE(::fcntl(listening.fd.get(), F_SETFL, O_NONBLOCK) == 0);
+  const SocketRelay relay(std::move(listening.fd), std::make_unique<SlowDoor>(std::stoi(store.address().port),
+                                                                              go.get_future().share()));
+  const auto answer_of = [](const FileDescriptor& fd, int milliseconds) -> std::string {
+    pollfd polled{fd.get(), POLLIN, 0};
+    return ::send(fd.get(), "key", 3, MSG_NOSIGNAL) == 3 && ::poll(&polled, 1, milliseconds) == 1
+               ? read_bytes(fd.get(), 3)
+               : "";
+  };
+  const FileDescriptor first = connection_to(relay.port());
+  CHECK(answer_of(first, 5000) == "key");
+  std::vector<FileDescriptor> waiting;  // more than the relay opens at the same time
+  for (int i = 0; i < 70; ++i) waiting.push_back(connection_to(relay.port()));
+  CHECK(answer_of(waiting.front(), 100).empty());
+  CHECK(answer_of(first, 5000) == "key");
+  go.set_value();
+  CHECK(answer_of(waiting.back(), 5000) == "key");
+}
+
+TEST_CASE("the gateway is found by its name, and its address is a number from then on") {
+  const Launched launch;
+  const auto gateway = find_gateway(launch.secret, {launch.gateway.port(), {"localhost"}});
+  REQUIRE(gateway);
+  CHECK((gateway->host == "127.0.0.1" || gateway->host == "::1"));
 }
 
 TEST_CASE("a caller that does not know the secret gets a challenge only, and no connection to the store") {
@@ -235,8 +282,8 @@ TEST_CASE("only its user can read the secret of a launch, and each launch has a 
   CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path), doctest::Contains("; remove it"), UserError);
   LaunchSecret::remove(folder.path);
   std::filesystem::create_symlink("/etc/passwd", file);
-  CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path), doctest::Contains("symbolic link; remove it"),
-                       UserError);
+  CHECK_THROWS_WITH_AS(LaunchSecret::read(folder.path),
+                       doctest::Contains("it is a link, not a plain file; remove it"), UserError);
   CHECK_THROWS_WITH_AS(LaunchSecret::make(folder.path / "missing"),
                        doctest::Contains("check the permissions of the folder"), UserError);
 }
