@@ -7,7 +7,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
-#include <set>
+#include <memory>
 #include <thread>
 
 #include <fmt/format.h>
@@ -17,6 +17,7 @@
 #include "base/error.h"
 #include "base/host_name.h"
 #include "base/log.h"
+#include "orchestrator/rank/job_hosts.h"
 #include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
@@ -47,41 +48,6 @@ void note_signals() {
   action.sa_handler = note_signal;
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaction(number, &action, nullptr);
 }
-
-// The hosts of the job, from the files that their tasks write. A new file is found when an unknown host connects.
-class JobHosts {
- public:
-  JobHosts(fs::path folder, int world_size) : folder_(std::move(folder)), missing_(ranks_below(world_size)) {}
-
-  bool contain(const std::string& address) {
-    if (!addresses_.contains(address)) read_files();
-    return addresses_.contains(address);
-  }
-
- private:
-  static std::set<int> ranks_below(int world_size) {
-    std::set<int> ranks;
-    for (int rank = 0; rank < world_size; ++rank) ranks.insert(ranks.end(), rank);
-    return ranks;
-  }
-
-  // At most once per nap: strangers must not keep a network file system busy.
-  void read_files() {
-    if (missing_.empty() || Clock::now() < next_reading_) return;
-    next_reading_ = Clock::now() + short_nap;
-    fresh_listing(folder_);
-    std::erase_if(missing_, [&](int rank) {
-      const auto addresses = read_rank_host(folder_, rank);
-      if (addresses) addresses_.insert(addresses->begin(), addresses->end());
-      return addresses.has_value();
-    });
-  }
-
-  fs::path folder_;
-  std::set<int> missing_;  // ranks whose file has not been read
-  std::set<std::string> addresses_;
-  Clock::time_point next_reading_;
-};
 
 class Task {
  public:
@@ -123,10 +89,15 @@ class Task {
   StoreAddress serve() {
     store_.emplace(gang_.store, folder_ / "store.log");
     const StoreAddress address = store_->address();
+    auto hosts = std::make_shared<JobHosts>(place_.world_size, [folder = folder_](const auto& ranks) {
+      fresh_listing(folder);
+      JobHosts::Addresses found;
+      for (const int rank : ranks)
+        if (auto addresses = read_rank_host(folder, rank)) found.emplace(rank, std::move(*addresses));
+      return found;
+    });
     gateway_.emplace(LaunchSecret::make(folder_), address, gang_.interface,
-                     [hosts = JobHosts(folder_, place_.world_size)](const std::string& peer) mutable {
-                       return hosts.contain(peer);
-                     });
+                     [hosts](const std::string& peer) { return hosts->contain(peer); });
     write_rendezvous(folder_, {gateway_->port(), own_addresses(gang_.interface)});
     first_host_ = host_name();
     return address;
