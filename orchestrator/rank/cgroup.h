@@ -28,7 +28,8 @@ class Cgroup {
   explicit operator bool() const { return !folder_.empty(); }
   const std::filesystem::path& folder() const { return folder_; }
 
-  // As ::fork, but the child begins in the group. If that fails, the group is removed.
+  // As ::fork, but the child begins in the group. If that fails, or if this process has several threads, the group is
+  // removed.
   pid_t fork();
   bool leave() const;  // moves this process to the group above; takes some milliseconds
   void kill() const;   // kills all processes in the group
@@ -44,7 +45,8 @@ std::string cgroup_name(const std::string& token);
 // Removes groups of killed programs that are older than `age` and in which no process is left.
 void remove_empty_cgroups(std::chrono::seconds age = std::chrono::seconds(60));
 
-// Kills what is left in the group of an earlier attempt, and removes it. Only its owner's processes are in it.
-void end_cgroup_of(const std::string& token);
+// Kills what is left in the group of an earlier attempt, and removes it. The group has the name of this token, and
+// belongs to this user. `recorded`: its folder. Empty: only a group below that of this process is found.
+void end_cgroup_of(const std::string& token, const std::filesystem::path& recorded = {});
 
 }  // namespace trainyard::orchestrator

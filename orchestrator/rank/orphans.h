@@ -1,11 +1,11 @@
 // Orphans: processes that outlive their parent, such as a rank's grandchild in its own session, or the ranks
 // of a killed orchestrator.
 //
-// A process of an earlier attempt is ended only if three things match:
+// `end_leftovers` ends a process of an earlier attempt only if three things match:
 // - the token of the attempt in its environment, which children inherit,
 // - its user, which must be that of this process,
 // - its start time: the recorded one of a rank, and for children of ranks any time after the launch.
-// A name or a pid alone never counts, and records can be wrong.
+// Processes in the cgroup of that attempt are ended too, by `cgroup.h`. A name or a pid alone never counts, and records can be wrong.
 // `supervised_ranks.h` ends processes that have lost their token, because it is their ancestor.
 #pragma once
 

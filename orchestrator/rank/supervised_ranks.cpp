@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <csignal>
 #include <cstring>
 #include <sstream>
@@ -15,6 +16,7 @@
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,7 +26,30 @@
 
 namespace trainyard::orchestrator {
 
+namespace fs = std::filesystem;
+
 namespace {
+
+constexpr const char* lock_name = "supervisor.lock";
+
+[[noreturn]] void cannot_supervise(const std::string& call, const std::string& advice) {
+  throw UserError(
+      "cannot start the supervisor of the ranks: " + call + ": " + std::generic_category().message(errno),
+      advice);
+}
+
+// Locks a new file of the attempt. If the file system has no locks, nobody waits for the supervisor.
+FileDescriptor lock_attempt(const fs::path& attempt_folder, const fs::path& cgroup) {
+  const fs::path file = attempt_folder / lock_name;
+  constexpr mode_t for_its_owner = 0600;
+  auto fd = FileDescriptor::open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, for_its_owner);
+  if (!fd) cannot_supervise(file.string(), "check the permissions of the folder and the space on its disk");
+  const std::string& path = cgroup.native();
+  (void)!::write(fd.get(), path.data(), path.size());  // a full disk ends the sweep elsewhere
+  while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EINTR) {
+  }
+  return fd;
+}
 
 // Both ends are the same program, so a message is a struct. `not_started` is followed by the error's text.
 struct Message {
@@ -47,7 +72,7 @@ bool readable(int fd, std::chrono::milliseconds at_most) {
 
 // Supervisor: everything below runs in its process.
 
-constexpr int its_socket = 3;
+constexpr int its_socket = 3, its_lock = 4;
 
 // Replaces name and arguments of this process, so that `pkill -f trainyard` does not end it with the orchestrator.
 void take_own_name() {
@@ -67,8 +92,9 @@ void take_own_name() {
   std::memcpy(text, name.data(), std::min<std::size_t>(name.size(), end - begin - 1));
 }
 
-// It keeps nothing of the orchestrator but its memory: no locks, no open files, no signals of a terminal.
-void become_supervisor(int socket, const std::filesystem::path& attempt_folder) {
+// It keeps nothing of the orchestrator but its memory, its socket and its lock: no other locks or open files, and no
+// signals of a terminal.
+void become_supervisor(int socket, int lock) {
   ::setsid();
   take_own_name();
   ::prctl(PR_SET_CHILD_SUBREAPER, 1);
@@ -78,14 +104,15 @@ void become_supervisor(int socket, const std::filesystem::path& attempt_folder) 
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  const int kept = ::fcntl(socket, F_DUPFD, its_socket);
+  // Both numbers are above those that they are moved to.
+  const int kept_socket = ::fcntl(socket, F_DUPFD, its_lock + 1);
+  const int kept_lock = ::fcntl(lock, F_DUPFD, its_lock + 1);
   const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
   for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, standard);
-  if (kept != its_socket) ::dup2(kept, its_socket);
-  ::fcntl(its_socket, F_SETFD, FD_CLOEXEC);
-  ::close_range(its_socket + 1, ~0U, 0);
-  const int folder = ::open(attempt_folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (folder >= 0) ::flock(folder, LOCK_EX | LOCK_NB);  // until this process ends
+  if (kept_socket < 0 || kept_lock < 0) throw std::system_error(errno, std::generic_category(), "fcntl");
+  ::dup3(kept_socket, its_socket, O_CLOEXEC);
+  ::dup3(kept_lock, its_lock, O_CLOEXEC);  // locked until this process ends
+  ::close_range(its_lock + 1, ~0U, 0);
 }
 
 class Supervisor {
@@ -148,8 +175,9 @@ class Supervisor {
   // Sends the signal that the orchestrator wrote to the ranks. Returns false if the orchestrator has ended.
   bool obey(const LocalProcesses& processes) {
     int number = 0;
-    if (::recv(its_socket, &number, sizeof number, MSG_DONTWAIT) != sizeof number)
-      return errno == EAGAIN || errno == EINTR;
+    const ssize_t size = ::recv(its_socket, &number, sizeof number, MSG_DONTWAIT);
+    // At the end of the socket there is no error, so `errno` is an old one.
+    if (size != sizeof number) return size < 0 && (errno == EAGAIN || errno == EINTR);
     for (std::size_t rank = 0; rank < ended_.size(); ++rank)
       if (!ended_[rank]) processes.ranks[rank]->signal(number);
     return true;
@@ -172,18 +200,17 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
     : setting_(std::move(setting)), cgroup_(cgroup_name(setting_.token)) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
-    throw UserError("cannot start the supervisor of the ranks: socketpair: " +
-                    std::generic_category().message(errno));
+    cannot_supervise("socketpair", "raise the limit of open files (ulimit -n)");
   socket_ = FileDescriptor(ends[0]);
   FileDescriptor its_end(ends[1]);
+  // Both processes hold the lock, so there is no moment without it.
+  FileDescriptor lock = lock_attempt(setting_.attempt_folder, cgroup_.folder());
   since_ticks_ = ticks_now();
   supervisor_ = cgroup_.fork();
-  if (supervisor_ < 0)
-    throw UserError("cannot start the supervisor of the ranks: fork: " +
-                    std::generic_category().message(errno));
+  if (supervisor_ < 0) cannot_supervise("fork", "raise the limits of processes and memory (ulimit -u, -v)");
   if (supervisor_ == 0) {
     try {
-      become_supervisor(its_end.get(), setting_.attempt_folder);
+      become_supervisor(its_end.get(), lock.get());
       Supervisor(cgroup_).run(start);
     } catch (const std::exception&) {
       ::_exit(1);  // the kernel kills its ranks, and the orchestrator ends the rest
@@ -191,6 +218,7 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
     ::_exit(0);
   }
   its_end.reset();
+  lock.reset();
   setting_.supervisors->insert(supervisor_);
   try {
     wait_for_start();
@@ -206,7 +234,10 @@ SupervisedRanks::~SupervisedRanks() {
 
 void SupervisedRanks::wait_for_start() {
   while (!started_ && start_error_.empty())
-    if (!read_message() && over_) throw UserError("the supervisor of the ranks ended before they started");
+    if (!read_message() && over_)
+      throw UserError("the supervisor ended before it had started the ranks: " +
+                          to_text(end_.supervisor_failed.value_or(ExitStatus{})),
+                      "run the command again");
   if (!start_error_.empty()) throw UserError(start_error_);
   ended_.resize(pids_.size());
 }
@@ -247,17 +278,24 @@ void SupervisedRanks::read_messages() {
   }
 }
 
+// Waits until the supervisor has closed its socket, which it does only by ending. Returns false if it takes too long.
+bool SupervisedRanks::supervisor_ends() {
+  constexpr std::chrono::seconds patience(5);
+  std::array<char, sizeof(Message) + longest_text> unread{};
+  while (readable(socket_.get(), patience)) {
+    const ssize_t size = ::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT);
+    if (size == 0 || (size < 0 && errno == ECONNRESET)) return true;
+    if (size < 0 && errno != EAGAIN && errno != EINTR) return false;
+  }
+  return false;
+}
+
 // Ends the supervisor and, with it, everything else. A supervisor that does not end in time is killed.
 void SupervisedRanks::release() {
   if (over_) return;
   over_ = true;
   ::shutdown(socket_.get(), SHUT_WR);
-  constexpr std::chrono::seconds patience(5);
-  std::array<char, sizeof(Message) + longest_text> unread{};
-  ssize_t size = 1;
-  while (size > 0 && readable(socket_.get(), patience))
-    size = ::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT);
-  if (size > 0) ::kill(supervisor_, SIGKILL);
+  if (!supervisor_ends()) ::kill(supervisor_, SIGKILL);
   int status = 0;
   while (::waitpid(supervisor_, &status, 0) < 0 && errno == EINTR) {
   }
@@ -272,6 +310,7 @@ void SupervisedRanks::release() {
     cgroup_.kill();
     end_children(*setting_.supervisors, since_ticks_);
   }
+  if (cgroup_.remove()) ::unlink((setting_.attempt_folder / lock_name).c_str());
   for (auto& rank : ended_)
     if (!rank) rank = ExitStatus{-1, 0, true};
 }
@@ -294,14 +333,25 @@ int SupervisedRanks::end_fd() const {
   return over_ ? -1 : socket_.get();
 }
 
-bool wait_for_supervisor(const std::filesystem::path& attempt_folder, std::chrono::milliseconds at_most) {
-  const auto folder = FileDescriptor::open(attempt_folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+OutlivedSupervisor wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {
+  // It may be a pipe, because others may be able to write to the folder.
+  const auto lock = FileDescriptor::open(attempt_folder / lock_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
+  struct stat found {};
+  if (!lock || ::fstat(lock.get(), &found) != 0 || !S_ISREG(found.st_mode)) return {};
+  OutlivedSupervisor outlived;
+  std::array<char, PATH_MAX> path{};
+  const ssize_t size = ::read(lock.get(), path.data(), path.size());
+  if (size > 0 && found.st_uid == ::geteuid())
+    outlived.cgroup = std::string(path.data(), static_cast<std::size_t>(size));
   const auto deadline = std::chrono::steady_clock::now() + at_most;
-  while (folder && ::flock(folder.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
-    if (std::chrono::steady_clock::now() > deadline) return false;
+  while (::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      outlived.ended = false;
+      break;
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return true;
+  return outlived;
 }
 
 }  // namespace trainyard::orchestrator

@@ -8,6 +8,9 @@
 //   subreaper too, and which ends it.
 // - Both die at once: the kernel kills the ranks. What they started is left, except in a cgroup: then the next
 //   `recover` ends it.
+//
+// The file `supervisor.lock` in the attempt's folder is locked until the supervisor has ended. It names the cgroup.
+// It is for its owner only (0600), because whoever can read a file can also lock it.
 #pragma once
 
 #include <chrono>
@@ -34,7 +37,7 @@ struct LocalProcesses {
 };
 
 struct SupervisorSetting {
-  std::filesystem::path attempt_folder;  // locked while the supervisor lives
+  std::filesystem::path attempt_folder;  // `supervisor.lock` is in it
   std::string token = {};                // of the attempt: names its cgroup. Empty: no cgroup
   // Supervisors of this process. All other children are orphans when a supervisor dies.
   std::shared_ptr<std::set<int>> supervisors = std::make_shared<std::set<int>>();
@@ -51,7 +54,8 @@ class SupervisedRanks {
   int supervisor() const { return supervisor_; }
   const std::vector<int>& pids() const { return pids_; }  // of the ranks
 
-  std::optional<ExitStatus> poll(int rank);  // empty while it runs; never blocks
+  // `poll` and `end` block only while the supervisor ends, a few seconds at most.
+  std::optional<ExitStatus> poll(int rank);  // empty while it runs
   void signal(int number);                   // to all ranks and their process groups
 
   // How it ended. `leftovers`: processes that the ranks left behind, and that were ended.
@@ -59,13 +63,14 @@ class SupervisedRanks {
     int leftovers = 0;
     std::optional<ExitStatus> supervisor_failed = {};
   };
-  std::optional<End> end();  // empty while a rank or the supervisor is left; never blocks
+  std::optional<End> end();  // empty while a rank or the supervisor is left
   int end_fd() const;        // for poll(2): readable if `poll` or `end` has news. −1 after the end
 
  private:
   void wait_for_start();
   void read_messages();
   bool read_message();
+  bool supervisor_ends();
   void release();
 
   SupervisorSetting setting_;
@@ -81,8 +86,14 @@ class SupervisedRanks {
   bool over_ = false;
 };
 
-// Waits until the supervisor of an attempt has ended, because it may still end processes. Returns whether it has.
-bool wait_for_supervisor(const std::filesystem::path& attempt_folder,
-                         std::chrono::milliseconds at_most = std::chrono::seconds(5));
+// What is left of an attempt whose orchestrator was killed.
+struct OutlivedSupervisor {
+  bool ended = true;             // false: it may still end processes
+  std::filesystem::path cgroup;  // of the attempt; empty if this user has written none
+};
+
+// Waits until the supervisor of an attempt has ended.
+OutlivedSupervisor wait_for_supervisor(const std::filesystem::path& attempt_folder,
+                                       std::chrono::milliseconds at_most = std::chrono::seconds(5));
 
 }  // namespace trainyard::orchestrator

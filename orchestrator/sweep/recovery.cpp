@@ -193,14 +193,22 @@ std::string mark_ended(const Unfinished& attempt, const std::vector<OverLimit>& 
   return failure;
 }
 
-void recover_attempt(const Unfinished& unfinished, db::Ingest& ingest,
+// Ranks of the attempt may write to its records and checkpoints until its supervisor has ended.
+OutlivedSupervisor require_ended(const Unfinished& unfinished) {
+  OutlivedSupervisor outlived = wait_for_supervisor(unfinished.directory);
+  if (!outlived.ended)
+    throw UserError(fmt::format("the processes of attempt {} are still being ended", unfinished.attempt),
+                    "wait a moment and run the command again", {.file = unfinished.directory.string()});
+  return outlived;
+}
+
+void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, db::Ingest& ingest,
                      const std::function<void(const std::string&)>& tell) {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     require_plain(unfinished.directory / name);
-  wait_for_supervisor(unfinished.directory);
   const LaunchedProcesses launched = launched_processes(unfinished.directory);
   const EndedLeftovers leftovers = end_leftovers(launched);
-  end_cgroup_of(launched.token);
+  end_cgroup_of(launched.token, cgroup);
   for (const std::string& problem : leftovers.left_alone)
     tell(unfinished.directory.string() + ": " + problem + ", so it was left alone");
   const experiments::Launch launch =
@@ -255,8 +263,9 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
       live.push_back({unfinished.key, unfinished.attempt});
       continue;
     }
+    const OutlivedSupervisor outlived = require_ended(unfinished);
     try {
-      recover_attempt(unfinished, ingest, tell);
+      recover_attempt(unfinished, outlived.cgroup, ingest, tell);
     } catch (const db::StorageError&) {
       throw;
     } catch (const InternalError& error) {

@@ -23,7 +23,8 @@ namespace trainyard::orchestrator {
 // - Leaves an attempt alone if it is `alive` (see `Reattachment`), and returns it.
 // - Removes the checkpoints of finished runs.
 // - Calls `tell` with one line per interrupted attempt.
-// - StorageError if the database cannot be written.
+// - StorageError if the database cannot be written. UserError if the supervisor of an attempt has not ended within
+//   five seconds.
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
                                  const std::function<void(const std::string&)>& tell,
                                  const std::function<bool(const std::filesystem::path&)>& alive = {});

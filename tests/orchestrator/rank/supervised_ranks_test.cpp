@@ -4,13 +4,17 @@
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 #include <thread>
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
+#include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
@@ -52,6 +56,20 @@ int written_pid(const fs::path& file) {
 
 bool any_child_left() {
   return ::waitpid(-1, nullptr, WNOHANG) == 0 || errno != ECHILD;
+}
+
+// Kills the process that started ranks with escape(), and their supervisor, at once. Returns the pid of the escaped.
+int kill_both(pid_t parent, const TemporaryFolder& folder) {
+  const int escaped = written_pid(folder.path / "pid"), supervisor = written_pid(folder.path / "its");
+  ::kill(parent, SIGSTOP);
+  ::kill(supervisor, SIGKILL);
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  return escaped;
+}
+
+fs::path own_cgroup() {
+  return cgroup_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
 }
 
 // Whether this host lets us make cgroups. Else the tests that need one are skipped.
@@ -106,15 +124,13 @@ TEST_CASE("if the process that started a supervisor is killed, nothing of its ra
     }
     const int escaped = written_pid(folder.path / "pid");
     CHECK(alive(escaped));
-    CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)));
+    CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)).ended);
     ::kill(parent, SIGKILL);
     ::waitpid(parent, nullptr, 0);
-    CHECK(wait_for_supervisor(folder.path));
+    CHECK(wait_for_supervisor(folder.path).ended);
     CHECK_FALSE(alive(escaped));
     if (!with_cgroup) continue;
-    const fs::path group =
-        cgroup_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup")) / cgroup_name(token);
-    CHECK_FALSE(fs::exists(group));
+    CHECK_FALSE(fs::exists(own_cgroup() / cgroup_name(token)));
   }
 }
 
@@ -151,11 +167,7 @@ TEST_CASE("if supervisor and orchestrator are killed at once, the cgroup of the 
         token);
     while (true) ::pause();
   }
-  const int escaped = written_pid(folder.path / "pid"), supervisor = written_pid(folder.path / "its");
-  ::kill(parent, SIGSTOP);
-  ::kill(supervisor, SIGKILL);
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
+  const int escaped = kill_both(parent, folder);
   CHECK(alive(escaped));
   end_cgroup_of("../" + token);  // not a token
   end_cgroup_of(new_token());
@@ -164,11 +176,100 @@ TEST_CASE("if supervisor and orchestrator are killed at once, the cgroup of the 
   CHECK_FALSE(alive(escaped));
 }
 
+TEST_CASE("the cgroup of an attempt is found from another cgroup, because the attempt names it") {
+  if (!has_cgroups()) return;
+  const TemporaryFolder folder;
+  const std::string token = new_token();
+  Cgroup scope("trainyard-test-" + token);  // as `systemd-run --scope` makes one
+  const pid_t parent = scope.fork();
+  if (parent == 0) {
+    const auto ranks = ranks_of(
+        folder,
+        {escape(folder.path / "pid") + "echo $PPID > " + (folder.path / "its").string() + "; sleep 1000"},
+        token);
+    while (true) ::pause();
+  }
+  const int escaped = kill_both(parent, folder);
+  end_cgroup_of(token);  // looks below the own cgroup only
+  CHECK(alive(escaped));
+  const auto outlived = wait_for_supervisor(folder.path);
+  CHECK(outlived.ended);
+  CHECK(outlived.cgroup == scope.folder() / cgroup_name(token));
+  end_cgroup_of(new_token(), outlived.cgroup);  // the cgroup of another attempt
+  CHECK(alive(escaped));
+  end_cgroup_of(token, outlived.cgroup);
+  CHECK_FALSE(alive(escaped));
+  scope.kill();
+  CHECK(becomes_true(tests::patience, [&] { return scope.remove(); }));
+}
+
+TEST_CASE("a process with several threads starts its ranks without a cgroup") {
+  if (!has_cgroups()) return;
+  const TemporaryFolder folder;
+  std::jthread other([](const std::stop_token& stop) {
+    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  });
+  const std::string token = new_token();
+  const auto ranks = ranks_of(folder, {"sleep 1000"}, token);
+  CHECK(alive(ranks.pids().at(0)));
+  CHECK_FALSE(fs::exists(own_cgroup() / cgroup_name(token)));
+}
+
+TEST_CASE("a supervisor notices the end of the orchestrator, whatever error came before it") {
+  const TemporaryFolder folder;
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    const SupervisedRanks ranks({folder.path}, [&] {
+      LocalProcesses processes;
+      processes.ranks.push_back(start_process(
+          {.argv = {"/bin/sleep", "1000"}, .environment = {}, .cores = {}, .log = folder.path / "log"}));
+      errno = EAGAIN;  // as a system call that was interrupted leaves it
+      return processes;
+    });
+    std::ofstream(folder.path / "rank") << ranks.pids().at(0) << std::endl;
+    std::ofstream(folder.path / "supervisor") << ranks.supervisor() << std::endl;
+    while (true) ::pause();
+  }
+  const int supervisor = written_pid(folder.path / "supervisor"), rank = written_pid(folder.path / "rank");
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  CHECK(becomes_true(tests::patience, [&] { return !alive(rank) && !alive(supervisor); }));
+  if (alive(supervisor)) ::kill(supervisor, SIGKILL);  // the kernel kills its rank
+}
+
+TEST_CASE("readers of an attempt can neither hide its supervisor nor delay its recovery") {
+  const TemporaryFolder folder;
+  const auto reader = FileDescriptor::open(folder.path, O_RDONLY | O_DIRECTORY);
+  REQUIRE(::flock(reader.get(), LOCK_SH) == 0);
+  {
+    const auto ranks = ranks_of(folder, {"sleep 1000"});
+    CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)).ended);
+    const auto file = folder.path / "supervisor.lock";
+    CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
+  }
+  REQUIRE(::flock(reader.get(), LOCK_EX) == 0);
+  CHECK(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)).ended);
+}
+
+TEST_CASE("a supervisor that was killed while it started the ranks is named, with advice") {
+  const TemporaryFolder folder;
+  const auto start = []() -> LocalProcesses {
+    ::kill(::getpid(), SIGKILL);
+    return {};
+  };
+  CHECK_THROWS_WITH_AS(
+      SupervisedRanks({folder.path}, start),
+      "the supervisor ended before it had started the ranks: killed by signal 9 (SIGKILL); run "
+      "the command again",
+      UserError);
+  CHECK_FALSE(any_child_left());
+}
+
 TEST_CASE("an empty cgroup of a killed program is removed later, and one with a process is not") {
   if (!has_cgroups()) return;
   const TemporaryFolder folder;
   const std::string token = new_token(), used = new_token();
-  const fs::path above = cgroup_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
+  const fs::path above = own_cgroup();
   fs::create_directory(above / cgroup_name(token));
   const auto ranks = ranks_of(folder, {"sleep 1000"}, used);
   remove_empty_cgroups();
