@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "db/database/database.h"
 #include "experiments/protocol/record.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
@@ -131,4 +132,24 @@ TEST_CASE("a killed supervisor ends its own run only") {
   CHECK(alive(spared));
   sweep.kill();
   CHECK(becomes_true(tests::patience, [&] { return !alive(spared); }));
+}
+
+TEST_CASE("an attempt is not recovered while its supervisor still ends its processes") {
+  SweepFixture bench({mlp_run("ddp", 2, 0)});
+  bench.journal();
+  bench.tell("", "deaf");
+  ChildSweep sweep(bench);
+  const int first = sweep.rank(0), second = sweep.rank(1), supervisor = sweep.supervisor();
+  REQUIRE(::kill(supervisor, SIGSTOP) == 0);
+  sweep.kill();
+  CHECK_THROWS_WITH_AS(bench.sweep(),
+                       doctest::Contains("the processes of attempt 1 are still being ended; wait a moment"),
+                       UserError);
+  CHECK_FALSE(contains(text_of(bench.attempt(0) / "orchestrator.records.jsonl"), "\"cause\""));
+  CHECK(alive(first));
+  ::kill(supervisor, SIGCONT);
+  CHECK(becomes_true(tests::patience, [&] { return !alive(first) && !alive(second); }));
+  bench.tell("", "finish");
+  CHECK(bench.sweep().failures.empty());
+  CHECK(bench.status_of(0) == "interrupted");
 }
