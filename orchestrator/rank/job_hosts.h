@@ -18,7 +18,7 @@ namespace trainyard::orchestrator {
 
 class JobHosts {
  public:
-  // Returns the addresses of the hosts of these ranks, as far as their files are there.
+  // Returns the addresses of the hosts of those ranks whose files are there.
   using Addresses = std::map<int, std::vector<std::string>>;
   using Reader = std::function<Addresses(const std::set<int>& ranks)>;
 
