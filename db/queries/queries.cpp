@@ -45,6 +45,7 @@ RunSummary summary_of(RowReader row) {
   run.task = row.text();
   run.dataset_title = row.text();
   run.files = row.text();
+  run.command = row.text();
   return run;
 }
 
@@ -94,7 +95,8 @@ std::vector<RunSummary> run_summaries(const Database& database, const std::strin
              s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
              json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),
-             json_extract(r.resolved, '$.declared.dataset.title'), json_extract(r.resolved, '$.strategy.files')
+             json_extract(r.resolved, '$.declared.dataset.title'), json_extract(r.resolved, '$.strategy.files'),
+             json_extract(r.resolved, '$.strategy.command', '$.strategy.env')
       FROM run_summary s
       JOIN run r ON r.run_key = s.run_key
       LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment

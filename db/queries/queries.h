@@ -52,7 +52,9 @@ struct RunSummary {
   std::map<std::string, Value> axes;  // every resolved value by name; `strategy` as this experiment labels it
   // From the file, if it declares its own model or data set. Empty for those of trainyard.
   std::string model_title, task, dataset_title;
-  std::string files;  // names and SHA-256 of the files that a program of the user declares; empty for others
+  // JSON texts about a program of the user.
+  std::string files;    // declared files: names and SHA-256
+  std::string command;  // arguments, and variables of its own; placeholders are replaced
 };
 
 // All runs, or those of one experiment: one row per run and experiment. `experiment` is empty if no

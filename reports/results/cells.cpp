@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -41,6 +42,31 @@ Work work_of(const db::RunSummary& run, const experiments::Compare& compare) {
   work["data source"] = run.data_source;
   work["files of the program"] = run.files;
   return work;
+}
+
+// Whether two texts are equal, or differ only where `left` has `from` and `right` has `to`: "s3.txt" and "s12.txt" with
+// 3 and 12.
+bool equal_but_for(std::string_view left, std::string_view right, std::string_view from,
+                   std::string_view to) {
+  using Place = std::pair<std::size_t, std::size_t>;
+  std::vector<Place> open{{0, 0}};
+  std::set<Place> seen;
+  while (!open.empty()) {
+    const auto [i, j] = open.back();
+    open.pop_back();
+    if (i == left.size() && j == right.size()) return true;
+    if (!seen.insert({i, j}).second) continue;
+    if (!from.empty() && left.substr(i).starts_with(from) && right.substr(j).starts_with(to))
+      open.emplace_back(i + from.size(), j + to.size());
+    if (i < left.size() && j < right.size() && left[i] == right[j]) open.emplace_back(i + 1, j + 1);
+  }
+  return false;
+}
+
+// Whether two runs of one arm have the same command, but for the seed that is filled in.
+bool same_command(const db::RunSummary& run, const db::RunSummary& other) {
+  return run.command == other.command ||
+         equal_but_for(run.command, other.command, std::to_string(run.seed), std::to_string(other.seed));
 }
 
 // Number of the last journal entry that plans each run, from 1. Runs without an entry are missing.
@@ -151,11 +177,13 @@ class CellBuilder {
   // Removes runs of an earlier training, for example if the arm was planned again with other epochs.
   void keep_latest_work(Arm& arm) const {
     const std::size_t latest = last_entry(arm);
-    std::set<Work> works;
+    std::map<Work, const db::RunSummary*> works;
     for (const Observation& observation : arm.runs)
-      if (entry_of(observation) == latest) works.insert(work_of(*observation.run, compare_));
+      if (entry_of(observation) == latest)
+        works.emplace(work_of(*observation.run, compare_), observation.run);
     std::erase_if(arm.runs, [&](const Observation& observation) {
-      return !works.contains(work_of(*observation.run, compare_));
+      const auto found = works.find(work_of(*observation.run, compare_));
+      return found == works.end() || !has_command_of(*found->second, observation);
     });
     std::map<std::string, std::size_t> latest_of_pair;
     for (const Observation& observation : arm.runs) {
@@ -167,6 +195,12 @@ class CellBuilder {
       return entry_of(observation) != latest_of_pair[observation.pair] ||
              !taken.insert(observation.pair).second;
     });
+  }
+
+  // Pairs by other values than the seed may fill in anything, so that only the seed can be checked.
+  bool has_command_of(const db::RunSummary& latest, const Observation& observation) const {
+    const bool pairs_seeds = compare_.pair.empty() || compare_.pair == std::vector<std::string>{"seed"};
+    return !pairs_seeds || same_command(latest, *observation.run);
   }
 
   const ReportData& data_;

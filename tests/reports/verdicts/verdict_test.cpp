@@ -232,6 +232,22 @@ TEST_CASE("runs of an earlier version of the user's program are not mixed with t
   CHECK(verdict_on(cells, "mlp", "train-seconds").n == 3);
 }
 
+TEST_CASE(
+    "runs with an earlier command are not mixed with the latest, but the seed in a command may differ") {
+  ReportData data = one_model(6);
+  const auto command = [](const std::string& rate, std::int64_t seed) {
+    return R"([["train.py","--lr",")" + rate + R"(","--out","run-)" + std::to_string(seed) + R"("],null])";
+  };
+  for (db::RunSummary& run : data.runs)
+    if (run.strategy == "ddp") run.command = command("0.10", run.seed);
+  CHECK(judged(data).front().cell.arms.front().runs.size() == 6);
+  for (db::RunSummary& run : data.runs)
+    if (run.strategy == "ddp" && run.seed < 3) run.command = command("0.50", run.seed);
+  plan_again(data, keys_of_seeds(data, 3, 5));
+  CHECK(judged(data).front().cell.arms.front().runs.size() == 3);
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 3);
+}
+
 TEST_CASE("an arm that is not in the file any more is not compared") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "other"}});
   std::vector<std::string> kept;
