@@ -183,7 +183,8 @@ class CellBuilder {
         works.emplace(work_of(*observation.run, compare_), observation.run);
     std::erase_if(arm.runs, [&](const Observation& observation) {
       const auto found = works.find(work_of(*observation.run, compare_));
-      return found == works.end() || !has_command_of(*found->second, observation);
+      if (found == works.end()) return true;
+      return entry_of(observation) != latest && !has_command_of(*found->second, observation);
     });
     std::map<std::string, std::size_t> latest_of_pair;
     for (const Observation& observation : arm.runs) {
