@@ -79,6 +79,15 @@ bool has_cgroups() {
   return static_cast<bool>(cgroup);
 }
 
+// Runs a rank that starts a process outside its session and environment, until it is killed.
+[[noreturn]] void supervise_escaping_rank(const TemporaryFolder& folder, const std::string& token) {
+  const auto ranks = ranks_of(
+      folder,
+      {escape(folder.path / "pid") + "echo $PPID > " + (folder.path / "its").string() + "; sleep 1000"},
+      token);
+  while (true) ::pause();
+}
+
 }  // namespace
 
 TEST_CASE("ranks under a supervisor get signals, and their exit codes and signals are returned") {
@@ -160,13 +169,7 @@ TEST_CASE("if supervisor and orchestrator are killed at once, the cgroup of the 
   const TemporaryFolder folder;
   const std::string token = new_token();
   const pid_t parent = ::fork();
-  if (parent == 0) {
-    const auto ranks = ranks_of(
-        folder,
-        {escape(folder.path / "pid") + "echo $PPID > " + (folder.path / "its").string() + "; sleep 1000"},
-        token);
-    while (true) ::pause();
-  }
+  if (parent == 0) supervise_escaping_rank(folder, token);
   const int escaped = kill_both(parent, folder);
   CHECK(alive(escaped));
   end_cgroup_of("../" + token);  // not a token
@@ -182,13 +185,7 @@ TEST_CASE("the cgroup of an attempt is found from another cgroup, because the at
   const std::string token = new_token();
   Cgroup scope("trainyard-test-" + token);  // as `systemd-run --scope` makes one
   const pid_t parent = scope.fork();
-  if (parent == 0) {
-    const auto ranks = ranks_of(
-        folder,
-        {escape(folder.path / "pid") + "echo $PPID > " + (folder.path / "its").string() + "; sleep 1000"},
-        token);
-    while (true) ::pause();
-  }
+  if (parent == 0) supervise_escaping_rank(folder, token);
   const int escaped = kill_both(parent, folder);
   end_cgroup_of(token);  // looks below the own cgroup only
   CHECK(alive(escaped));
