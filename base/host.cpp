@@ -1,13 +1,22 @@
 #include "base/host.h"
 
+#include <array>
 #include <cstdlib>
 #include <sstream>
 
 #include <unistd.h>
 
+#include "base/text.h"
+
 namespace trainyard {
 
 namespace fs = std::filesystem;
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return printable_line(name.data());
+}
 
 bool is_executable(const fs::path& file) {
   std::error_code none;

@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "base/host_name.h"
+#include "base/host.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/rank/orphans.h"

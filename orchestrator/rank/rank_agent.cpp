@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "orchestrator/rank/job_hosts.h"
 #include "orchestrator/rank/log_limit.h"

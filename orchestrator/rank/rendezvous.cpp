@@ -20,7 +20,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/host_name.h"
+#include "base/host.h"
 
 namespace trainyard::orchestrator {
 

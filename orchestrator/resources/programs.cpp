@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "base/host.h"
-#include "base/host_name.h"
 #include "base/text.h"
 
 namespace trainyard::orchestrator {

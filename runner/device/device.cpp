@@ -10,7 +10,7 @@
 #include <ATen/ATen.h>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/host.h"
 #include "runner/device/gpu.h"
 #include "runner/device/rank_process.h"
 

@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 #include <unistd.h>
 
-#include "base/host_name.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "runner/device/rank_process.h"
 

@@ -1,6 +1,4 @@
 // The host name, also if it has bytes that a record must not contain.
-#include "base/host_name.h"
-
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -10,6 +8,8 @@
 #include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/host.h"
 
 namespace {
 
@@ -60,7 +60,7 @@ TEST_CASE("exactly one function asks the system for the host name") {
       const std::string text{std::istreambuf_iterator<char>(file), {}};
       if (text.find("gethostname(") == std::string::npos) continue;
       ++askers;
-      CHECK(entry.path() == root / "base" / "host_name.cpp");
+      CHECK(entry.path() == root / "base" / "host.cpp");
     }
   }
   CHECK(askers == 1);

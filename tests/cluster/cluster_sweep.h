@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tests/e2e/support/program.h"
+#include "tests/support/program.h"
 
 namespace trainyard::cluster {
 

@@ -9,7 +9,7 @@
 
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
-#include "tests/e2e/support/program.h"
+#include "tests/support/program.h"
 
 namespace trainyard::cluster {
 

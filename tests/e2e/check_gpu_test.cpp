@@ -5,8 +5,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/support/program.h"
 #include "tests/support/contains.h"
+#include "tests/support/program.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;

@@ -5,9 +5,9 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "tests/e2e/support/program.h"
-#include "tests/e2e/support/shell_arm.h"
 #include "tests/support/contains.h"
+#include "tests/support/program.h"
+#include "tests/support/shell_arm.h"
 #include "tests/support/without_rights.h"
 
 using namespace trainyard;

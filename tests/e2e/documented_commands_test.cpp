@@ -12,8 +12,8 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/e2e/support/program.h"
 #include "tests/support/contains.h"
+#include "tests/support/program.h"
 
 using namespace trainyard::e2e;
 namespace fs = std::filesystem;

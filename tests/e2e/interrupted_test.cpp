@@ -7,10 +7,10 @@
 
 #include "db/database/database.h"
 #include "db/queries/queries.h"
-#include "tests/e2e/support/program.h"
-#include "tests/e2e/support/shell_arm.h"
-#include "tests/e2e/support/sweep_file.h"
 #include "tests/support/contains.h"
+#include "tests/support/program.h"
+#include "tests/support/shell_arm.h"
+#include "tests/support/sweep_file.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;

@@ -6,7 +6,7 @@
 
 #include "db/database/database.h"
 #include "db/queries/queries.h"
-#include "tests/e2e/support/program.h"
+#include "tests/support/program.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;

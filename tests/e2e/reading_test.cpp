@@ -6,11 +6,11 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
-#include "tests/e2e/support/program.h"
-#include "tests/e2e/support/shell_arm.h"
-#include "tests/e2e/support/terminal.h"
 #include "tests/support/contains.h"
+#include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/shell_arm.h"
+#include "tests/support/terminal.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;

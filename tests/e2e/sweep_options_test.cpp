@@ -6,11 +6,11 @@
 
 #include "db/database/database.h"
 #include "db/queries/queries.h"
-#include "tests/e2e/support/program.h"
-#include "tests/e2e/support/shell_arm.h"
 #include "tests/support/contains.h"
 #include "tests/support/patience.h"
+#include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/shell_arm.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;

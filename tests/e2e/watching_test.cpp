@@ -5,10 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "tests/e2e/support/program.h"
-#include "tests/e2e/support/shell_arm.h"
-#include "tests/e2e/support/terminal.h"
 #include "tests/support/contains.h"
+#include "tests/support/program.h"
+#include "tests/support/shell_arm.h"
+#include "tests/support/terminal.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
-#include "base/host_name.h"
+#include "base/host.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
 #include "tests/support/local_sockets.h"

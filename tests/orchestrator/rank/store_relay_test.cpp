@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/error.h"
-#include "base/host_name.h"
+#include "base/host.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/local_sockets.h"
 

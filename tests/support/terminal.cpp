@@ -1,4 +1,4 @@
-#include "tests/e2e/support/terminal.h"
+#include "tests/support/terminal.h"
 
 #include <array>
 #include <chrono>

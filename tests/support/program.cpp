@@ -1,4 +1,4 @@
-#include "tests/e2e/support/program.h"
+#include "tests/support/program.h"
 
 #include <cstdlib>
 #include <fstream>
