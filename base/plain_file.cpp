@@ -1,6 +1,7 @@
 #include "base/plain_file.h"
 
 #include <cerrno>
+#include <new>
 #include <system_error>
 #include <utility>
 
@@ -39,7 +40,10 @@ std::string kind_on_disk(const std::filesystem::path& file, int flags) {
 
 std::unique_ptr<std::streambuf> buffer_of(OpenedFile& opened, std::ios::openmode mode) {
   if (!opened.fd) return nullptr;
-  return std::make_unique<Buffer>(opened.fd.release(), mode | std::ios::binary);
+  auto buffer = std::make_unique<Buffer>(opened.fd.get(), mode | std::ios::binary);
+  if (!buffer->is_open()) throw std::bad_alloc();  // fdopen found no memory; the file would look empty
+  opened.fd.release();
+  return buffer;
 }
 
 }  // namespace

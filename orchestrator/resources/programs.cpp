@@ -1,9 +1,11 @@
 #include "orchestrator/resources/programs.h"
 
 #include <array>
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <memory>
+#include <new>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -26,11 +28,14 @@ struct Output {
 Output output_of(const std::string& shell_command) {
   FILE* stream = ::popen(shell_command.c_str(), "re");
   Output output;
+  if (stream == nullptr && errno == ENOMEM) throw std::bad_alloc();
   if (stream == nullptr) return output;
   std::array<char, 4096> buffer{};
   while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), stream))
     output.text.append(buffer.data(), size);
+  const bool no_memory = std::ferror(stream) != 0 && errno == ENOMEM;  // for the buffer of `stream`
   output.clean = ::pclose(stream) == 0;
+  if (no_memory) throw std::bad_alloc();
   return output;
 }
 
