@@ -89,17 +89,29 @@ bool is_of_own_user(int pid) {
   return users && real == ::getuid() && effective == ::geteuid();
 }
 
-std::vector<int> find(const std::function<bool(const Process&)>& wanted) {
+std::vector<int> others_of_host() {
   std::vector<int> pids;
   for (const auto& entry : fs::directory_iterator("/proc")) {
     const std::string name = entry.path().filename();
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size())
       continue;
-    if (pid == ::getpid()) continue;
-    const auto process = read_process(pid);
-    if (process && wanted(*process)) pids.push_back(pid);
+    if (pid != ::getpid()) pids.push_back(pid);
   }
+  return pids;
+}
+
+// The kernel lists the children of a thread, zombies too. Not all kernels have this list.
+std::vector<int> own_children() {
+  const std::string own = std::to_string(::getpid());
+  std::ifstream list("/proc/self/task/" + own + "/children");
+  std::vector<int> pids;
+  if (list) {
+    for (int pid = 0; list >> pid;) pids.push_back(pid);
+    return pids;
+  }
+  for (const int pid : others_of_host())
+    if (const auto process = read_process(pid); process && process->parent == ::getpid()) pids.push_back(pid);
   return pids;
 }
 
@@ -113,15 +125,18 @@ void kill_if(int pid, const std::function<bool(const Process&)>& wanted) {
 }
 
 // Killed processes may leave their children to us. The next round finds these.
-int end_all(const std::function<bool(const Process&)>& wanted) {
+int end_all(std::vector<int> (*candidates)(), const std::function<bool(const Process&)>& wanted) {
   std::set<int> ended;
   for (int round = 0; round < 400; ++round) {
-    const auto pids = find(wanted);
-    if (pids.empty()) break;
-    for (const int pid : pids) {
+    bool any = false;
+    for (const int pid : candidates()) {
+      const auto process = read_process(pid);
+      if (!process || !wanted(*process)) continue;
+      any = true;
       kill_if(pid, wanted);
       ended.insert(pid);
     }
+    if (!any) break;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
   for (const int pid : ended) ::waitpid(pid, nullptr, WNOHANG);
@@ -165,20 +180,6 @@ std::optional<ProcessMark> mark_of(int pid) {
   return ProcessMark{pid, process->start_ticks};
 }
 
-namespace {
-
-// The kernel lists the children of a thread, zombies too. Not all kernels have this list.
-std::vector<int> own_children() {
-  const std::string own = std::to_string(::getpid());
-  std::ifstream list("/proc/self/task/" + own + "/children");
-  if (!list) return find([](const Process& process) { return process.parent == ::getpid(); });
-  std::vector<int> pids;
-  for (int pid = 0; list >> pid;) pids.push_back(pid);
-  return pids;
-}
-
-}  // namespace
-
 // Only this process reaps its children. So a listed pid cannot be that of another process before it is killed.
 int end_children(const std::set<int>& except, std::uint64_t since_ticks) {
   std::set<int> ended;
@@ -205,8 +206,9 @@ int end_children(const std::set<int>& except, std::uint64_t since_ticks) {
 int end_children_with(const std::string& token) {
   if (has_no_child()) return 0;
   const int own = ::getpid();
-  return end_all(
-      [&](const Process& process) { return process.parent == own && has_token(process.pid, token); });
+  return end_all(own_children, [&](const Process& process) {
+    return process.parent == own && has_token(process.pid, token);
+  });
 }
 
 namespace {
@@ -243,7 +245,7 @@ EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
     found.left_alone.push_back("process " + std::to_string(mark.pid) + " (" + printable_line(process->name) +
                                ") " + why);
   }
-  found.ended = end_all([&](const Process& process) {
+  found.ended = end_all(others_of_host, [&](const Process& process) {
     return !others.contains(process.pid) && process.start_ticks >= *since && is_of_own_user(process.pid) &&
            has_token(process.pid, launched.token);
   });
