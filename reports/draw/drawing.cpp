@@ -162,7 +162,7 @@ void draw_bars(Markup& out, const Bars& figure, const std::string& unit) {
 
 }  // namespace
 
-Drawing drawing_of(const Figure& figure, const Bars& bars) {
+Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle&) {
   return {.legend = legend_of(bars.series),
           .spoken = spoken(bars.series),
           .crosshair = {},
@@ -253,7 +253,7 @@ void draw_stacks(Markup& out, const Stacks& figure) {
 
 }  // namespace
 
-Drawing drawing_of(const Figure&, const Stacks& stacks) {
+Drawing drawing_of(const Figure&, const Stacks& stacks, const DrawingStyle&) {
   Drawing drawing;
   drawing.width = page_width;
   drawing.height = stacks_height(stacks);
@@ -412,7 +412,7 @@ void draw_effects(Markup& out, const Effects& figure) {
 
 }  // namespace
 
-Drawing drawing_of(const Figure&, const Effects& effects) {
+Drawing drawing_of(const Figure&, const Effects& effects, const DrawingStyle&) {
   Drawing drawing;
   drawing.width = page_width;
   drawing.height = effects_height(effects);

@@ -30,6 +30,15 @@ struct LegendEntry {
   bool box = false;   // a box, else a stroke
 };
 
+// Size and font of a drawing, in CSS pixels: 96 per inch. 0: as on the page.
+struct DrawingStyle {
+  double width = 0;
+  double height = 0;  // of a drawing whose rows do not need a certain height
+  double font = 0;    // of all text
+  // Size of text that has the size `usual` on the page.
+  double text(double usual) const { return font > 0 ? font : usual; }
+};
+
 // A drawing in the rectangle (0, 0) – (width, height). The figure must outlive it.
 struct Drawing {
   double width = panel_width;
@@ -41,10 +50,10 @@ struct Drawing {
 };
 
 // One overload per kind of figure.
-Drawing drawing_of(const Figure& figure, const Lines& lines);
-Drawing drawing_of(const Figure& figure, const Bars& bars);
-Drawing drawing_of(const Figure& figure, const Stacks& stacks);
-Drawing drawing_of(const Figure& figure, const Effects& effects);
+Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle& style);
+Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style);
+Drawing drawing_of(const Figure& figure, const Stacks& stacks, const DrawingStyle& style);
+Drawing drawing_of(const Figure& figure, const Effects& effects, const DrawingStyle& style);
 
 // Shared by lines and bars.
 std::vector<LegendEntry> legend_of(const std::vector<Series>& series);

@@ -168,7 +168,7 @@ void draw_lines(Markup& out, const Lines& figure, const LineLayout& layout) {
 
 }  // namespace
 
-Drawing drawing_of(const Figure& figure, const Lines& lines) {
+Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle&) {
   Drawing drawing{
       .legend = legend_of(lines.series), .spoken = spoken(lines.series), .crosshair = {}, .draw = {}};
   if (!figure.missing.empty()) return drawing;

@@ -18,8 +18,8 @@ constexpr double title_height = 26;
 constexpr double legend_line = 18;
 constexpr double margin = 14;
 
-Drawing drawing_of(const Figure& figure) {
-  return std::visit([&](const auto& picture) { return reports::drawing_of(figure, picture); },
+Drawing drawing_of(const Figure& figure, const DrawingStyle& style = {}) {
+  return std::visit([&](const auto& picture) { return reports::drawing_of(figure, picture, style); },
                     figure.picture);
 }
 
