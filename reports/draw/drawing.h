@@ -30,19 +30,23 @@ struct LegendEntry {
   bool box = false;   // a box, else a stroke
 };
 
-// Size and font of a drawing, in CSS pixels: 96 per inch. 0: as on the page.
+// Size and font of a drawing, in CSS pixels: 96 per inch. The default is a drawing as on the page. In a sized
+// drawing all text is inside the picture, and labels do not touch.
 struct DrawingStyle {
   double width = 0;
-  double height = 0;  // of a drawing whose rows do not need a certain height
-  double font = 0;    // of all text
+  double height = 0;  // 0, and drawings of rows: as the content needs
+  double font = 0;    // of all text; 0: as on the page
+  bool sized() const { return font > 0; }
   // Size of text that has the size `usual` on the page.
-  double text(double usual) const { return font > 0 ? font : usual; }
+  double text(double usual) const { return sized() ? font : usual; }
+  double width_or(double usual) const { return sized() ? width : usual; }
 };
 
 // A drawing in the rectangle (0, 0) – (width, height). The figure must outlive it.
 struct Drawing {
   double width = panel_width;
   double height = panel_height;
+  bool wide = false;  // as wide as the page, with larger text
   std::vector<LegendEntry> legend;
   std::string spoken;                     // values for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
   std::optional<LineGeometry> crosshair;  // only for curves over epochs
@@ -55,6 +59,16 @@ Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& s
 Drawing drawing_of(const Figure& figure, const Stacks& stacks, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Effects& effects, const DrawingStyle& style);
 
+// Sized drawings of lines and bars leave out the strip of final values if they are narrower than this many
+// times the font size: 10.2 cm at 9 pt.
+inline constexpr double least_width_with_strip = 32;
+
+// Height of lines and bars with `rows` of text above them, which are `row_height` high.
+double height_of_panel(const DrawingStyle& style, std::size_t rows, double row_height);
+
+// UserError if the height of a sized drawing leaves too little space between its labels.
+void require_space(const Figure& figure, const DrawingStyle& style, double space);
+
 // Shared by lines and bars.
 std::vector<LegendEntry> legend_of(const std::vector<Series>& series);
 std::string spoken(const std::vector<Series>& series);
@@ -64,6 +78,9 @@ std::string stroke(double x1, double y1, double x2, double y2);
 void draw_strokes(Markup& out, const char* style, const std::string& strokes);
 void draw_rule(Markup& out, const char* style, double x1, double y1, double x2, double y2);
 void draw_text(Markup& out, const char* style, double x, double y, const std::string& text);
+// Lines of text, the first one with its baseline at `y`.
+void draw_lines_of_text(Markup& out, const char* style, double x, double y, double line_height,
+                        const std::vector<std::string>& lines);
 bool has_interval(const Point& point);
 
 }  // namespace trainyard::reports

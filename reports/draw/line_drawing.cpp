@@ -16,32 +16,43 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr double bottom = 166;
-constexpr double axis_label_size = 10.5;
+// Distances on the page. In sized drawings they grow with the font.
+constexpr double usual_axis_font = 10.5;
+constexpr double usual_guide_font = 9.5;
+constexpr double below_curves = 32;  // tick labels and the title of the axis
 // Guides may stretch an axis while the curves keep this share of it.
 constexpr double least_share_of_curves = 0.45;
-constexpr double dodge = 6;  // pixels between markers of arms at the same place
+constexpr double guide_row = 13;     // height of a label above the curves
+constexpr double guide_sample = 18;  // of its stroke
+constexpr double dodge = 6;          // pixels between markers of arms at the same place
+
+// Draws text below an axis, inside the picture.
+void draw_below(Markup& out, const LineLayout& layout, double middle, double y, const std::string& text) {
+  draw_text(out, "mid", middle_inside(middle, text, layout.axis_font, layout.width), y, text);
+}
 
 void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
   std::string grid;
   for (const Tick& tick : layout.y_ticks) {
     const double y = layout.y(tick.value);
     grid += stroke(layout.left, y, layout.right, y);
-    draw_text(out, "e", layout.left - 5, y + 3.5, tick.label);
+    draw_text(out, "e", layout.left - 5, y + 3.5 * layout.scale, tick.label);
   }
   draw_strokes(out, "g", grid);
+  const double bottom = layout.bottom;
   std::string axis = stroke(layout.left, bottom, layout.right, bottom);
   for (const Tick& tick : layout.x_ticks) {
     const double x = layout.x(tick.value);
     axis += stroke(x, bottom, x, bottom + 4);
-    draw_text(out, "mid", x, bottom + 15, tick.label);
+    draw_below(out, layout, x, bottom + 15 * layout.scale, tick.label);
   }
   draw_strokes(out, "ax", axis);
-  draw_text(out, "mid", (layout.left + layout.right) / 2, bottom + 28, figure.x.title);
+  draw_below(out, layout, (layout.left + layout.right) / 2, bottom + 28 * layout.scale, figure.x.title);
 }
 
 // Draws the line (a ring if there is a single point) and the label.
-void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout, double row) {
+void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout, double row,
+                double row_height) {
   out.open("g", {{"class", "gd gd-" + guide.guide->colour}});
   std::string path;
   for (const auto& [x, y] : guide.line)
@@ -56,16 +67,17 @@ void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout,
     draw_text(out, "gt", guide.label->first, guide.label->second, guide.text);
   } else {
     draw_rule(out, "gl", layout.left, row - 3, layout.left + 14, row - 3);
-    draw_text(out, "gt", layout.left + 18, row, guide.text);
+    draw_lines_of_text(out, "gt", layout.left + guide_sample, row, row_height, guide.rows);
   }
   out.close();
 }
 
 void draw_guides(Markup& out, const LineLayout& layout) {
-  double row = 8;
+  const double scale = layout.guide_font / usual_guide_font;
+  double row = 8 * scale;
   for (const GuideLayout& guide : layout.guides) {
-    draw_guide(out, guide, layout, row);
-    if (!guide.label) row += 13;
+    draw_guide(out, guide, layout, row, guide_row * scale);
+    row += guide_row * scale * static_cast<double>(guide.rows.size());
   }
 }
 
@@ -129,11 +141,12 @@ void draw_strip(Markup& out, const Lines& figure, const LineLayout& layout) {
   for (const Tick& tick : layout.strip_ticks) {
     const double y = layout.strip(tick.value);
     grid += stroke(layout.strip_left, y, layout.strip_right, y);
-    draw_text(out, "s", layout.strip_right + 4, y + 3.5, tick.label);
+    draw_text(out, "s", layout.strip_right + 4, y + 3.5 * layout.scale, tick.label);
   }
   draw_strokes(out, "g", grid);
-  draw_rule(out, "ax", layout.strip_left, bottom, layout.strip_right, bottom);
-  draw_text(out, "mid", (layout.strip_left + layout.strip_right) / 2, bottom + 15, figure.final_label);
+  draw_rule(out, "ax", layout.strip_left, layout.bottom, layout.strip_right, layout.bottom);
+  draw_below(out, layout, (layout.strip_left + layout.strip_right) / 2, layout.bottom + 15 * layout.scale,
+             figure.final_label);
   const auto count = static_cast<double>(
       std::ranges::count_if(figure.series, [](const Series& series) { return series.final.has_value(); }));
   double place = 0.5;
@@ -168,11 +181,16 @@ void draw_lines(Markup& out, const Lines& figure, const LineLayout& layout) {
 
 }  // namespace
 
-Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle&) {
-  Drawing drawing{
-      .legend = legend_of(lines.series), .spoken = spoken(lines.series), .crosshair = {}, .draw = {}};
+Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle& style) {
+  Drawing drawing{.width = style.width_or(panel_width),
+                  .legend = legend_of(lines.series),
+                  .spoken = spoken(lines.series),
+                  .crosshair = {},
+                  .draw = {}};
   if (!figure.missing.empty()) return drawing;
-  const LineLayout layout = line_layout(lines, figure.unit);
+  const LineLayout layout = line_layout(lines, figure.unit, style);
+  require_space(figure, style, layout.bottom - layout.top);
+  drawing.height = layout.height;
   if (lines.x.title == "epoch") drawing.crosshair = geometry_of(layout);
   drawing.draw = [&lines, layout](Markup& out) { draw_lines(out, lines, layout); };
   return drawing;
@@ -181,7 +199,6 @@ Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle&
 namespace {
 
 constexpr double usual_top = 10;
-constexpr double guide_row = 13;  // height of a label above the curves
 constexpr double strip_width = 62;
 constexpr double gap = 24;  // between curves and strip
 constexpr int wanted_ticks = 5;
@@ -270,13 +287,19 @@ Range strip_range(const Lines& figure) {
   return range;
 }
 
-double widest_label(const std::vector<Tick>& all) {
+double widest_label(const std::vector<Tick>& all, double font) {
   double width = 0;
-  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, axis_label_size));
+  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, font));
   return width;
 }
 
-void lay_x(LineLayout& layout, const Lines& figure) {
+// As on the page, or in a sized drawing as many as have space for their labels.
+std::vector<Tick> ticks_above(const Scale1D& scale, int wanted, const DrawingStyle& style) {
+  const MakeTicks make = [&](int number) { return ticks(scale.low, scale.high, number, scale.log); };
+  return style.sized() ? spaced_ticks(wanted, make, touching_above(scale, style.font)) : make(wanted);
+}
+
+void lay_x(LineLayout& layout, const Lines& figure, const DrawingStyle& style) {
   Range range;
   for (const Series& series : figure.series) {
     for (const Point& point : series.points) range.take(point.x, false);
@@ -291,8 +314,13 @@ void lay_x(LineLayout& layout, const Lines& figure) {
   }
   const double air = figure.markers ? 14 : 4;
   layout.x = {range.low, range.high, layout.left + air, layout.right - air, false};
-  layout.x_ticks =
-      figure.x.integers ? integer_ticks(range.low, range.high, 5) : ticks(range.low, range.high, 5, false);
+  const MakeTicks make = [&](int wanted) {
+    return figure.x.integers ? integer_ticks(range.low, range.high, wanted)
+                             : ticks(range.low, range.high, wanted, false);
+  };
+  layout.x_ticks = style.sized() ? spaced_ticks(wanted_ticks, make,
+                                                touching_beside(layout.x, layout.axis_font, layout.width))
+                                 : make(wanted_ticks);
 }
 
 // The part of a guide inside the axes. Interpolates linearly, on a logarithmic axis in the logarithms.
@@ -335,13 +363,12 @@ void lay_guides(LineLayout& layout, const Lines& figure, const std::string& unit
   for (const Guide& guide : figure.guides) {
     Polyline line = inside(guide, layout);
     std::string text = text_of(guide, figure.x.title, unit, layout, !line.empty());
-    layout.guides.push_back({&guide, std::move(line), std::move(text), std::nullopt});
+    layout.guides.push_back({&guide, std::move(line), std::move(text), std::nullopt, {}});
   }
 }
 
 // Placement of guide labels beside their lines, so that they touch neither curves nor other labels.
 
-constexpr double size = 9.5;
 constexpr double air = 2;
 
 struct Box {
@@ -414,6 +441,7 @@ Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double w
   const double first = layout.left + air;
   const double last = layout.right - width - air;
   if (last < first) return places;
+  const double scale = layout.guide_font / usual_guide_font;
   for (const double distance : {5.0, 9.0, 14.0}) {
     for (const double share : {1.0, 0.0, 0.5, 0.75, 0.25}) {
       const double x = first + share * (last - first);
@@ -422,22 +450,23 @@ Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double w
         const bool level = guide.line.front().second == guide.line.back().second;
         if (!near && !level) continue;
         places.emplace_back(x, y - distance);
-        places.emplace_back(x, y + distance + 6);
+        places.emplace_back(x, y + distance + 6 * scale);
       }
     }
   }
   return places;
 }
 
-// Places the labels. `label` stays empty if there is no free place.
-void place_guide_labels(LineLayout& layout, const Lines& figure) {
+// Places the labels. A label without a free place gets rows above the curves.
+void place_guide_labels(LineLayout& layout, const Lines& figure, const DrawingStyle& style) {
+  const double size = layout.guide_font;
   const std::vector<Polyline> lines = obstacles(layout, figure);
   std::vector<Box> taken;
   for (GuideLayout& guide : layout.guides) {
     const double width = text_width(guide.text, size);
     for (const auto& [x, baseline] : candidates(guide, layout, width)) {
       const Box box{x - air, baseline - size, x + width + air, baseline + 3};
-      const bool inside = box.top >= layout.top - 8 && box.bottom <= bottom;
+      const bool inside = box.top >= layout.top - 8 && box.bottom <= layout.bottom;
       const bool free =
           std::ranges::none_of(lines, [&](const Polyline& line) { return touches(box, line); }) &&
           std::ranges::none_of(taken, [&](const Box& other) { return box.meets(other); });
@@ -446,46 +475,60 @@ void place_guide_labels(LineLayout& layout, const Lines& figure) {
       taken.push_back(box);
       break;
     }
+    if (guide.label) continue;
+    guide.rows = {guide.text};
+    if (style.sized()) guide.rows = text_lines(guide.text, layout.width - layout.left - guide_sample, size);
   }
 }
 
-// A layout with space for `rows` labels of guides above the curves.
-LineLayout layout_with(const Lines& figure, const std::string& unit, std::ptrdiff_t rows) {
+// A layout with space for `rows` lines of labels of guides above the curves.
+LineLayout layout_with(const Lines& figure, const std::string& unit, const DrawingStyle& style,
+                       std::size_t rows) {
   LineLayout layout;
+  layout.width = style.width_or(panel_width);
+  layout.axis_font = style.text(usual_axis_font);
+  layout.guide_font = style.text(usual_guide_font);
+  layout.scale = layout.axis_font / usual_axis_font;
   const Range y = curve_range(figure);
-  layout.top = usual_top + guide_row * static_cast<double>(rows);
-  layout.y = {y.low, y.high, bottom, layout.top, figure.y.log};
-  layout.y_ticks = ticks(y.low, y.high, wanted_ticks, figure.y.log);
-  layout.left = widest_label(layout.y_ticks) + 8;
-  layout.right = panel_width - 8;
+  const double row_height = guide_row * layout.guide_font / usual_guide_font;
+  layout.height = height_of_panel(style, rows, row_height);
+  layout.top = usual_top * layout.scale + row_height * static_cast<double>(rows);
+  layout.bottom = layout.height - below_curves * layout.scale;
+  layout.y = {y.low, y.high, layout.bottom, layout.top, figure.y.log};
+  layout.y_ticks = ticks_above(layout.y, wanted_ticks, style);
+  layout.left = widest_label(layout.y_ticks, layout.axis_font) + 8;
+  layout.right = layout.width - 8;
   layout.has_strip =
-      std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); });
+      std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); }) &&
+      (!style.sized() || style.width >= least_width_with_strip * style.font);
   if (layout.has_strip) {
     const Range strip = strip_range(figure);
-    layout.strip = {strip.low, strip.high, bottom, layout.top, false};
-    layout.strip_ticks = ticks(strip.low, strip.high, 4, false);
-    layout.strip_right = panel_width - widest_label(layout.strip_ticks) - 6;
-    layout.strip_left = layout.strip_right - strip_width;
-    layout.right = layout.strip_left - gap;
+    layout.strip = {strip.low, strip.high, layout.bottom, layout.top, false};
+    layout.strip_ticks = ticks_above(layout.strip, 4, style);
+    layout.strip_right = layout.width - widest_label(layout.strip_ticks, layout.axis_font) - 6;
+    layout.strip_left = layout.strip_right - strip_width * layout.scale;
+    layout.right = layout.strip_left - gap * layout.scale;
   }
-  lay_x(layout, figure);
+  lay_x(layout, figure, style);
   lay_guides(layout, figure, unit);
-  place_guide_labels(layout, figure);
+  place_guide_labels(layout, figure, style);
   return layout;
 }
 
 }  // namespace
 
-LineLayout line_layout(const Lines& figure, const std::string& unit) {
+LineLayout line_layout(const Lines& figure, const std::string& unit, const DrawingStyle& style) {
   const auto unplaced = [](const LineLayout& layout) {
-    return std::ranges::count_if(layout.guides, [](const GuideLayout& guide) { return !guide.label; });
+    std::size_t rows = 0;
+    for (const GuideLayout& guide : layout.guides) rows += guide.rows.size();
+    return rows;
   };
-  LineLayout layout = layout_with(figure, unit, 0);
+  LineLayout layout = layout_with(figure, unit, style, 0);
   // More rows above the curves leave less height, so more labels may need a row. Repeat until there are
   // enough.
-  for (std::ptrdiff_t rows = unplaced(layout); rows > 0;) {
-    layout = layout_with(figure, unit, rows);
-    const std::ptrdiff_t now = unplaced(layout);
+  for (std::size_t rows = unplaced(layout); rows > 0;) {
+    layout = layout_with(figure, unit, style, rows);
+    const std::size_t now = unplaced(layout);
     if (now <= rows) break;
     rows = now;
   }

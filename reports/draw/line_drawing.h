@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/draw/drawing.h"
 #include "reports/draw/scale.h"
 #include "reports/format/figure.h"
 
@@ -17,11 +18,17 @@ struct GuideLayout {
   const Guide* guide = nullptr;
   Polyline line;     // the part inside the axes; may be empty
   std::string text;  // of the label, with the value if `line` is empty
-  // Left end of the label's text baseline. Empty: the label is in a row above the curves.
+  // Left end of the label's text baseline. Empty: the label is in rows above the curves.
   std::optional<std::pair<double, double>> label;
+  std::vector<std::string> rows;  // lines of the text above the curves
 };
 
 struct LineLayout {
+  double width = panel_width;
+  double height = panel_height;
+  double scale = 1;  // of distances around axis labels: their font size over that on the page
+  double axis_font = 0;
+  double guide_font = 0;
   Scale1D x;
   Scale1D y;
   Scale1D strip;
@@ -31,6 +38,7 @@ struct LineLayout {
   double left = 0;
   double right = 0;
   double top = 0;
+  double bottom = 0;
   double strip_left = 0;
   double strip_right = 0;
   bool has_strip = false;
@@ -38,6 +46,6 @@ struct LineLayout {
 };
 
 // `unit`: unit of the figure, for labels with values.
-LineLayout line_layout(const Lines& lines, const std::string& unit);
+LineLayout line_layout(const Lines& lines, const std::string& unit, const DrawingStyle& style = {});
 
 }  // namespace trainyard::reports

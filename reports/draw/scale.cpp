@@ -100,21 +100,30 @@ struct Advance {
   std::uint32_t character;
   double width;
 };
+// DejaVu Sans Bold 2.37.
+constexpr std::array<std::uint16_t, 95> bold_ascii_advance{
+    713,  934,  1067, 1716, 1425, 2052, 1786, 627,  936,  936,  1071, 1716, 778,  850,  778,  748,
+    1425, 1425, 1425, 1425, 1425, 1425, 1425, 1425, 1425, 1425, 819,  819,  1716, 1716, 1716, 1188,
+    2048, 1585, 1561, 1503, 1700, 1399, 1399, 1681, 1714, 762,  762,  1587, 1305, 2038, 1714, 1741,
+    1501, 1741, 1577, 1475, 1397, 1663, 1585, 2259, 1579, 1483, 1485, 936,  748,  936,  1716, 1024,
+    1024, 1382, 1466, 1214, 1466, 1389, 891,  1466, 1458, 702,  702,  1362, 702,  2134, 1458, 1407,
+    1466, 1466, 1010, 1219, 979,  1458, 1335, 1892, 1321, 1335, 1192, 1458, 748,  1458, 1716,
+};
+
 // Minus, multiplication sign, en dash, ellipsis, micro, plus-minus, middle dot.
 constexpr std::array<Advance, 7> other_advance{
     {{0x2212, 1716}, {0xd7, 1716}, {0x2013, 1024}, {0x2026, 2048}, {0xb5, 1303}, {0xb1, 1716}, {0xb7, 651}}};
 
-double advance(std::uint32_t character) {
-  if (character >= 0x20 && character <= 0x7e) return ascii_advance[character - 0x20];
+double advance(std::uint32_t character, Weight weight) {
+  if (character >= 0x20 && character <= 0x7e)
+    return (weight == Weight::bold ? bold_ascii_advance : ascii_advance)[character - 0x20];
   for (const Advance& other : other_advance) {
     if (other.character == character) return other.width;
   }
   return usual_advance;
 }
 
-}  // namespace
-
-double text_width(std::string_view text, double size) {
+double width_of(std::string_view text, double size, Weight weight) {
   double width = 0;
   std::uint32_t character = 0;
   int pending = 0;  // continuation bytes of a UTF-8 sequence still to come
@@ -122,7 +131,7 @@ double text_width(std::string_view text, double size) {
     const auto byte = static_cast<unsigned char>(raw);
     if ((byte & 0xc0U) == 0x80U) {
       character = (character << 6U) | (byte & 0x3fU);
-      if (--pending == 0) width += advance(character);
+      if (--pending == 0) width += advance(character, weight);
       continue;
     }
     pending = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
@@ -130,9 +139,99 @@ double text_width(std::string_view text, double size) {
                 : pending == 2 ? byte & 0x0fU
                 : pending == 1 ? byte & 0x1fU
                                : byte;
-    if (pending == 0) width += advance(character);
+    if (pending == 0) width += advance(character, weight);
   }
   return width / units_per_em * size;
+}
+
+// Length of the beginning of `word` that fits into `width`: at least one character, and if possible up to a
+// sign that separates parts of a name.
+std::size_t fitting(const std::string& word, double width, double size, Weight weight) {
+  std::size_t fits = 0;
+  std::size_t after_sign = 0;
+  for (std::size_t end = 1; end <= word.size(); ++end) {
+    const bool inside = end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0U) == 0x80U;
+    if (inside) continue;
+    if (fits > 0 && width_of(std::string_view(word).substr(0, end), size, weight) > width) break;
+    fits = end;
+    if (std::string_view("-_/=,.:").find(word[end - 1]) != std::string_view::npos) after_sign = end;
+  }
+  return fits < word.size() && after_sign > 0 ? after_sign : fits;
+}
+
+}  // namespace
+
+double text_width(std::string_view text, double size) {
+  return width_of(text, size, Weight::normal);
+}
+
+double bold_text_width(std::string_view text, double size) {
+  return width_of(text, size, Weight::bold);
+}
+
+std::vector<std::string> text_lines(const std::string& text, double width, double size, Weight weight) {
+  std::vector<std::string> lines;
+  std::string line;
+  const auto flush = [&] {
+    if (!line.empty()) lines.push_back(line);
+    line.clear();
+  };
+  width += 1e-6;  // a width may be that of the text itself, after rounding
+  const auto add = [&](std::string word) {
+    if (width_of(line + " " + word, size, weight) > width) flush();
+    while (width_of(word, size, weight) > width && word.size() > 1) {
+      const std::size_t length = fitting(word, width, size, weight);
+      if (length == word.size()) break;
+      lines.push_back(word.substr(0, length));
+      word.erase(0, length);
+    }
+    line.append(line.empty() ? "" : " ").append(word);
+  };
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = std::min(text.find(' ', at), text.size());
+    if (end > at) add(text.substr(at, end - at));
+    at = end + 1;
+  }
+  flush();
+  return lines;
+}
+
+double widest(const std::vector<std::string>& lines, double size, Weight weight) {
+  double width = 0;
+  for (const std::string& line : lines) width = std::max(width, width_of(line, size, weight));
+  return width;
+}
+
+double middle_inside(double middle, const std::string& text, double size, double width) {
+  const double half = text_width(text, size) / 2;
+  return std::clamp(middle, half, std::max(half, width - half));
+}
+
+Touching touching_beside(const Scale1D& scale, double size, double width) {
+  return [=](const Tick& before, const Tick& after) {
+    const double left = middle_inside(scale(before.value), before.label, size, width);
+    const double right = middle_inside(scale(after.value), after.label, size, width);
+    const double half = (text_width(before.label, size) + text_width(after.label, size)) / 2;
+    return right - left < half + 0.5 * size;
+  };
+}
+
+Touching touching_above(const Scale1D& scale, double size) {
+  return [=](const Tick& before, const Tick& after) {
+    return std::abs(scale(before.value) - scale(after.value)) < 1.2 * size;
+  };
+}
+
+std::vector<Tick> spaced_ticks(int wanted, const MakeTicks& make, const Touching& touching) {
+  const auto touch = [&](const Tick& before, const Tick& after) { return touching(before, after); };
+  for (; wanted > 1; --wanted) {
+    std::vector<Tick> all = make(wanted);
+    if (std::ranges::adjacent_find(all, touch) == all.end()) return all;
+  }
+  std::vector<Tick> kept;
+  for (const Tick& tick : make(2))
+    if (kept.empty() || !touching(kept.back(), tick)) kept.push_back(tick);
+  return kept;
 }
 
 }  // namespace trainyard::reports

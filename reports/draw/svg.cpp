@@ -14,8 +14,15 @@ namespace trainyard::reports {
 
 namespace {
 
+// Sizes in files without a given size. In sized figures they grow with the font.
 constexpr double title_height = 26;
+constexpr double title_line = 17;
+constexpr double usual_title_font = 13.5;
+constexpr double usual_legend_font = 11;
 constexpr double legend_line = 18;
+constexpr double legend_sample = 20;
+constexpr double usual_caption_font = 10.5;
+constexpr double caption_line = 14;
 constexpr double margin = 14;
 
 Drawing drawing_of(const Figure& figure, const DrawingStyle& style = {}) {
@@ -24,11 +31,11 @@ Drawing drawing_of(const Figure& figure, const DrawingStyle& style = {}) {
 }
 
 const char* class_of(const Drawing& drawing) {
-  return drawing.width == page_width ? "chart bd" : "chart";
+  return drawing.wide || drawing.width == page_width ? "chart bd" : "chart";
 }
 
 std::string view_box(double width, double height) {
-  return "0 0 " + coordinate(width) + " " + coordinate(height);
+  return "0 0 " + plain_number(width) + " " + plain_number(height);
 }
 
 // Text for screen readers.
@@ -38,56 +45,52 @@ std::string label_of(const Figure& figure, const Drawing& drawing) {
 }
 
 // Draws the legend in rows of the figure's width. Returns its height.
-double draw_legend(Markup& out, const Drawing& drawing, double y) {
+double draw_legend(Markup& out, const Drawing& drawing, const DrawingStyle& style, double y) {
+  const double font = style.text(usual_legend_font);
+  const double scale = font / usual_legend_font;
+  const double before = (legend_sample + 4) * scale;
   double x = 0;
-  double row = y + 12;
+  double row = y + 12 * scale;
   for (const LegendEntry& entry : drawing.legend) {
-    const double needed = 24 + text_width(entry.label, 11) + 14;
-    if (x > 0 && x + needed > drawing.width) {
+    const std::vector<std::string> lines = style.sized()
+                                               ? text_lines(entry.label, drawing.width - before, font)
+                                               : std::vector<std::string>{entry.label};
+    const double text = before + widest(lines, font);
+    const bool full = x + text + (style.sized() ? 0 : 14) > drawing.width;
+    if (x > 0 && full) {
       x = 0;
-      row += legend_line;
+      row += legend_line * scale;
     }
     out.open("g", {{"class", entry.style}});
     if (entry.box) {
-      out.empty("rect",
-                {{"x", coordinate(x)}, {"y", coordinate(row - 10)}, {"width", "14"}, {"height", "12"}});
+      out.empty("rect", {{"x", coordinate(x)},
+                         {"y", coordinate(row - 10 * scale)},
+                         {"width", coordinate(14 * scale)},
+                         {"height", coordinate(12 * scale)}});
     } else {
-      draw_rule(out, "l", x, row - 4, x + 20, row - 4);
+      draw_rule(out, "l", x, row - 4 * scale, x + legend_sample * scale, row - 4 * scale);
     }
     out.close();
-    draw_text(out, "lg", x + 24, row, entry.label);
-    x += needed;
+    draw_lines_of_text(out, "lg", x + before, row, legend_line * scale, lines);
+    row += legend_line * scale * static_cast<double>(std::max<std::size_t>(1, lines.size()) - 1);
+    x += text + 14 * scale;
   }
-  return row - y + 8;
+  return row - y + 8 * scale;
 }
 
 // Draws the caption in lines of the figure's width. Returns its height.
-double draw_caption(Markup& out, const std::string& caption, double width, double y) {
-  std::string line;
-  double row = y;
-  const auto flush = [&] {
-    if (line.empty()) return;
-    row += 14;
-    draw_text(out, "cap", 0, row, line);
-    line.clear();
-  };
-  std::string word;
-  for (const char character : caption + " ") {
-    if (character != ' ') {
-      word += character;
-      continue;
-    }
-    if (text_width(line, 10.5) + text_width(" ", 10.5) + text_width(word, 10.5) > width) flush();
-    line.append(line.empty() ? "" : " ").append(word);
-    word.clear();
-  }
-  flush();
-  return row - y;
+double draw_caption(Markup& out, const std::string& caption, double width, const DrawingStyle& style,
+                    double y) {
+  const double font = style.text(usual_caption_font);
+  const double line = caption_line * font / usual_caption_font;
+  const std::vector<std::string> lines = text_lines(caption, width, font);
+  draw_lines_of_text(out, "cap", 0, y + line, line, lines);
+  return line * static_cast<double>(lines.size());
 }
 
 // Width of a bold title: bold letters are about a tenth wider than in the table.
 double title_width(const std::string& title) {
-  return text_width(title, 13.5) * 1.12;
+  return text_width(title, usual_title_font) * 1.12;
 }
 
 // Draws "subject · title unit" on one line if it fits, else the subject on a separate line. Returns the
@@ -96,12 +99,29 @@ double draw_title(Markup& out, const Figure& figure, double width) {
   const std::string whole = whole_title(figure, " · ");
   const double unit = figure.unit.empty() ? 0 : text_width(figure.unit, 12) + 8;
   const bool fits = figure.subject.empty() || title_width(whole) + unit <= width;
-  const double baseline = fits ? 14 : 31;
+  const double baseline = fits ? 14 : 14 + title_line;
   if (!fits) draw_text(out, "title", 0, 14, figure.subject);
   const std::string& title = fits ? whole : figure.title;
   draw_text(out, "title", 0, baseline, title);
   draw_text(out, "unit", title_width(title) + 8, baseline, figure.unit);
   return baseline - 14 + title_height;
+}
+
+// Text above the drawing of a figure in a file: the title, or the name and unit of the values if the picture
+// has no title. Returns its height.
+double draw_head(Markup& out, const Figure& figure, const FigureSize& size, const DrawingStyle& style,
+                 double width) {
+  if (size.title && !style.sized()) return draw_title(out, figure, width);
+  // The columns of a forest plot have their own names and units.
+  if (!size.title && std::holds_alternative<Effects>(figure.picture)) return 0;
+  const double font = style.text(size.title ? usual_title_font : 12);
+  const std::string unit = figure.unit.empty() ? "" : ", " + figure.unit;
+  const std::vector<std::string> lines =
+      text_lines((size.title ? whole_title(figure, " · ") : figure.title) + unit, width, font,
+                 size.title ? Weight::bold : Weight::normal);
+  const double line = 1.25 * font;
+  draw_lines_of_text(out, size.title ? "title" : "unit", 0, font, line, lines);
+  return line * static_cast<double>(lines.size()) + 0.4 * font;
 }
 
 }  // namespace
@@ -134,35 +154,60 @@ Markup page_svg(const Figure& figure) {
   return out;
 }
 
-std::string svg_document(const Figure& figure) {
-  const Drawing drawing = drawing_of(figure);
+namespace {
+
+// Class of all text of a sized figure, and its font size.
+std::string sized_style(const DrawingStyle& style) {
+  return style.sized() ? ".alone.sized text { font-size: " + plain_number(style.font) + "px; }\n" : "";
+}
+
+}  // namespace
+
+std::string svg_document(const Figure& figure, const FigureSize& size) {
+  DrawingStyle style{.width = size.width, .height = 0, .font = size.font};
+  Drawing drawing = drawing_of(figure, style);
+  Markup head;
+  const double head_height = draw_head(head, figure, size, style, drawing.width);
+  // Legend and caption have the same height below a drawing of any height.
+  const double space = 4 * style.text(usual_caption_font) / usual_caption_font;
+  const auto draw_foot = [&](Markup& out, double top) {
+    double height = draw_legend(out, drawing, style, top);
+    if (size.title) height += draw_caption(out, figure.caption, drawing.width, style, top + height) + space;
+    return height;
+  };
+  if (size.height > 0) {
+    Markup unused;
+    style.height = std::max(1.0, size.height - head_height - space - draw_foot(unused, 0));
+    drawing = drawing_of(figure, style);
+  }
   Markup body;
-  const double head = draw_title(body, figure, drawing.width);
-  body.open("g", {{"class", class_of(drawing)}, {"transform", "translate(0 " + coordinate(head) + ")"}});
+  body.add(head);
+  body.open("g",
+            {{"class", class_of(drawing)}, {"transform", "translate(0 " + coordinate(head_height) + ")"}});
   if (figure.missing.empty()) {
     drawing.draw(body);
   } else {
     draw_text(body, "mid", drawing.width / 2, panel_height / 2, figure.missing);
   }
   body.close();
-  double height = head + (figure.missing.empty() ? drawing.height : panel_height) + 4;
-  height += draw_legend(body, drawing, height);
-  height += draw_caption(body, figure.caption, drawing.width, height) + 4;
+  double height = head_height + (figure.missing.empty() ? drawing.height : panel_height) + space;
+  height += draw_foot(body, height);
 
-  const double full_width = drawing.width + 2 * margin;
-  const double full_height = height + 2 * margin;
+  const double around = style.sized() ? 0 : margin;
+  const double full_width = drawing.width + 2 * around;
+  const double full_height = height + 2 * around;
   Markup out;
   out.verbatim("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
   out.open("svg", {{"xmlns", "http://www.w3.org/2000/svg"},
-                   {"class", "alone"},
-                   {"width", coordinate(full_width)},
-                   {"height", coordinate(full_height)},
+                   {"class", style.sized() ? "alone sized" : "alone"},
+                   {"width", plain_number(full_width)},
+                   {"height", plain_number(full_height)},
                    {"viewBox", view_box(full_width, full_height)}});
   out.leaf("title", {}, whole_title(figure, " "));
-  out.open("style").verbatim(figure_style_with_colours()).close();
+  out.open("style").verbatim(figure_style_with_colours()).verbatim(sized_style(style)).close();
   out.empty("rect",
-            {{"class", "paper"}, {"width", coordinate(full_width)}, {"height", coordinate(full_height)}});
-  out.open("g", {{"transform", "translate(" + coordinate(margin) + " " + coordinate(margin) + ")"}});
+            {{"class", "paper"}, {"width", plain_number(full_width)}, {"height", plain_number(full_height)}});
+  out.open("g", {{"transform", "translate(" + coordinate(around) + " " + coordinate(around) + ")"}});
   out.add(body).close().close().line();
   return out.str();
 }

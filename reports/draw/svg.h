@@ -4,6 +4,7 @@
 #include <string>
 
 #include "reports/format/figure.h"
+#include "reports/format/figure_size.h"
 #include "reports/format/markup.h"
 
 namespace trainyard::reports {
@@ -12,8 +13,10 @@ namespace trainyard::reports {
 // attributes data-x0, data-dx and data-first for the crosshair. Empty if `missing` is set.
 Markup page_svg(const Figure& figure);
 
-// A complete SVG document with title, legend, caption, background and the light colours of the page.
-std::string svg_document(const Figure& figure);
+// A complete SVG document with title, legend, caption, background and the light colours of the page. If `size`
+// has a width, the document is that wide, and it is laid out for it. Without title and caption a line
+// above the drawing names the values and their unit.
+std::string svg_document(const Figure& figure, const FigureSize& size = {});
 
 // Class of a series: colour role and dash.
 std::string series_class(const Series& series);

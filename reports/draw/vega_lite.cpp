@@ -165,14 +165,31 @@ void add(Json& specification, const Figure&, const Effects& picture) {
   specification["resolve"] = {{"scale", {{"x", "independent"}}}};
 }
 
+void add_size(Json& specification, const FigureSize& size) {
+  const Json fonts{{"labelFontSize", number(size.font)}, {"titleFontSize", number(size.font)}};
+  specification["config"] = {
+      {"axis", fonts}, {"legend", fonts}, {"header", fonts}, {"title", {{"fontSize", number(size.font)}}}};
+  // Vega-Lite fits single plots into a width, but not rows and columns of plots.
+  if (specification.contains("facet")) {
+    specification["facet"] = {{"row", specification["facet"]["column"]}};
+    specification["spec"]["width"] = number(size.width / 2);
+    return;
+  }
+  const bool several = specification["encoding"].contains("row");
+  specification["width"] = number(several ? size.width / 2 : size.width);
+  if (size.height > 0 && !several) specification["height"] = number(size.height);
+  if (!several) specification["autosize"] = {{"type", "fit"}, {"contains", "padding"}};
+}
+
 }  // namespace
 
-std::string vega_lite(const Figure& figure) {
+std::string vega_lite(const Figure& figure, const FigureSize& size) {
   if (!figure.missing.empty()) throw InternalError("figure " + figure.slug + " has nothing to draw");
-  Json specification{{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"},
-                     {"title", whole_title(figure, " · ")},
-                     {"description", figure.caption}};
+  Json specification{{"$schema", "https://vega.github.io/schema/vega-lite/v5.json"}};
+  if (size.title) specification["title"] = whole_title(figure, " · ");
+  specification["description"] = figure.caption;
   std::visit([&](const auto& picture) { add(specification, figure, picture); }, figure.picture);
+  if (size.sized()) add_size(specification, size);
   return specification.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

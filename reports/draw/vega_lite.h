@@ -5,10 +5,12 @@
 #include <string>
 
 #include "reports/format/figure.h"
+#include "reports/format/figure_size.h"
 
 namespace trainyard::reports {
 
-// JSON; numbers have at most six significant digits. InternalError if `missing` is set.
-std::string vega_lite(const Figure& figure);
+// JSON; numbers have at most six significant digits. InternalError if `missing` is set. `size`: fonts, and
+// the width of the picture. A figure of several plots has plots of half that width.
+std::string vega_lite(const Figure& figure, const FigureSize& size = {});
 
 }  // namespace trainyard::reports

@@ -10,6 +10,7 @@
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/draw/image.h"
+#include "reports/draw/pgf.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
 #include "reports/format/aligned_text.h"
@@ -45,22 +46,41 @@ void refuse_link(const std::filesystem::path& folder) {
     throw UserError(folder.string() + " is a link", "move it away, or write the report elsewhere with --out");
 }
 
+// What a figure's file depends on besides the figure.
+struct FigureContext {
+  const Content& content;
+  const FigureSize& size;
+};
+
 // A file format of figures.
 struct FigureFormat {
   const char* name;
   const char* extension;
-  std::string (*bytes)(const Figure& figure, const Content& content);
+  std::string (*bytes)(const Figure& figure, const FigureContext& context);
 };
 
-constexpr std::array<FigureFormat, 5> figure_formats{{
-    {"svg", "svg", [](const Figure& figure, const Content&) { return svg_document(figure); }},
-    {"png", "png", [](const Figure& figure, const Content&) { return png_of(svg_document(figure)); }},
-    {"pdf", "pdf",
-     [](const Figure& figure, const Content& content) {
-       return pdf_of(svg_document(figure), last_record_time(*content.data), whole_title(figure, " "));
+constexpr double screen_scale = 2;                    // pixels per unit of a PNG
+constexpr double print_scale = 300 / units_per_inch;  // of a PNG with a size on paper
+
+constexpr std::array<FigureFormat, 6> figure_formats{{
+    {"svg", "svg",
+     [](const Figure& figure, const FigureContext& context) { return svg_document(figure, context.size); }},
+    {"png", "png",
+     [](const Figure& figure, const FigureContext& context) {
+       return png_of(svg_document(figure, context.size), context.size.sized() ? print_scale : screen_scale);
      }},
-    {"csv", "csv", [](const Figure& figure, const Content&) { return csv_table(figure.data); }},
-    {"vega-lite", "vl.json", [](const Figure& figure, const Content&) { return vega_lite(figure); }},
+    {"pdf", "pdf",
+     [](const Figure& figure, const FigureContext& context) {
+       return pdf_of(svg_document(figure, context.size), last_record_time(*context.content.data),
+                     whole_title(figure, " "));
+     }},
+    {"pgf", "pgf",
+     [](const Figure& figure, const FigureContext& context) {
+       return pgf_of(svg_document(figure, context.size));
+     }},
+    {"csv", "csv", [](const Figure& figure, const FigureContext&) { return csv_table(figure.data); }},
+    {"vega-lite", "vl.json",
+     [](const Figure& figure, const FigureContext& context) { return vega_lite(figure, context.size); }},
 }};
 
 // Writes files below one folder and keeps a list of them.
@@ -103,18 +123,20 @@ std::set<std::string> usual_formats() {
 std::span<const Format> report_formats() {
   static const std::vector<Format> formats{
       {"html", "index.html, the page"},
-      {"svg", "figures/*.svg"},
-      {"png", "figures/*.png"},
-      {"pdf", "figures/*.pdf"},
+      {"svg", "figures/*.svg", true},
+      {"png", "figures/*.png", true},
+      {"pdf", "figures/*.pdf", true},
+      {"pgf", "figures/*.pgf: for \\input in LaTeX, which sets their text", true},
       {"csv", "figures/*.csv, tables/verdicts.csv, tables/runs.csv: the data"},
-      {"vega-lite", "figures/*.vl.json: Vega-Lite specifications with data, for restyling"},
+      {"vega-lite", "figures/*.vl.json: Vega-Lite specifications with data, for restyling", true},
       {"latex", "tables/*.tex: booktabs tables of the verdicts"},
       {"markdown", "report.md"}};
   return formats;
 }
 
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats) {
+                                                const std::set<std::string>& formats,
+                                                const FigureSize& size) {
   Writer writer(folder);
   if (formats.count("html") != 0) writer.write("index.html", page_html(content, formats));
   if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats));
@@ -124,8 +146,11 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
     for (const FigureFormat& format : figure_formats) {
       if (formats.count(format.name) != 0)
         writer.write(fmt::format("figures/{}.{}", figure->slug, format.extension),
-                     format.bytes(*figure, content));
+                     format.bytes(*figure, {content, size}));
     }
+    if (!size.title)
+      writer.write(fmt::format("figures/{}.txt", figure->slug),
+                   whole_title(*figure, ": ") + "\n\n" + figure->caption + "\n");
   }
   return writer.written();
 }

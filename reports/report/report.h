@@ -10,21 +10,25 @@
 #include <vector>
 
 #include "reports/content/content.h"
+#include "reports/format/figure_size.h"
 
 namespace trainyard::reports {
 
 // A value of `--format`.
 struct Format {
-  std::string name;   // "html"
-  std::string files;  // the files it writes: "index.html, the page"
+  std::string name;      // "html"
+  std::string files;     // the files it writes: "index.html, the page"
+  bool picture = false;  // a picture of each figure: it has the size of `--width`
 };
 std::span<const Format> report_formats();
 std::set<std::string> usual_formats();  // without those that this build cannot write
 
 // Returns the written files, the page first. The same database gives the same bytes on any machine. For PNG
-// and PDF the versions of librsvg, cairo and the font DejaVu Sans must be the same too.
+// and PDF the versions of librsvg, cairo and the font DejaVu Sans must be the same too. `size`: of the pictures in
+// figures/. Without title and caption in them, each figure has both in a text file.
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats = usual_formats());
+                                                const std::set<std::string>& formats = usual_formats(),
+                                                const FigureSize& size = {});
 
 // One line per finished run of the latest plan that misses an expectation of the experiment file.
 std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations);

@@ -57,7 +57,24 @@ struct ReportOptions {
   std::vector<std::string> formats = names_of(reports::usual_formats());
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> yard;
+  std::string width;  // of figures: "7cm"; empty: as on the page
+  std::string height;
+  std::optional<double> font_points;
+  bool no_title = false;
 };
+
+// The size of the pictures. UserError if no format has pictures.
+reports::FigureSize figure_size_of(const ReportOptions& options) {
+  const reports::FigureSize size =
+      reports::figure_size(options.width, options.height, options.font_points, !options.no_title);
+  const bool pictures = std::ranges::any_of(reports::report_formats(), [&](const reports::Format& format) {
+    return format.picture && std::ranges::find(options.formats, format.name) != options.formats.end();
+  });
+  if ((size.sized() || options.no_title) && !pictures)
+    throw UserError("--width and --no-title need a format of pictures",
+                    "add one with --format: svg, png, pdf, pgf or vega-lite");
+  return size;
+}
 
 // The named experiments without duplicates, or the one that was run last. UserError if a name is unknown.
 std::vector<std::string> experiments_named(const db::Database& database,
@@ -78,6 +95,7 @@ std::string folder_name(const std::vector<std::string>& experiments) {
 }
 
 int report(ReportOptions options) {
+  const reports::FigureSize size = figure_size_of(options);
   const auto database = open_yard(options.yard);
   auto& selection = options.selection;
   selection.experiments = experiments_named(database, selection.experiments);
@@ -87,7 +105,7 @@ int report(ReportOptions options) {
                           ? *options.out
                           : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments));
   const auto written =
-      reports::write_report(content, folder, {options.formats.begin(), options.formats.end()});
+      reports::write_report(content, folder, {options.formats.begin(), options.formats.end()}, size);
   std::cout << reports::terminal_table(content, output_width()) << '\n'
             << "wrote " << counted(written.size(), "file") << "; open " << written.front().string() << '\n';
   const auto missed = reports::missed_expectations(content.expectations);
@@ -122,6 +140,18 @@ void add_report(CLI::App& program, Invocation& invocation) {
       command
           ->add_option("--out", options->out, "folder to write to (default: reports/EXPERIMENT in the yard)")
           ->type_name("DIR"));
+  command
+      ->add_option("--width", options->width,
+                   "width of the figures on paper, which are laid out for it: 7cm, 70mm, 2.75in, 200pt")
+      ->type_name("LENGTH");
+  command
+      ->add_option("--height", options->height,
+                   "their height; the time breakdown and effects take what they need")
+      ->type_name("LENGTH");
+  command->add_option("--font-size", options->font_points, "size of their text in points (default: 9)")
+      ->type_name("POINTS");
+  command->add_flag("--no-title", options->no_title,
+                    "no title and caption in the figures; figures/NAME.txt has them");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return report(*options); }; });
 }

@@ -1,0 +1,336 @@
+// Figures with a size on paper: lengths, layout, captions as files, and PGF.
+#include "reports/format/figure_size.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <regex>
+#include <set>
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "reports/content/content.h"
+#include "reports/draw/drawing.h"
+#include "reports/draw/pgf.h"
+#include "reports/draw/scale.h"
+#include "reports/draw/svg.h"
+#include "reports/draw/vega_lite.h"
+#include "reports/report/report.h"
+#include "tests/reports/support/made_results.h"
+#include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
+
+namespace trainyard::reports {
+namespace {
+
+constexpr double tenth_of_a_millimetre = 0.1 / 25.4 * 96;
+
+FigureSize paper(const std::string& width, double font, const std::string& height = "") {
+  return figure_size(width, height, font, false);
+}
+
+// Every kind of metric, seven arms and ranks per model, and names of usual length.
+ReportData many_arms() {
+  return invented({.models = {"mlp", "conv-autoencoder", "seq2seq"},
+                   .strategies = {"single", "ddp", "mp-ddp"},
+                   .seeds = 4,
+                   .epochs = 20,
+                   .energy = true});
+}
+
+// A text of an SVG document with its box, in CSS pixels. The widths are those of the font DejaVu Sans.
+struct SetText {
+  std::string text;
+  double left = 0, right = 0, top = 0, bottom = 0;
+};
+
+double number_in(const std::string& element, const std::string& name) {
+  std::smatch match;
+  if (!std::regex_search(element, match, std::regex(" " + name + "=\"(-?[0-9.]+)\""))) return 0;
+  return std::stod(match[1]);
+}
+
+std::string plain(std::string text) {
+  for (const auto& [entity, sign] : std::vector<std::pair<std::string, std::string>>{
+           {"&lt;", "<"}, {"&gt;", ">"}, {"&#39;", "'"}, {"&quot;", "\""}, {"&amp;", "&"}})
+    for (std::size_t at = 0; (at = text.find(entity, at)) != std::string::npos; ++at)
+      text.replace(at, entity.size(), sign);
+  return text;
+}
+
+std::vector<SetText> texts_of(const std::string& svg, double font) {
+  std::vector<SetText> texts;
+  std::vector<std::pair<double, double>> shifts{{0, 0}};
+  const std::regex part(R"re(<g( [^>]*)?>|</g>|<text ([^>]*)>([^<]*)</text>)re");
+  const std::regex translate(R"re(translate\((-?[0-9.]+) (-?[0-9.]+)\))re");
+  for (auto at = std::sregex_iterator(svg.begin(), svg.end(), part); at != std::sregex_iterator(); ++at) {
+    const std::string element = at->str();
+    if (element == "</g>") {
+      shifts.pop_back();
+      continue;
+    }
+    auto [x, y] = shifts.back();
+    if (element.starts_with("<g")) {
+      std::smatch match;
+      if (std::regex_search(element, match, translate)) {
+        x += std::stod(match[1]);
+        y += std::stod(match[2]);
+      }
+      shifts.emplace_back(x, y);
+      continue;
+    }
+    const std::string text = plain((*at)[3]);
+    const bool bold = contains(element, "class=\"title\"") || contains(element, "class=\"mn\"");
+    const double width = bold ? bold_text_width(text, font) : text_width(text, font);
+    x += number_in(element, "x") - (contains(element, "class=\"e\"")     ? width
+                                    : contains(element, "class=\"mid\"") ? width / 2
+                                                                         : 0);
+    y += number_in(element, "y");
+    texts.push_back({text, x, x + width, y - 0.75 * font, y + 0.2 * font});
+  }
+  return texts;
+}
+
+bool overlap(const SetText& a, const SetText& b) {
+  return a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+}
+
+double width_of(const std::string& svg) {
+  return number_in(svg.substr(svg.find("<svg"), 300), "width");
+}
+
+double height_of(const std::string& svg) {
+  return number_in(svg.substr(svg.find("<svg"), 300), "height");
+}
+
+void check_layout(const Figure& figure, const FigureSize& size) {
+  CAPTURE(figure.slug);
+  CAPTURE(size.width);
+  const std::string svg = svg_document(figure, size);
+  CHECK(std::abs(width_of(svg) - size.width) < tenth_of_a_millimetre);
+  const std::vector<SetText> texts = texts_of(svg, size.font);
+  CHECK(texts.size() > 3);
+  for (std::size_t i = 0; i < texts.size(); ++i) {
+    CAPTURE(texts[i].text);
+    CHECK(texts[i].left >= -0.2);
+    CHECK(texts[i].right <= size.width + 0.2);
+    CHECK(texts[i].top >= -0.2);
+    CHECK(texts[i].bottom <= height_of(svg) + 0.2);
+    for (std::size_t k = i + 1; k < texts.size(); ++k) {
+      CAPTURE(texts[k].text);
+      CHECK_FALSE(overlap(texts[i], texts[k]));
+    }
+  }
+}
+
+TEST_CASE("a length has a number and one of four units, and a point is that of LaTeX") {
+  CHECK(pixels_of_length("--width", "2.54cm") == doctest::Approx(96));
+  CHECK(pixels_of_length("--width", "25.4mm") == doctest::Approx(96));
+  CHECK(pixels_of_length("--width", "1in") == doctest::Approx(96));
+  CHECK(pixels_of_length("--width", "72.27pt") == doctest::Approx(96));
+  for (const char* wrong : {"7", "7 cm", "7em", "cm", "", "-7cm", "0cm", "nancm", "infcm", "7cmm", "200cm"}) {
+    CAPTURE(wrong);
+    CHECK_THROWS_AS(pixels_of_length("--width", wrong), UserError);
+  }
+}
+
+TEST_CASE("a size that cannot be drawn is a user error that says what to change") {
+  CHECK_THROWS_WITH_AS(
+      figure_size("3cm", "", 9, true),
+      "--width 3cm is too small for text of 9 pt; give at least 5.7cm, or a smaller --font-size", UserError);
+  CHECK_THROWS_WITH_AS(figure_size("7cm", "", 90, true),
+                       "--font-size 90 is not between 4 and 40 points; give the font size of your captions, "
+                       "as in --font-size 9",
+                       UserError);
+  CHECK_THROWS_WITH_AS(
+      figure_size("", "", 9, true),
+      "--height and --font-size need --width; add the width of the figures, as in --width 7cm", UserError);
+  CHECK_THROWS_WITH_AS(
+      figure_size("", "5cm", std::nullopt, true),
+      "--height and --font-size need --width; add the width of the figures, as in --width 7cm", UserError);
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  CHECK_THROWS_AS(svg_document(content.figures.front().panels.front(), paper("7cm", 9, "2cm")), UserError);
+}
+
+TEST_CASE("every figure has the asked width, and no text leaves it or touches another text") {
+  const ReportData data = many_arms();
+  const Content content = compose(data);
+  for (const FigureSize& size :
+       {paper("7cm", 9), paper("60mm", 9), paper("252pt", 8), paper("12cm", 10), paper("17cm", 11)})
+    for (const Figure* figure : all_figures(content))
+      if (figure->missing.empty()) check_layout(*figure, size);
+}
+
+TEST_CASE("long names are broken into lines in a narrow figure, and no letter is lost") {
+  const std::string model =
+      "a-model-with-a-name-that-is-much-wider-than-seven-centimetres, learning_rate 0.0001";
+  const ReportData data =
+      invented({.models = {model}, .strategies = {"single", "our-own-strategy-of-three-machines"}});
+  const Content content = compose(data);
+  for (const Figure* figure : all_figures(content)) {
+    if (!figure->missing.empty()) continue;
+    check_layout(*figure, paper("7cm", 9));
+    std::string all;
+    for (const SetText& text : texts_of(svg_document(*figure, figure_size("7cm", "", 9, true)), 12))
+      all += text.text;
+    std::erase(all, ' ');
+    CHECK(contains(all, "our-own-strategy-of-three-machines"));
+  }
+}
+
+TEST_CASE("all text of a sized figure has the asked font size") {
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  for (const Figure* figure : all_figures(content)) {
+    if (!figure->missing.empty()) continue;
+    const std::string pgf = pgf_of(svg_document(*figure, figure_size("7cm", "", 9, true)));
+    std::set<std::string> sizes;
+    const std::regex size(R"re(\\fontsize\{([0-9.]+)\})re");
+    for (auto at = std::sregex_iterator(pgf.begin(), pgf.end(), size); at != std::sregex_iterator(); ++at)
+      sizes.insert((*at)[1]);
+    CHECK(sizes == std::set<std::string>{"9"});
+  }
+}
+
+TEST_CASE("a height is that of the whole picture of curves and bars") {
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  for (const Figure& panel : content.figures.front().panels) {
+    if (!panel.missing.empty()) continue;
+    const std::string svg = svg_document(panel, paper("7cm", 9, "6cm"));
+    CHECK(std::abs(height_of(svg) - 6 / 2.54 * 96) < tenth_of_a_millimetre);
+    check_layout(panel, paper("7cm", 9, "6cm"));
+  }
+}
+
+TEST_CASE("a narrow figure leaves out the strip of final values, and the page has it") {
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  const Figure& figure = content.figures.front().panels.front();
+  const std::string label = ">" + std::get<Lines>(figure.picture).final_label + "<";
+  CHECK(contains(svg_document(figure), label));
+  CHECK_FALSE(contains(svg_document(figure, paper("10cm", 9)), label));
+  CHECK(contains(svg_document(figure, paper("10.2cm", 9)), label));  // 32 times 9 pt
+}
+
+TEST_CASE("a narrow forest plot has its columns below each other") {
+  const ReportData data = many_arms();
+  const Content content = compose(data);
+  const Figure& figure = content.comparisons.front().effects.front();
+  const auto heads = [&](const FigureSize& size) {
+    std::set<double> tops;
+    std::set<std::string> titles;
+    for (const EffectColumn& column : std::get<Effects>(figure.picture).columns) titles.insert(column.title);
+    for (const SetText& text : texts_of(svg_document(figure, size), 12))
+      if (titles.contains(text.text)) tops.insert(text.top);
+    return tops.size();
+  };
+  const std::size_t columns = std::get<Effects>(figure.picture).columns.size();
+  REQUIRE(columns > 1);
+  CHECK(heads({}) == 1);
+  CHECK(heads(paper("7cm", 9)) == columns);
+}
+
+TEST_CASE("without titles the caption is in a text file and not in the picture") {
+  const tests::ScratchFolder folder;
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  write_report(content, folder.path(), {"svg", "pgf"}, paper("7cm", 9));
+  const Figure& figure = content.figures.front().panels.front();
+  CHECK(tests::read_text(folder / ("figures/" + figure.slug + ".txt")) ==
+        whole_title(figure, ": ") + "\n\n" + figure.caption + "\n");
+  const std::string svg = tests::read_text(folder / ("figures/" + figure.slug + ".svg"));
+  CHECK_FALSE(contains(svg, "class=\"title\""));
+  CHECK_FALSE(contains(svg, "class=\"cap\""));
+  CHECK(contains(svg, ">Training accuracy, %<"));  // the values need their name and unit
+  const tests::ScratchFolder other;
+  write_report(content, other.path(), {"svg"});
+  CHECK_FALSE(std::filesystem::exists(other / ("figures/" + figure.slug + ".txt")));
+}
+
+TEST_CASE("a Vega-Lite specification gets the width and the font size") {
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  const Figure& figure = content.figures.front().panels.front();
+  const nlohmann::json specification = nlohmann::json::parse(vega_lite(figure, paper("1016mm", 9)));
+  CHECK(specification["width"] == doctest::Approx(3840));
+  CHECK(specification["config"]["axis"]["labelFontSize"] == doctest::Approx(9 / 72.27 * 96).epsilon(1e-4));
+  CHECK_FALSE(specification.contains("title"));
+  CHECK_FALSE(nlohmann::json::parse(vega_lite(figure)).contains("width"));
+}
+
+TEST_CASE("signs that pdflatex cannot set become commands") {
+  CHECK(pgf_text("−0.5 %") == "$-$0.5 \\%");
+  CHECK(pgf_text("▲ ▼ … – × ± ≠ ∅") ==
+        "$\\triangle$ $\\bigtriangledown$ \\dots{} -- $\\times$ $\\pm$ $\\neq$ $\\emptyset$");
+  CHECK(pgf_text("a_b{c}\\d#e&f") == "a\\_b\\{c\\}\\textbackslash{}d\\#e\\&f");
+  CHECK(pgf_text("größer") == "größer");
+  CHECK(pgf_text("中") == "\\ifx\\Umathchar\\undefined U+4E2D\\else 中\\fi{}");
+}
+
+TEST_CASE("PGF has colours, dashes, opacity and places of the SVG, with y upwards") {
+  const std::string pgf = pgf_of(
+      "<svg width=\"96\" height=\"48\" class=\"alone\"><style>.a .l { stroke: #0072b2; fill: none; "
+      "stroke-width: 3.2; stroke-dasharray: 8 16; } .b { fill: #fff; opacity: 0.5; } "
+      ".a text { font-size: 12px; text-anchor: end; }</style>"
+      "<g class=\"a\" transform=\"translate(8 8)\"><path class=\"l\" d=\"M0 0H8V16l-8 8z\"/>"
+      "<rect class=\"b\" x=\"0\" y=\"8\" width=\"16\" height=\"8\"/><text x=\"24\" y=\"24\">5 "
+      "%</text></g></svg>");
+  // 96 pixels are one inch, or 72.27 pt, so 8 pixels are 6.0225 pt.
+  for (const char* part :
+       {"\\pgfpathrectangle{\\pgfpointorigin}{\\pgfqpoint{72.27pt}{36.135pt}}",
+        "\\pgfpathmoveto{\\pgfqpoint{6.0225pt}{30.1125pt}}%\n\\pgfpathlineto{\\pgfqpoint{12.045pt}{30.1125pt}"
+        "}%\n"
+        "\\pgfpathlineto{\\pgfqpoint{12.045pt}{18.0675pt}}%\n\\pgfpathlineto{\\pgfqpoint{6.0225pt}{12.045pt}}"
+        "%\n"
+        "\\pgfpathclose%\n\\pgfusepath{stroke}",
+        "{HTML}{0072B2}", "\\pgfsetlinewidth{2.409pt}", "\\pgfsetdash{{6.0225pt}{12.045pt}}{0pt}",
+        "{HTML}{FFFFFF}", "\\pgfsetfillopacity{0.5}",
+        "\\pgfpathrectangle{\\pgfqpoint{6.0225pt}{18.0675pt}}{\\pgfqpoint{12.045pt}{6.0225pt}}",
+        "\\pgftext[x=24.09pt,y=12.045pt,right,base]", "\\selectfont 5 \\%}"})
+    CHECK_MESSAGE(contains(pgf, part), part);
+}
+
+// Dimensions that `\\typeout` printed: "mlp-train-loss 199.16928pt 150.1pt".
+double width_in_log(const std::string& log, const std::string& slug) {
+  const std::size_t at = log.find("SIZE " + slug + " ");
+  return at == std::string::npos ? 0 : std::stod(log.substr(at + slug.size() + 6, 20));
+}
+
+TEST_CASE(
+    "every figure as PGF compiles in an article of two columns, with the asked width and no overfull box") {
+  if (std::system("pdflatex --version > /dev/null 2>&1") != 0) {
+    MESSAGE("only on a machine with LaTeX");
+    return;
+  }
+  const tests::ScratchFolder folder;
+  const ReportData data = many_arms();
+  const Content content = compose(data);
+  write_report(content, folder.path(), {"pgf"}, paper("7cm", 9));
+  std::string article =
+      "\\documentclass[twocolumn]{article}\n\\usepackage{pgf}\n\\begin{document}\n\\newsavebox{\\figurebox}"
+      "\n";
+  for (const Figure* figure : all_figures(content)) {
+    if (!figure->missing.empty()) continue;
+    const std::string file = "figures/" + figure->slug + ".pgf";
+    article += "\\noindent\\input{" + file + "}\\par\n\\sbox{\\figurebox}{\\input{" + file +
+               "}}\\typeout{SIZE " + figure->slug + " \\the\\wd\\figurebox\\space}\n";
+  }
+  tests::write_text(folder / "article.tex", article + "\\end{document}\n");
+  const std::string command = "cd '" + folder.path().string() +
+                              "' && pdflatex -interaction=nonstopmode -halt-on-error article.tex > "
+                              "log.txt 2>&1 < /dev/null";
+  const int code = std::system(command.c_str());
+  const std::string log = tests::read_text(folder / "log.txt");
+  REQUIRE_MESSAGE(code == 0, log);
+  for (const char* complaint : {"Overfull \\hbox", "Missing character", "undefined"})
+    CHECK_MESSAGE(!contains(log, complaint), log);
+  for (const Figure* figure : all_figures(content))
+    if (figure->missing.empty()) CHECK(std::abs(width_in_log(log, figure->slug) / 72.27 * 25.4 - 70) < 0.1);
+}
+
+}  // namespace
+}  // namespace trainyard::reports
