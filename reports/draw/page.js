@@ -33,14 +33,36 @@
   }));
   const hidden = () => new Set(all('.keys button[aria-pressed="false"]').map((button) => button.dataset.label));
 
-  // Crosshair for pointer and keyboard. The values come from the figure's CSV.
+  // A box that is too small for its content can get the focus, so that the arrow keys scroll it.
+  const nameOf = (box) => {
+    const figure = box.closest('figure') ?? box;
+    const section = box.closest('section') ?? box;
+    return (one('caption', box) ?? one('figcaption', figure) ?? one('h2', section))?.textContent ?? 'Table';
+  };
+  const onResize = new ResizeObserver((entries) => entries.forEach(({ target }) => {
+    const box = target.closest('.scroll');
+    if (box === null) return;
+    if (box.scrollWidth > box.clientWidth + 1 || box.scrollHeight > box.clientHeight + 1) box.tabIndex = 0;
+    else box.removeAttribute('tabindex');
+  }));
+  const watch = (box) => {
+    box.tabIndex = 0;  // until it is laid out
+    if (!box.hasAttribute('role')) box.setAttribute('role', 'group');
+    if (!box.hasAttribute('aria-label')) box.setAttribute('aria-label', nameOf(box));
+    [box, ...box.children].forEach((part) => onResize.observe(part));
+  };
+  all('.scroll').forEach(watch);
+
+  // Values of a figure: a crosshair for pointer and keyboard, and a tip. The values come from the figure's CSV.
   const tip = one('#tip');
   const live = one('#live');
   let cross = null;
+  let tapped = false;  // a tip that the keyboard opened stays while the page scrolls to it
   const hide = () => {
     tip.hidden = true;
     if (cross) cross.remove();
     cross = null;
+    tapped = false;
   };
   // Rows of a figure's CSV (RFC 4180), the head first.
   const parsed = new WeakMap();
@@ -57,6 +79,14 @@
     return parsed.get(source);
   };
   const shown = (text) => (text === '' ? '–' : String(Number(Number(text).toPrecision(5))).replace('-', '−'));
+  // Shows the tip beside a point of the window.
+  const place = (x, y) => {
+    tip.hidden = false;
+    const { offsetWidth: width, offsetHeight: height } = tip;
+    const left = x + 14 + width > innerWidth ? x - width - 14 : x + 14;
+    tip.style.left = Math.max(6, Math.min(innerWidth - width - 6, left)) + 'px';
+    tip.style.top = Math.max(6, Math.min(innerHeight - height - 6, y)) + 'px';
+  };
   const show = (svg, wanted, say) => {
     const [names, ...rows] = rowsOf(svg.closest('figure'));
     const index = Math.max(0, Math.min(rows.length - 1, wanted));
@@ -83,22 +113,24 @@
       spoken.push(names[column] + ' ' + shown(cells[column]));
     }
     tip.replaceChildren(element('strong', title + ', epoch ' + cells[0]), list);
-    tip.hidden = false;
     const box = svg.getBoundingClientRect();
-    const at = box.left + x * box.width / svg.viewBox.baseVal.width;
-    const width = tip.offsetWidth;
-    const left = at + 14 + width > innerWidth ? at - width - 14 : at + 14;
-    tip.style.left = Math.max(6, left) + 'px';
-    tip.style.top = Math.max(6, Math.min(innerHeight - tip.offsetHeight - 6, box.top + 8)) + 'px';
+    place(box.left + x * box.width / svg.viewBox.baseVal.width, box.top + 8);
     if (say) live.textContent = 'Epoch ' + cells[0] + ': ' + spoken.join(', ');
   };
   all('svg[data-dx]').forEach((svg) => {
-    svg.addEventListener('pointermove', (event) => {
+    const showAt = (event) => {
       const box = svg.getBoundingClientRect();
       const x = (event.clientX - box.left) * svg.viewBox.baseVal.width / box.width;
       show(svg, Math.round((x - Number(svg.dataset.x0)) / Number(svg.dataset.dx)));
+    };
+    svg.addEventListener('pointermove', showAt);
+    svg.addEventListener('click', (event) => {  // a tap; a mouse has moved before
+      showAt(event);
+      tapped = true;
     });
-    svg.addEventListener('pointerleave', hide);
+    svg.addEventListener('pointerleave', (event) => {
+      if (event.pointerType === 'mouse') hide();  // a finger leaves at the end of each tap
+    });
     svg.addEventListener('blur', hide);
     svg.addEventListener('keydown', (event) => {
       const index = svg.dataset.index === undefined ? -1 : Number(svg.dataset.index);
@@ -110,6 +142,37 @@
       show(svg, to, true);
     });
   });
+
+  // A tap on a figure without epochs shows its numbers, and a tap on a verdict shows what a mouse shows as its title.
+  const fewRows = 12;
+  all('figure svg.chart:not([data-dx], .bd)').forEach((svg) => svg.addEventListener('click', (event) => {
+    const figure = svg.closest('figure');
+    const rows = rowsOf(figure);
+    hide();
+    const list = element('table');
+    if (rows.length <= fewRows + 1) {
+      rows.forEach((cells, index) => {
+        const row = list.insertRow();
+        for (const cell of cells) row.append(element(index === 0 ? 'th' : 'td', Number(cell) ? shown(cell) : cell));
+      });
+    }
+    const many = rows.length > fewRows + 1 ? ': ' + (rows.length - 1) + ' rows, see "Query and data"' : '';
+    tip.replaceChildren(element('strong', one('figcaption b', figure).textContent + many), list);
+    place(event.clientX, event.clientY + 14);
+    tapped = true;
+  }));
+  all('.v[title]').forEach((cell) => cell.addEventListener('click', (event) => {
+    hide();
+    tip.replaceChildren(cell.title);
+    place(event.clientX, event.clientY + 14);
+    tapped = true;
+  }));
+  document.addEventListener('pointerdown', (event) => {
+    if (!event.target.closest('svg[data-dx]')) hide();
+  });
+  document.addEventListener('scroll', () => {
+    if (tapped) hide();
+  }, { capture: true, passive: true });
 
   // Data: when opened, a table replaces the CSV text, and a button saves the CSV file.
   const asTable = (source) => {
@@ -123,9 +186,9 @@
       for (const cell of row) line.insertCell().textContent = cell;
     }
     const box = element('div');
-    box.className = 'dt';
-    box.tabIndex = 0;
+    box.className = 'dt scroll';
     box.append(table);
+    watch(box);
     return box;
   };
   all('figure details').forEach((details) => details.addEventListener('toggle', () => {

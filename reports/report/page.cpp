@@ -144,14 +144,15 @@ Markup page_top(const Content& content) {
 Markup page_navigation(const Content& content) {
   Markup out;
   out.open("nav", {{"aria-label", "Sections and series"}}).open("div");
+  out.open("span", {{"class", "links scroll"}, {"role", "group"}, {"aria-label", "Sections"}});
   out.leaf("a", {{"href", "#verdicts"}}, "Verdicts");
   for (const CellFigures& figures : content.figures) {
     out.leaf("a", {{"href", "#cell-" + figures.cell.slug}}, figures.cell.label);
   }
   out.leaf("a", {{"href", "#time"}}, "Time");
   if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
-  out.leaf("a", {{"href", "#all-runs"}}, "Runs");
-  out.open("span", {{"class", "keys"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
+  out.leaf("a", {{"href", "#all-runs"}}, "Runs").close();
+  out.open("span", {{"class", "keys scroll"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
   for (const Series& series : page_legend(content)) {
     out.open("button", {{"type", "button"},
                         {"data-key", series_class(series)},
@@ -335,7 +336,8 @@ Markup page_expectations(const Content& content) {
   if (content.expectations.empty()) return out;
   out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "Expectations of the experiment file");
   Table head;
-  head.columns = {"Model", "Expected of each run", right_column("Finished runs"), right_column("Values"), ""};
+  head.columns = {"Model", "Expected of each run", right_column("Finished runs"), right_column("Values"),
+                  "Outcome"};
   open_html_table(out, head, "numbers");
   out.line();
   for (const CheckedExpectation& checked : content.expectations) add_row(out, checked, *content.data);

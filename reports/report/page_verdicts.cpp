@@ -96,10 +96,12 @@ Markup published(const Comparison& comparison) {
   Markup out;
   open_html_table(
       out,
-      {.columns = {"", "Accuracy", "Loss", "Time"},
+      {.columns = {"Verdict", "Accuracy", "Loss", "Time"},
        .rows = {},
-       .caption = "Models by verdict: validation accuracy, validation loss, training time per epoch." +
-                  std::string(table.marked ? " † The training metric has the opposite verdict." : ""),
+       .caption =
+           "Models by verdict: validation accuracy, validation loss, training time per epoch. This is the "
+           "shape of published tables: each model is in the row of its verdict." +
+           std::string(table.marked ? " † The training metric has the opposite verdict." : ""),
        .notes = {}},
       "shape");
   for (const auto& [name, row] : table.rows) {
