@@ -1,5 +1,6 @@
 #include "tests/support/browser.h"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <stdexcept>
@@ -119,6 +120,7 @@ void Browser::open(const std::filesystem::path& file, const View& view) {
        {{"width", view.width}, {"height", view.height}, {"deviceScaleFactor", 1}, {"mobile", false}});
   call("Emulation.setEmulatedMedia",
        {{"features", {{{"name", "prefers-color-scheme"}, {"value", view.dark ? "dark" : "light"}}}}});
+  call("Emulation.setTouchEmulationEnabled", {{"enabled", view.touch}});
   call("Emulation.setScriptExecutionDisabled", {{"value", !view.scripts}});
   call("Page.navigate", {{"url", "about:blank"}});
   while (!loaded_) notice(next_message());
@@ -144,8 +146,27 @@ void Browser::press(const std::string& key) {
     call("Input.dispatchKeyEvent", {{"type", type}, {"key", key}});
 }
 
+void Browser::tap(double x, double y, double dx) {
+  const auto send = [this](const char* type, const nlohmann::json& points) {
+    call("Input.dispatchTouchEvent", {{"type", type}, {"touchPoints", points}});
+  };
+  send("touchStart", {{{"x", x}, {"y", y}}});
+  for (int step = 1; dx != 0 && step <= 10; ++step)
+    send("touchMove", {{{"x", x + dx * step / 10}, {"y", y}}});
+  send("touchEnd", nlohmann::json::array());
+}
+
 std::string Browser::screenshot() {
   return from_base64(call("Page.captureScreenshot", {{"format", "png"}}).at("data"));
+}
+
+std::string Browser::whole_screenshot() {
+  nlohmann::json clip = call("Page.getLayoutMetrics").at("cssContentSize");
+  clip["height"] = std::min(clip.at("height").get<double>(), 16000.0);  // the limit of a drawing in Chromium
+  clip["scale"] = 1;
+  return from_base64(
+      call("Page.captureScreenshot", {{"format", "png"}, {"captureBeyondViewport", true}, {"clip", clip}})
+          .at("data"));
 }
 
 nlohmann::json Browser::call(const std::string& method, const nlohmann::json& parameters) {

@@ -19,6 +19,7 @@ struct View {
   int height = 900;
   bool dark = false;
   bool scripts = true;  // whether scripts of the page run
+  bool touch = false;   // a touch screen
 };
 
 class Browser {
@@ -33,7 +34,10 @@ class Browser {
   // The value of a JavaScript expression in the page. Throws if the expression throws.
   nlohmann::json evaluate(const std::string& expression);
   void press(const std::string& key);  // "ArrowRight"
-  std::string screenshot();            // PNG of the view
+  // With a finger, which moves `dx` pixels before it leaves. Needs a view with `touch`.
+  void tap(double x, double y, double dx = 0);
+  std::string screenshot();        // PNG of the view
+  std::string whole_screenshot();  // PNG of the whole page, of at most 16,000 pixels height
 
   // Since the last `open`: console errors, exceptions and policy violations and addresses that were requested
   // besides the file.

@@ -1,8 +1,5 @@
 // The page in a real Chromium: at phone and desktop width, light and dark, with a keyboard, and with hostile
 // names.
-#include "tests/support/browser.h"
-
-#include <cstdlib>
 #include <fstream>
 
 #include <doctest/doctest.h>
@@ -11,6 +8,7 @@
 #include "reports/report/page.h"
 #include "tests/db/support/yard.h"
 #include "tests/reports/support/made_results.h"
+#include "tests/reports/support/page_browser.h"
 
 namespace trainyard::reports {
 namespace {
@@ -35,23 +33,8 @@ void write_page(const std::filesystem::path& file) {
   std::ofstream(file, std::ios::binary) << page_html(compose(data), {"svg"});
 }
 
-// One browser for all cases, because starting it takes longer than a case. Without Chromium the case is
-// skipped.
-Browser* browser() {
-  static const std::string program = tests::find_chromium();
-  static const std::unique_ptr<Browser> one = program.empty() ? nullptr : std::make_unique<Browser>(program);
-  if (one == nullptr) MESSAGE("skipped: no Chromium");
-  return one.get();
-}
-
-// Saves a picture of the page in $TRAINYARD_SCREENSHOTS, if that is set.
-void keep_picture(Browser& page, const std::string& name) {
-  if (const char* folder = std::getenv("TRAINYARD_SCREENSHOTS"))
-    std::ofstream(std::filesystem::path(folder) / (name + ".png"), std::ios::binary) << page.screenshot();
-}
-
 TEST_CASE("the page works in Chromium at phone and desktop width, light and dark, with hostile names") {
-  Browser* page = browser();
+  Browser* page = page_browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   write_page(folder / "index.html");
@@ -80,7 +63,7 @@ TEST_CASE("the page works in Chromium at phone and desktop width, light and dark
 }
 
 TEST_CASE("with the keyboard a user can read epochs, sort and filter runs, and hide series") {
-  Browser* page = browser();
+  Browser* page = page_browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   write_page(folder / "index.html");
@@ -123,7 +106,7 @@ TEST_CASE("with the keyboard a user can read epochs, sort and filter runs, and h
 }
 
 TEST_CASE("energy has a column in the verdict table and a panel that fits a phone") {
-  Browser* page = browser();
+  Browser* page = page_browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   const ReportData data = invented({.models = {"mlp", "cnn"}, .energy = true});
@@ -141,7 +124,7 @@ TEST_CASE("energy has a column in the verdict table and a panel that fits a phon
 }
 
 TEST_CASE("without scripts the page has the same content") {
-  Browser* page = browser();
+  Browser* page = page_browser();
   if (page == nullptr) return;
   const db::testing::TemporaryFolder folder;
   write_page(folder / "index.html");
