@@ -54,12 +54,12 @@ void check_on_all_screens(const std::string& name, const ReportData& data) {
       CAPTURE(dark);
       page->open(file,
                  {.width = width, .height = width < 500 ? 844 : 900, .dark = dark, .touch = width < 900});
+      CHECK(page->evaluate("document.documentElement.scrollWidth <= innerWidth") == true);
+      const bool axe = add_page_checks(*page);
       const PictureSize size =
           keep_whole_picture(*page, name + "-" + std::to_string(width) + (dark ? "-dark" : "-light"));
       CHECK(size.width == static_cast<unsigned>(width));
       CHECK(size.height > 2000);
-      CHECK(page->evaluate("document.documentElement.scrollWidth <= innerWidth") == true);
-      const bool axe = add_page_checks(*page);
       CHECK(wrong_in(*page, "faintDrawings") == "");
       if (axe) CHECK(wrong_in(*page, "axe") == "");
       if (!dark) {
