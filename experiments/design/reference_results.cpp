@@ -24,6 +24,16 @@ PublishedSeries series_from(const nlohmann::json& from) {
   return series;
 }
 
+nlohmann::json verdict_json(const PublishedVerdict& verdict) {
+  return {
+      {"arm", verdict.arm}, {"effect", verdict.effect}, {"metric", verdict.metric}, {"model", verdict.model}};
+}
+
+PublishedVerdict verdict_from(const nlohmann::json& from) {
+  return {from.at("metric").get<std::string>(), from.at("effect").get<std::string>(),
+          from.at("model").get<std::string>(), from.at("arm").get<std::string>()};
+}
+
 }  // namespace
 
 nlohmann::json to_json(const Published& published) {
@@ -31,7 +41,10 @@ nlohmann::json to_json(const Published& published) {
   for (const PublishedSource& source : published.sources) {
     nlohmann::json series = nlohmann::json::array();
     for (const PublishedSeries& one : source.series) series.push_back(series_json(one));
-    sources.push_back({{"hardware", source.hardware}, {"name", source.name}, {"series", series}});
+    nlohmann::json verdicts = nlohmann::json::array();
+    for (const PublishedVerdict& one : source.verdicts) verdicts.push_back(verdict_json(one));
+    sources.push_back(
+        {{"hardware", source.hardware}, {"name", source.name}, {"series", series}, {"verdicts", verdicts}});
   }
   return {{"file", published.file}, {"sources", sources}, {"text", published.text}};
 }
@@ -45,6 +58,8 @@ Published published_from_json(const nlohmann::json& object) try {
     from.at("name").get_to(source.name);
     from.at("hardware").get_to(source.hardware);
     for (const nlohmann::json& series : from.at("series")) source.series.push_back(series_from(series));
+    for (const nlohmann::json& verdict : from.value("verdicts", nlohmann::json::array()))
+      source.verdicts.push_back(verdict_from(verdict));
     published.sources.push_back(std::move(source));
   }
   return published;

@@ -6,6 +6,8 @@
 // - The table of a model has `epochs` and one table per arm: { train_seconds = 22,
 //   train_accuracy = [0.3, 0.4], train_loss_last = 2.3 }. A list gives the first and the last epoch.
 // - Accuracies are fractions.
+// - The table `verdict` of a source has one table per metric: { improves = ["vgg11", "mlp (mp-ddp)"] }. Its
+//   entries are models, each with an arm in brackets if the publication names it.
 // - A name that is close to a known model or strategy is an error, unless the source lists it in
 //   `models = [...]` or `arms = [...]`.
 #pragma once
@@ -30,10 +32,20 @@ struct PublishedSeries {
   std::vector<PublishedPoint> points;
 };
 
+// What a publication found: the effect of an arm on one metric of one model.
+struct PublishedVerdict {
+  std::string metric;  // "accuracy", "loss", "time"
+  std::string effect;  // "improves", "no-change", "deteriorates"
+  std::string model;
+  std::string arm;  // empty: each arm of this model that the source has numbers of
+  bool operator==(const PublishedVerdict&) const = default;
+};
+
 struct PublishedSource {
   std::string name;                             // "stifi-2025"
   std::map<std::string, std::string> hardware;  // by arm
   std::vector<PublishedSeries> series;
+  std::vector<PublishedVerdict> verdicts = {};  // journals of earlier releases have none
 };
 
 struct Published {

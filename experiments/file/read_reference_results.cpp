@@ -155,13 +155,64 @@ bool is_like_a_model(const TomlNode::Table& table) {
   });
 }
 
+const std::vector<std::string> verdict_metrics{"accuracy", "loss", "time"};
+const std::vector<std::string> verdict_effects{"improves", "no-change", "deteriorates"};
+
+// "mlp (mp-ddp)": a model, and an arm in brackets.
+PublishedVerdict verdict_on(const std::string& text) {
+  const std::size_t open = text.find(" (");
+  if (open == std::string::npos || !text.ends_with(')')) return {"", "", text, ""};
+  return {"", "", text.substr(0, open), text.substr(open + 2, text.size() - open - 3)};
+}
+
+void read_effect(const std::string& metric, const TomlMember& member, const PublishedNames& names,
+                 const PublishedNames& of_text, PublishedSource& source, Diagnostics& problems) {
+  const TomlNode::List* list = member.value.list();
+  const bool texts = list != nullptr &&
+                     std::ranges::all_of(*list, [](const TomlNode& item) { return item.text() != nullptr; });
+  if (!texts) return report_value(member, R"x(a list of models, as in ["vgg11", "mlp (mp-ddp)"])x", problems);
+  for (const TomlNode& item : *list) {
+    PublishedVerdict verdict = verdict_on(*item.text());
+    verdict.metric = metric;
+    verdict.effect = member.name;
+    const TomlMember model{verdict.model, item.at, {}};
+    const TomlMember arm{verdict.arm, item.at, {}};
+    if (const std::string near = meant_instead(verdict.model, names.models, of_text.models); !near.empty())
+      report_mistyped(model, "model", near, "models", source.name, problems);
+    if (const std::string near = meant_instead(verdict.arm, names.arms, of_text.arms);
+        !verdict.arm.empty() && !near.empty())
+      report_mistyped(arm, "strategy", near, "arms", source.name, problems);
+    source.verdicts.push_back(std::move(verdict));
+  }
+}
+
+// The table `verdict` of a source.
+void read_verdicts(const TomlMember& section, const PublishedNames& names, const PublishedNames& of_text,
+                   PublishedSource& source, Diagnostics& problems) {
+  const std::string place = "[" + source.name + "." + section.name + "]";
+  for (const TomlMember& metric : *section.value.table()) {
+    if (!is_one_of(verdict_metrics, metric.name)) {
+      report_unknown(metric, place, verdict_metrics, problems);
+    } else if (metric.value.table() == nullptr) {
+      report_value(metric, R"(a table, as in { improves = ["mlp"] })", problems);
+    } else {
+      for (const TomlMember& effect : *metric.value.table())
+        is_one_of(verdict_effects, effect.name)
+            ? read_effect(metric.name, effect, names, of_text, source, problems)
+            : report_unknown(effect, metric.name + " of " + place, verdict_effects, problems);
+    }
+  }
+}
+
 PublishedSource read_source(const TomlMember& section, const PublishedNames& names, Diagnostics& problems) {
-  PublishedSource source{section.name, {}, {}};
+  PublishedSource source{section.name, {}, {}, {}};
   const std::vector<std::string> models = names_of_text(section, "models", problems);
   const std::vector<std::string> arms = names_of_text(section, "arms", problems);
   for (const TomlMember& member : *section.value.table()) {
     if (member.value.table() == nullptr) continue;
-    if (is_one_of(names.models, member.name)) {
+    if (member.name == "verdict") {
+      read_verdicts(member, names, {models, arms}, source, problems);
+    } else if (is_one_of(names.models, member.name)) {
       read_model(member, names.arms, arms, source, problems);
     } else if (const std::string near = meant_instead(member.name, names.models, models);
                !near.empty() && is_like_a_model(*member.value.table())) {
@@ -197,7 +248,7 @@ Published published_from_toml(const std::string& text, const std::string& file, 
     for (const TomlMember& section : *root.table()) {
       if (section.value.table() == nullptr) continue;
       PublishedSource source = read_source(section, names, problems);
-      if (!source.series.empty()) published.sources.push_back(std::move(source));
+      if (!source.series.empty() || !source.verdicts.empty()) published.sources.push_back(std::move(source));
     }
   } catch (const NotToml& error) {
     problems.error(error.at, error.message);

@@ -50,6 +50,47 @@ TEST_CASE("a list is the first and last epoch, a single time is for all, and _la
   CHECK(source.series[2].points.front().epoch == 20);
 }
 
+TEST_CASE("the table of verdicts names metrics, effects and models with an arm in brackets") {
+  Diagnostics problems;
+  const Published published = read(
+      "[paper.verdict]\naccuracy = { improves = [\"vgg11\", \"mlp (mp-ddp)\"], deteriorates = [\"cnn\"] }\n"
+      "time = { no-change = [] }\n",
+      problems);
+  CHECK(problems.errors() == 0);
+  REQUIRE(published.sources.size() == 1);
+  CHECK(published.sources.front().verdicts ==
+        std::vector<PublishedVerdict>{{"accuracy", "improves", "vgg11", ""},
+                                      {"accuracy", "improves", "mlp", "mp-ddp"},
+                                      {"accuracy", "deteriorates", "cnn", ""}});
+  CHECK(published_from_json(to_json(published)).sources.front().verdicts ==
+        published.sources.front().verdicts);
+  nlohmann::json earlier = to_json(published);
+  earlier["sources"][0].erase("verdicts");
+  CHECK(published_from_json(earlier).sources.front().verdicts.empty());
+}
+
+TEST_CASE("a mistake in the table of verdicts is an error at its place") {
+  const auto problem = [](const std::string& line) { return problem_of("[p.verdict]\n" + line + "\n"); };
+  CHECK(problem("acuracy = { improves = [\"mlp\"] }").find("accuracy") != std::string::npos);
+  CHECK(problem("accuracy = { improvs = [\"mlp\"] }").find("improves") != std::string::npos);
+  CHECK(problem("accuracy = 3").find("a table") != std::string::npos);
+  CHECK(problem("accuracy = { improves = 3 }").find("a list of models") != std::string::npos);
+  CHECK(problem("accuracy = { improves = [\"mpl\"] }").find("did you mean \"mlp\"?") != std::string::npos);
+  CHECK(problem("accuracy = { improves = [\"mlp (mp-dpd)\"] }").find("did you mean \"mp-ddp\"?") !=
+        std::string::npos);
+}
+
+TEST_CASE("the published study of the project has its table of verdicts") {
+  const std::filesystem::path file = "experiments/published-results.toml";
+  std::ifstream in(file);
+  Diagnostics problems;
+  const Published published = read({std::istreambuf_iterator<char>(in), {}}, problems);
+  CHECK(problems.errors() == 0);
+  const auto source = std::ranges::find(published.sources, std::string("stifi-2025"), &PublishedSource::name);
+  REQUIRE(source != published.sources.end());
+  CHECK(source->verdicts.size() == 18);
+}
+
 TEST_CASE("published numbers survive their JSON") {
   Diagnostics problems;
   const Published published =
