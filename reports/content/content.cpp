@@ -1,6 +1,7 @@
 #include "reports/content/content.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -28,15 +29,47 @@ void add_new_keys(const Arm& arm, const std::set<std::string>& seen, std::set<st
     if (!seen.contains(observation.run->run_key)) keys.insert(observation.run->run_key);
 }
 
-// One axis may be compared with several baselines.
+// The comparisons of each experiment, judged on its own runs.
+std::vector<Comparison> comparisons_of(const ReportData& data) {
+  std::vector<Comparison> comparisons;
+  std::set<std::string> slug_ends;
+  for (const ReportData* one : experiments_of(data)) {
+    std::vector<experiments::Compare> compares = one->plan.compare;
+    if (compares.empty()) compares.emplace_back();
+    for (const experiments::Compare& compare : compares) {
+      const std::string experiment = data.parts.empty() ? "" : one->experiment;
+      const std::string end =
+          "-" + slug_of(fmt::format("{} {} {}", experiment, compare.axis, compare.baseline));
+      const bool first = comparisons.empty() && experiment.empty();
+      Comparison comparison{compare, judge(*one, compare), {}, experiment, first ? "" : end};
+      for (int i = 2; !slug_ends.insert(comparison.slug_end).second; ++i)
+        comparison.slug_end = fmt::format("{}-{}", end, i);
+      comparisons.push_back(std::move(comparison));
+    }
+  }
+  return comparisons;
+}
+
+// Adds the experiment to the names of cells that several experiments have.
+void name_experiments(std::vector<Comparison>& comparisons) {
+  std::map<std::string, std::set<std::string>> experiments_by_label;
+  for (const Comparison& comparison : comparisons)
+    for (const CellVerdicts& judged : comparison.cells)
+      experiments_by_label[judged.cell.label].insert(comparison.experiment);
+  for (Comparison& comparison : comparisons)
+    for (CellVerdicts& judged : comparison.cells) {
+      if (experiments_by_label.at(judged.cell.label).size() == 1) continue;
+      judged.cell.label += ", " + comparison.experiment;
+      judged.cell.slug += "-" + slug_of(comparison.experiment);
+    }
+}
+
 void add_effects(Content& content) {
-  std::set<std::string> axes;
+  std::set<std::string> slugs;
   for (Comparison& comparison : content.comparisons) {
-    const std::string axis = slug_of(comparison.compare.axis);
-    const bool again = !axes.insert(axis).second;
-    comparison.effects = make_effects(
-        comparison, content.palette,
-        fmt::format("effects-{}{}", axis, again ? "-against-" + slug_of(comparison.compare.baseline) : ""));
+    std::string slug = "effects-" + slug_of(comparison.experiment + " " + comparison.compare.axis);
+    if (!slugs.insert(slug).second) slug += "-against-" + slug_of(comparison.compare.baseline);
+    comparison.effects = make_effects(comparison, content.palette, slug);
   }
 }
 
@@ -64,25 +97,37 @@ std::vector<std::vector<Cell>> new_cells(const std::vector<Comparison>& comparis
   return cells;
 }
 
-// Adds the statements of a comparison that are not in the list yet. After the first comparison, they get its
-// name.
-void add_statements(const Comparison& comparison, std::vector<Statement> more, bool first,
-                    std::vector<Statement>& statements) {
-  for (Statement& statement : more) {
-    if (std::ranges::find(statements, statement.text, &Statement::text) != statements.end()) continue;
-    if (!first)
-      statement.text = fmt::format("Against {}: {}", baseline_text(comparison.compare), statement.text);
-    statements.push_back(std::move(statement));
+// The statements of each comparison that has new cells. A text that does not hold for all of them gets the
+// name of its comparison, but not if it is of the first one of a single experiment.
+void add_fairness(const ReportData& data, const std::vector<Comparison>& comparisons,
+                  const std::vector<std::vector<Cell>>& cells, std::vector<Statement>& statements) {
+  std::vector<std::pair<std::string, std::vector<Statement>>> all;  // by start of the texts
+  std::map<std::string, std::size_t> uses;
+  const std::vector<const ReportData*> parts = experiments_of(data);
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    if (i > 0 && cells[i].empty()) continue;
+    const std::string& experiment = comparisons[i].experiment;
+    const auto part = std::ranges::find(parts, experiment, &ReportData::experiment);
+    const ReportData& own = part == parts.end() ? data : **part;
+    const std::string start =
+        experiment.empty() ? fmt::format("Against {}", baseline_text(comparisons[i].compare)) : experiment;
+    all.emplace_back(start, fairness_statements(own, comparisons[i].compare, cells[i]));
+    for (const Statement& statement : all.back().second) ++uses[statement.text];
   }
+  for (const auto& [start, some] : all)
+    for (Statement statement : some) {
+      if (std::ranges::find(statements, statement.text, &Statement::text) != statements.end()) continue;
+      const bool shared = uses[statement.text] == all.size();
+      const bool plain = shared || (data.parts.empty() && &some == &all.front().second);
+      if (!plain) statement.text = start + ": " + statement.text;
+      statements.push_back(std::move(statement));
+    }
 }
 
 std::vector<Statement> statements_of(const ReportData& data, const std::vector<Comparison>& comparisons,
                                      const std::vector<std::vector<Cell>>& cells) {
   std::vector<Statement> statements;
-  for (std::size_t i = 0; i < comparisons.size(); ++i)
-    if (i == 0 || !cells[i].empty())
-      add_statements(comparisons[i], fairness_statements(data, comparisons[i].compare, cells[i]), i == 0,
-                     statements);
+  add_fairness(data, comparisons, cells, statements);
   for (const Comparison& comparison : comparisons)
     std::ranges::copy(contract_statements(comparison.cells), std::back_inserter(statements));
   for (const std::string& symptom : training_symptoms(data))
@@ -92,7 +137,6 @@ std::vector<Statement> statements_of(const ReportData& data, const std::vector<C
         {Severity::unfair, "This report includes only a part of the runs (" + data.selected +
                                "). Its verdicts were not planned, so the stated error rates do "
                                "not apply."});
-  for (const std::string& note : published_notes(data)) statements.push_back({Severity::note, note});
   return statements;
 }
 
@@ -101,13 +145,11 @@ std::vector<Statement> statements_of(const ReportData& data, const std::vector<C
 Content compose(const ReportData& data) {
   Content content;
   content.data = &data;
-  std::vector<experiments::Compare> compares = data.plan.compare;
-  if (compares.empty()) compares.emplace_back();
+  content.comparisons = comparisons_of(data);
+  name_experiments(content.comparisons);
   std::vector<Cell> all_cells;
-  for (const experiments::Compare& compare : compares) {
-    content.comparisons.push_back({compare, judge(data, compare), {}});
-    std::ranges::copy(cells_of(content.comparisons.back()), std::back_inserter(all_cells));
-  }
+  for (const Comparison& comparison : content.comparisons)
+    std::ranges::copy(cells_of(comparison), std::back_inserter(all_cells));
   content.tables = paper_tables(content.comparisons);
   content.palette = make_palette(all_cells);
   add_effects(content);
@@ -118,6 +160,7 @@ Content compose(const ReportData& data) {
   content.breakdown = make_time_breakdown(data, drawn);
   content.data_figures = make_data_figures(data);
   content.provenance = provenance(data);
+  content.answer = make_answer(data, content.comparisons, content.provenance);
   content.fairness = statements_of(data, content.comparisons, cells);
   content.expectations = check_expectations(data);
   return content;

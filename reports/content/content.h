@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/content/answer.h"
 #include "reports/content/curves.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/figure.h"
@@ -23,7 +24,8 @@ struct CellFigures {
 // `data` must outlive the content.
 struct Content {
   const ReportData* data = nullptr;
-  std::vector<Comparison> comparisons;  // one per `[[compare]]`
+  std::vector<Comparison> comparisons;  // one per `[[compare]]` of each experiment
+  Answer answer;
   Palette palette;
   std::vector<PaperTable> tables;
   std::vector<CellFigures> figures;  // of the first comparison's cells, then of other cells with new runs

@@ -145,7 +145,7 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       task = metric->task;
       Figure figure;
       figure.slug = slug + (figures.empty() ? "" : fmt::format("-{}", figures.size() + 1));
-      figure.title = "Effects against " + baseline_text(comparison.compare);
+      figure.title = heading(comparison, "Effects");
       figure.picture = Effects{rows, {}};
       figure.caption =
           "Change against " + baseline_text(comparison.compare) +

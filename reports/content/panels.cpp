@@ -292,24 +292,4 @@ std::string published_caption(const ReportData& data, const std::vector<Guide>& 
   return " Dash-dotted: published values (" + names + ") from other hardware, not used in verdicts.";
 }
 
-std::vector<std::string> published_notes(const ReportData& data) {
-  std::vector<std::string> notes;
-  for (const experiments::PublishedSource& source : sources_of(data)) {
-    std::string hardware;
-    std::set<std::string> kinds;
-    for (const auto& [arm, name] : source.hardware) {
-      hardware.append(hardware.empty() ? "" : ", ").append(arm).append(" on ").append(name);
-      kinds.insert(name);
-    }
-    std::string note =
-        "Published values (" + source.name + ") are shown for orientation and not used in verdicts";
-    if (!hardware.empty()) note += ": " + hardware;
-    notes.push_back(note + (kinds.size() > 1
-                                ? ". Its arms ran on different hardware, so hardware and strategy cannot "
-                                  "be separated."
-                                : "."));
-  }
-  return notes;
-}
-
 }  // namespace trainyard::reports

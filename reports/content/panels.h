@@ -21,7 +21,4 @@ std::vector<Guide> published_guides(const ReportData& data, const std::string& m
 // " Dash-dotted: published values …"; empty if there are no guides.
 std::string published_caption(const ReportData& data, const std::vector<Guide>& guides);
 
-// One sentence per source, with the hardware of its arms.
-std::vector<std::string> published_notes(const ReportData& data);
-
 }  // namespace trainyard::reports

@@ -57,23 +57,21 @@ std::string listed(const PublishedTable::Row& row, MetricKind kind) {
   return text.empty() ? "–" : text;
 }
 
-// "verdicts"; for a second comparison "verdicts-augmentation-none".
-std::string slug_for(const char* what, const Comparison& comparison, bool first) {
-  return first ? what
-               : fmt::format("{}-{}", what,
-                             slug_of(comparison.compare.axis + " " + comparison.compare.baseline));
+// " Experiment: first." in a report of several.
+std::string of_experiment(const Comparison& comparison) {
+  return comparison.experiment.empty() ? "" : " Experiment: " + comparison.experiment + ".";
 }
 
-PaperTable published_shape(const Comparison& comparison, bool first) {
+PaperTable published_shape(const Comparison& comparison) {
   const PublishedTable published = published_table(comparison);
   PaperTable paper;
-  paper.slug = slug_for("verdicts", comparison, first);
+  paper.slug = "verdicts" + comparison.slug_end;
   paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
                          left_column("Time", 0.235)};
   paper.table.caption = fmt::format(
       "Models by verdict on validation accuracy, validation loss and training time per epoch: each {} "
-      "against {}.{}",
-      comparison.compare.axis, baseline_text(comparison.compare),
+      "against {}.{}{}",
+      comparison.compare.axis, baseline_text(comparison.compare), of_experiment(comparison),
       published.marked ? " † The training metric has the opposite verdict." : "");
   for (const auto& [name, row] : published.rows) {
     paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
@@ -92,16 +90,16 @@ TableRow effect_row(const Verdict& verdict) {
           std::int64_t{verdict.n}};
 }
 
-PaperTable effects(const Comparison& comparison, bool first) {
+PaperTable effects(const Comparison& comparison) {
   PaperTable paper;
-  paper.slug = slug_for("effects", comparison, first);
+  paper.slug = "effects" + comparison.slug_end;
   paper.long_table = true;
   paper.table.columns = effect_columns();
   paper.table.caption = fmt::format(
       "All effects against {}, with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
       "hypothesis (the arm is better or worse than the margin, or inside it). n: number of {}",
       baseline_text(comparison.compare),
-      comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.");
+      (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.") + of_experiment(comparison));
   for (const CellVerdicts& judged : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : judged.verdicts) {
@@ -171,11 +169,10 @@ std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons)
   std::vector<PaperTable> papers;
   for (const Comparison& comparison : comparisons) {
     if (!has_verdicts(comparison)) continue;
-    const bool first = &comparison == &comparisons.front();
-    papers.push_back(published_shape(comparison, first));
-    papers.push_back(effects(comparison, first));
+    papers.push_back(published_shape(comparison));
+    papers.push_back(effects(comparison));
     if (is_parameter_study(comparison))
-      papers.push_back({slug_for("benchmark", comparison, first), false, benchmark_text(comparison)});
+      papers.push_back({"benchmark" + comparison.slug_end, false, benchmark_text(comparison)});
   }
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) {

@@ -55,6 +55,7 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.add(page_breakdown(content.breakdown, formats)).line();
   out.add(page_data(content, formats)).line();
   out.add(page_runs(content)).line();
+  out.add(page_provenance(content)).line();
   out.close().line();
   out.leaf("footer", {},
            "Made by trainyard from the results database only. The same database always gives the same page.")
@@ -82,37 +83,9 @@ Markup guide_sample(const std::string& colour) {
   return out;
 }
 
-// The top of the page (what was compared, provenance, fairness) and the navigation, which is also the legend.
+// The navigation, which is also the legend.
 
 namespace {
-
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  }
-  return text;
-}
-
-std::string lede(const Content& content) {
-  const Comparison& comparison = content.comparisons.front();
-  std::vector<std::string> arms;
-  std::vector<std::string> cells;
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Arm& arm : judged.cell.arms) {
-      if (std::ranges::find(arms, arm.value) == arms.end()) arms.push_back(arm.value);
-    }
-    cells.push_back(judged.cell.label);
-  }
-  const std::string what = cells.size() <= 6 ? listed(cells) : fmt::format("{} cells", cells.size());
-  return fmt::format("Effects of {} on the training of {}, compared with {}",
-                     arms.empty() ? "each " + comparison.compare.axis : listed(arms), what,
-                     baseline_text(comparison.compare));
-}
-
-const char* class_of(Severity bearing) {
-  return bearing == Severity::fair ? "yes" : bearing == Severity::unfair ? "not" : "note";
-}
 
 std::vector<Series> page_legend(const Content& content) {
   std::vector<Figure> all;
@@ -123,23 +96,6 @@ std::vector<Series> page_legend(const Content& content) {
 }
 
 }  // namespace
-
-Markup page_top(const Content& content) {
-  Markup out;
-  out.open("header", {{"class", "top"}});
-  out.leaf("p", {{"class", "sweep"}}, "trainyard report");
-  out.leaf("h1", {}, content.data->experiment).leaf("p", {{"class", "lede"}}, lede(content));
-  out.open("div", {{"class", "meta"}}).open("div").leaf("h2", {}, "Provenance").open("dl");
-  for (const auto& [name, value] : content.provenance) out.leaf("dt", {}, name).leaf("dd", {}, value);
-  out.close().close();
-  out.open("div").leaf("h2", {}, "Is this comparison fair?");
-  out.open("ul", {{"class", "fair"}});
-  for (const Statement& statement : content.fairness) {
-    out.leaf("li", {{"class", class_of(statement.bearing)}}, statement.text);
-  }
-  out.close().close().close().close();
-  return out;
-}
 
 Markup page_navigation(const Content& content) {
   Markup out;
@@ -320,7 +276,8 @@ std::string title_of_runs(const std::string& model, const ReportData& data) {
 
 void add_row(Markup& out, const CheckedExpectation& checked, const ReportData& data) {
   const std::string text = experiments::to_text(checked.expectation);
-  out.open("tr").leaf("td", {}, title_of_runs(checked.expectation.model, data));
+  const std::string title = title_of_runs(checked.expectation.model, data);
+  out.open("tr").leaf("td", {}, checked.experiment.empty() ? title : title + ", " + checked.experiment);
   out.leaf("td", {}, text.substr(text.find(": ") + 2));
   out.leaf("td", {{"class", "n"}}, std::to_string(checked.values.size()));
   out.leaf("td", {{"class", "n"}}, range_of(checked.values)).open("td");

@@ -14,7 +14,7 @@ namespace trainyard::reports {
 std::string page_html(const Content& content, const std::set<std::string>& formats = {});
 
 // Sections, in the order of the page. A section without content is empty.
-Markup page_top(const Content& content);
+Markup page_top(const Content& content);  // the first screen: the answer
 Markup page_navigation(const Content& content);
 Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first);
 Markup page_task_metrics(const Comparison& comparison, const Palette& palette);
@@ -24,6 +24,7 @@ Markup page_effects(const Comparison& comparison, const std::set<std::string>& f
 Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats);
 Markup page_data(const Content& content, const std::set<std::string>& formats);
 Markup page_runs(const Content& content);
+Markup page_provenance(const Content& content);
 
 // Line samples for legends: colour and dash as in the figures.
 Markup series_sample(const Series& series);

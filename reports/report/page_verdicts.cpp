@@ -86,41 +86,6 @@ Markup tally(const Comparison& comparison) {
   return out;
 }
 
-std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
-  const auto found = row.find(kind);
-  return found == row.end() ? "" : joined(found->second, {}, "; ");
-}
-
-Markup published(const Comparison& comparison) {
-  const PublishedTable table = published_table(comparison);
-  Markup out;
-  open_html_table(
-      out,
-      {.columns = {"Verdict", "Accuracy", "Loss", "Time"},
-       .rows = {},
-       .caption =
-           "Models by verdict: validation accuracy, validation loss, training time per epoch. This is the "
-           "shape of published tables: each model is in the row of its verdict." +
-           std::string(table.marked ? " † The training metric has the opposite verdict." : ""),
-       .notes = {}},
-      "shape");
-  for (const auto& [name, row] : table.rows) {
-    std::string style = name == "no verdict" ? "interim" : name;
-    std::ranges::replace(style, ' ', '-');
-    const auto look =
-        std::ranges::find_if(looks(), [&](const VerdictBadge& one) { return one.style == style; });
-    const std::string glyph = std::string(look->glyph) + " ";
-    out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, glyph + name);
-    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
-      const std::string names = names_in(row, kind);
-      out.leaf("td", {}, names.empty() ? "–" : names);
-    }
-    out.close();
-  }
-  out.close().close().close();
-  return out;
-}
-
 // Empty if the comparison is not a parameter study.
 Markup benchmark(const Comparison& comparison) {
   const Table table = benchmark_text(comparison);
@@ -171,11 +136,8 @@ Markup numbers(const Comparison& comparison) {
 
 Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first) {
   Markup out;
-  out.open(
-      "section",
-      {{"id", first ? "verdicts"
-                    : "verdicts-" + slug_of(comparison.compare.axis + " " + comparison.compare.baseline)}});
-  out.leaf("h2", {}, "Verdicts against " + baseline_text(comparison.compare));
+  out.open("section", {{"id", first ? "verdicts" : "verdicts" + comparison.slug_end}});
+  out.leaf("h2", {}, heading(comparison));
   if (!has_verdicts(comparison)) {
     out.leaf("p", {{"class", "sub"}}, no_verdicts_text(comparison)).close();
     return out;
@@ -192,7 +154,7 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first, columns);
   out.close().close();
   out.add(page_task_metrics(comparison, palette)).add(numbers(comparison));
-  out.add(published(comparison)).add(benchmark(comparison)).close();
+  out.add(benchmark(comparison)).close();
   return out;
 }
 

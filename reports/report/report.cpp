@@ -159,7 +159,7 @@ std::vector<std::string> missed_expectations(const std::vector<CheckedExpectatio
   std::vector<std::string> lines;
   for (const CheckedExpectation& checked : expectations)
     for (const std::string& run : checked.missed)
-      lines.push_back(fmt::format("{}, expected of {}", run, experiments::to_text(checked.expectation)));
+      lines.push_back(fmt::format("{}, expected of {}", run, text_of(checked)));
   return lines;
 }
 
@@ -185,11 +185,23 @@ const char* sign_of(Severity bearing) {
 
 std::string opening(const Content& content) {
   std::string text = "# " + markdown_escaped(content.data->experiment) + "\n\n";
+  for (const std::string& paragraph : content.answer.paragraphs) text += markdown_escaped(paragraph) + "\n\n";
+  for (const std::string& published : content.answer.published)
+    text += "- **Published study**: " + markdown_escaped(published) + "\n";
+  text += "- **Compared**: " + markdown_escaped(content.answer.compared) + "\n";
+  text += "- **Machine**: " + markdown_escaped(content.answer.machine) + "\n";
+  text += "\n## Is this comparison fair?\n\n";
+  for (const Severity severity : {Severity::unfair, Severity::note, Severity::fair})
+    for (const Statement& statement : content.fairness)
+      if (statement.bearing == severity)
+        text += fmt::format("- {}{}\n", sign_of(severity), markdown_escaped(statement.text));
+  return text;
+}
+
+std::string closing(const Content& content) {
+  std::string text = "\n## Provenance\n\n";
   for (const auto& [name, value] : content.provenance)
     text += fmt::format("- **{}**: {}\n", markdown_escaped(name), markdown_escaped(value));
-  text += "\n## Is this comparison fair?\n\n";
-  for (const Statement& statement : content.fairness)
-    text += fmt::format("- {}{}\n", sign_of(statement.bearing), markdown_escaped(statement.text));
   return text;
 }
 
@@ -197,8 +209,7 @@ std::string expected_text(const Content& content) {
   if (content.expectations.empty()) return "";
   std::string text = "\n## Expectations of the experiment file\n\n";
   for (const CheckedExpectation& checked : content.expectations) {
-    text += "- " + markdown_escaped(experiments::to_text(checked.expectation) + ": " + outcome_of(checked)) +
-            "\n";
+    text += "- " + markdown_escaped(text_of(checked) + ": " + outcome_of(checked)) + "\n";
     for (const std::string& line : checked.missed) text += "  - " + markdown_escaped(line) + "\n";
   }
   return text;
@@ -223,10 +234,11 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   for (const PaperTable& paper : content.tables)
     text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
-  if (extension == nullptr) return text;
-  text += "## Figures\n\n";
-  for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension);
-  return text;
+  if (extension != nullptr) {
+    text += "## Figures\n\n";
+    for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension);
+  }
+  return text + closing(content);
 }
 
 namespace {
@@ -317,10 +329,12 @@ std::string published_lines(const Comparison& comparison, std::size_t width) {
 
 std::string terminal_table(const Content& content, std::size_t width) {
   std::vector<std::string> blocks;
+  for (std::size_t i = 0; i < content.comparisons.size(); ++i)
+    if (has_verdicts(content.comparisons[i]))
+      blocks.push_back(paragraph(content.answer.paragraphs.at(i), width));
   for (const Comparison& comparison : content.comparisons) {
     if (has_verdicts(comparison)) {
-      blocks.push_back(fmt::format("{}\n{}\n{}{}",
-                                   paragraph("Verdicts against " + baseline_text(comparison.compare), width),
+      blocks.push_back(fmt::format("{}\n{}\n{}{}", paragraph(heading(comparison), width),
                                    verdict_lines(comparison, width), benchmark_lines(comparison, width),
                                    published_lines(comparison, width)));
     } else {

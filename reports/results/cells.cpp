@@ -217,8 +217,7 @@ class CellBuilder {
 
 std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare) {
   CellBuilder builder(data, compare);
-  for (const db::RunSummary& run : data.runs)
-    if (asks_for(data, compare, run.run_key)) builder.add(run);
+  for (const db::RunSummary& run : data.runs) builder.add(run);
   return builder.result();
 }
 

@@ -47,13 +47,11 @@ std::string useless_placement(const Launched& launched) {
   return fmt::format("{} with {} each on {}", ranks, counted_in_words(threads, "thread"), devices);
 }
 
-bool asks_for(const ReportData& data, const experiments::Compare& compare, const std::string& run_key) {
-  for (std::size_t i = 0; i < data.compared_runs.size() && i < data.plan.compare.size(); ++i) {
-    const experiments::Compare& planned = data.plan.compare[i];
-    if (planned.axis == compare.axis && planned.baseline == compare.baseline)
-      return data.compared_runs[i].contains(run_key);
-  }
-  return true;
+std::vector<const ReportData*> experiments_of(const ReportData& data) {
+  if (data.parts.empty()) return {&data};
+  std::vector<const ReportData*> parts;
+  for (const ReportData& part : data.parts) parts.push_back(&part);
+  return parts;
 }
 
 std::string last_record_time(const ReportData& data) {
@@ -68,8 +66,8 @@ std::string experiments_in_sql(const ReportData& data) {
     for (const char character : name) text += character == '\'' ? "''" : std::string(1, character);
     return "'" + text + "'";
   };
-  const bool one = data.merged_from.empty();
-  return "(" + (one ? quoted(data.experiment) : joined(data.merged_from, quoted)) + ")";
+  return "(" + joined(experiments_of(data), [&](const ReportData* one) { return quoted(one->experiment); }) +
+         ")";
 }
 
 ReportData gather_results(const db::Database& database, const std::string& experiment) {
@@ -119,10 +117,6 @@ void append_missing(std::vector<Value>& all, const std::vector<Value>& more) {
   }
 }
 
-bool is_same(const experiments::Compare& one, const experiments::Compare& other) {
-  return one.axis == other.axis && one.baseline == other.baseline;
-}
-
 void add_profiles(std::vector<experiments::ProfiledData>& all,
                   const std::vector<experiments::ProfiledData>& more) {
   const auto what = [](const experiments::ProfiledData& data) {
@@ -143,47 +137,39 @@ void add_published(std::optional<experiments::Published>& all,
       sources.push_back(source);
 }
 
-void add_plan(db::Plan& plan, const db::Plan& more) {
-  for (const experiments::Compare& compare : more.compare) {
-    const bool known = std::ranges::any_of(
-        plan.compare, [&](const experiments::Compare& one) { return is_same(one, compare); });
-    if (!known) plan.compare.push_back(compare);
-  }
-  plan.expect.insert(plan.expect.end(), more.expect.begin(), more.expect.end());
-  append_missing(plan.varied, more.varied);
-  append_missing(plan.keys, more.keys);
-  add_profiles(plan.data_profiles, more.data_profiles);
-  add_published(plan.published, more.published);
+// A copy for verdicts, without epochs.
+ReportData without_epochs(const ReportData& data) {
+  ReportData part;
+  part.experiment = data.experiment;
+  part.plan = data.plan;
+  part.history = data.history;
+  part.runs = data.runs;
+  part.finals = data.finals;
+  part.launched = data.launched;
+  part.evidence = data.evidence;
+  part.probes = data.probes;
+  part.schema_version = data.schema_version;
+  return part;
 }
 
-// Names of values that differ between runs of one model and strategy, except the seed.
-std::vector<std::string> differing_names(const std::vector<db::RunSummary>& runs) {
-  std::map<std::string, const db::RunSummary*> first;
-  std::vector<std::string> names;
-  for (const db::RunSummary& run : runs) {
-    const db::RunSummary*& like = first[fmt::format("{}\n{}", run.model, run.strategy)];
-    if (like == nullptr) like = &run;
-    for (const auto& [name, value] : run.axes) {
-      const auto found = like->axes.find(name);
-      const bool differs = found == like->axes.end() || found->second != value;
-      if (differs && name != "seed" && std::ranges::find(names, name) == names.end()) names.push_back(name);
-    }
-  }
-  return names;
-}
-
-// A comparison with the runs of all experiments that have it.
-struct Asked {
-  experiments::Compare compare;
-  std::set<std::string> keys;
-};
-
-void add_asked(std::vector<Asked>& asked, const ReportData& part) {
-  for (const experiments::Compare& compare : part.plan.compare) {
-    auto known = std::ranges::find_if(asked, [&](const Asked& one) { return is_same(one.compare, compare); });
-    if (known == asked.end()) known = asked.insert(asked.end(), {compare, {}});
-    for (const db::RunSummary& run : part.runs) known->keys.insert(run.run_key);
-  }
+// Adds what one experiment has more than the others.
+void add_part(ReportData& all, ReportData part) {
+  std::set<std::string> known;
+  for (const db::RunSummary& run : all.runs) known.insert(run.run_key);
+  all.experiment += (all.experiment.empty() ? "" : ", ") + part.experiment;
+  append_new(all.runs, std::move(part.runs), known);
+  append_new(all.finals, std::move(part.finals), known);
+  append_new(all.averages, std::move(part.averages), known);
+  append_new(all.replicas, std::move(part.replicas), known);
+  append_new(all.times, std::move(part.times), known);
+  all.packed = std::move(part.packed);
+  all.launched.merge(part.launched);
+  all.evidence.merge(part.evidence);
+  all.probes.merge(part.probes);
+  append_missing(all.plan.varied, part.plan.varied);
+  append_missing(all.plan.keys, part.plan.keys);
+  add_profiles(all.plan.data_profiles, part.plan.data_profiles);
+  add_published(all.plan.published, part.plan.published);
 }
 
 struct Condition {
@@ -251,39 +237,34 @@ void keep(std::vector<Row>& rows, const std::set<std::string>& keys) {
 }  // namespace
 
 ReportData merged(std::vector<ReportData> parts) {
-  std::vector<Asked> asked;
-  if (parts.size() > 1)
-    for (ReportData& part : parts) {
-      if (part.plan.compare.empty())
-        part.plan.compare.emplace_back();  // the default, as in a separate report
-      add_asked(asked, part);
-    }
-  ReportData all = std::move(parts.front());
-  if (parts.size() > 1) all.merged_from = {all.experiment};
-  for (std::size_t i = 1; i < parts.size(); ++i) {
-    ReportData& part = parts[i];
-    std::set<std::string> known;
-    for (const db::RunSummary& run : all.runs) known.insert(run.run_key);
-    all.experiment += ", " + part.experiment;
-    all.merged_from.push_back(part.experiment);
-    append_new(all.runs, std::move(part.runs), known);
-    append_new(all.finals, std::move(part.finals), known);
-    append_new(all.averages, std::move(part.averages), known);
-    append_new(all.replicas, std::move(part.replicas), known);
-    append_new(all.times, std::move(part.times), known);
-    all.launched.merge(part.launched);
-    all.evidence.merge(part.evidence);
-    all.probes.merge(part.probes);
-    std::ranges::move(part.history, std::back_inserter(all.history));
-    add_plan(all.plan, part.plan);
+  if (parts.size() == 1) return std::move(parts.front());
+  ReportData all;
+  for (ReportData& part : parts) {
+    if (std::ranges::find(all.parts, part.experiment, &ReportData::experiment) != all.parts.end()) continue;
+    all.parts.push_back(without_epochs(part));
+    add_part(all, std::move(part));
   }
-  std::ranges::stable_sort(all.history, {}, &db::PlanEntry::time);
-  for (const experiments::Compare& compare : all.plan.compare)
-    for (const Asked& one : asked)
-      if (is_same(one.compare, compare)) all.compared_runs.push_back(one.keys);
-  if (parts.size() > 1) append_missing(all.plan.varied, differing_names(all.runs));
   return all;
 }
+
+namespace {
+
+// Keeps the data of these runs, in each experiment too. An experiment without runs is dropped.
+void keep_runs(ReportData& data, const std::set<std::string>& keys) {
+  keep(data.runs, keys);
+  keep(data.finals, keys);
+  keep(data.averages, keys);
+  keep(data.replicas, keys);
+  keep(data.times, keys);
+  const auto unwanted = [&](const std::string& key) { return keys.count(key) == 0; };
+  std::erase_if(data.plan.keys, unwanted);
+  for (db::PlanEntry& entry : data.history) std::erase_if(entry.keys, unwanted);
+  std::erase_if(data.launched, [&](const auto& entry) { return keys.count(entry.first) == 0; });
+  for (ReportData& part : data.parts) keep_runs(part, keys);
+  std::erase_if(data.parts, [](const ReportData& part) { return part.runs.empty(); });
+}
+
+}  // namespace
 
 void keep_selected(ReportData& data, const Selection& selection) {
   if (selection.where.empty() && selection.since.empty()) return;
@@ -301,15 +282,7 @@ void keep_selected(ReportData& data, const Selection& selection) {
   }
   data.selected = description(selection);
   if (keys.empty()) throw UserError(fmt::format("no run of {} matches: {}", data.experiment, data.selected));
-  keep(data.runs, keys);
-  keep(data.finals, keys);
-  keep(data.averages, keys);
-  keep(data.replicas, keys);
-  keep(data.times, keys);
-  const auto unwanted = [&](const std::string& key) { return keys.count(key) == 0; };
-  std::erase_if(data.plan.keys, unwanted);
-  for (db::PlanEntry& entry : data.history) std::erase_if(entry.keys, unwanted);
-  std::erase_if(data.launched, [&](const auto& entry) { return keys.count(entry.first) == 0; });
+  keep_runs(data, keys);
 }
 
 ReportData gather(const db::Database& database, const Selection& selection) {

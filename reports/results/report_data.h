@@ -28,13 +28,13 @@ struct Launched {
 std::string useless_placement(const Launched& launched);
 
 struct ReportData {
-  std::string experiment;                // its name; for several: "a, b"
-  std::vector<std::string> merged_from;  // names of several experiments; empty for one
+  std::string experiment;  // its name; for several: "a, b"
+  // Several experiments in one report: each with its own plan, runs and evidence, without epochs. The members
+  // below then have the runs of all, and `plan` has their data profiles, published numbers and keys. Empty for
+  // one experiment.
+  std::vector<ReportData> parts;
   std::string selected;  // the selection of runs: "model=mlp, since 2026-11-20"; empty: all runs
   db::Plan plan;         // the latest
-  // For a report of several experiments: the keys of the runs whose own experiment has the comparison, by
-  // position in `plan.compare`. Empty: all runs.
-  std::vector<std::set<std::string>> compared_runs;
   std::vector<db::PlanEntry> history;  // all plans, the latest last
   std::vector<db::RunSummary> runs;
   std::vector<db::FinalMetrics> finals;
@@ -48,8 +48,8 @@ struct ReportData {
   int schema_version = db::schema_version;
 };
 
-// Whether an experiment of this run has the comparison.
-bool asks_for(const ReportData& data, const experiments::Compare& compare, const std::string& run_key);
+// The experiments of the report, each with its own plan.
+std::vector<const ReportData*> experiments_of(const ReportData& data);
 
 // The time of the last record. It is the date of a report, so the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);
@@ -74,8 +74,7 @@ struct Selection {
 // unknown name or no matching run.
 ReportData gather(const db::Database& database, const Selection& selection);
 
-// Several experiments as one. A run that is in several is used once. A value that differs only between the
-// experiments becomes a varied value, so these runs stay in separate cells.
+// Several experiments as one. A run that is in several is in the joint members once.
 ReportData merged(std::vector<ReportData> parts);
 
 // Removes the runs that are not selected, with their data. UserError as above.

@@ -139,13 +139,20 @@ std::string outcome_of(const CheckedExpectation& checked) {
   return fmt::format("✗ missed by {} of {}", checked.missed.size(), checked.values.size());
 }
 
-std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
+std::string text_of(const CheckedExpectation& checked) {
+  return (checked.experiment.empty() ? "" : checked.experiment + ": ") +
+         experiments::to_text(checked.expectation);
+}
+
+namespace {
+
+std::vector<CheckedExpectation> check_one(const ReportData& data) {
   const std::set<std::string> planned(data.plan.keys.begin(), data.plan.keys.end());
   std::map<std::string, const db::FinalMetrics*> finals;
   for (const db::FinalMetrics& final : data.finals) finals[final.run_key] = &final;
   std::vector<CheckedExpectation> checked;
   for (const experiments::Expectation& expectation : data.plan.expect) {
-    CheckedExpectation result{expectation, {}, {}};
+    CheckedExpectation result{"", expectation, {}, {}};
     const std::string metric = experiments::metric_name(expectation);
     const auto column = db::MetricColumn::named(metric);
     for (const db::RunSummary& run : data.runs) {
@@ -160,6 +167,18 @@ std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
     checked.push_back(std::move(result));
   }
   return checked;
+}
+
+}  // namespace
+
+std::vector<CheckedExpectation> check_expectations(const ReportData& data) {
+  std::vector<CheckedExpectation> all;
+  for (const ReportData* one : experiments_of(data))
+    for (CheckedExpectation& checked : check_one(*one)) {
+      if (!data.parts.empty()) checked.experiment = one->experiment;
+      all.push_back(std::move(checked));
+    }
+  return all;
 }
 
 }  // namespace trainyard::reports

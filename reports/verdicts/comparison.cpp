@@ -1,6 +1,7 @@
 #include "reports/verdicts/comparison.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 
 #include <fmt/format.h>
@@ -18,9 +19,16 @@ bool has_verdicts(const Comparison& comparison) {
                              [](const CellVerdicts& judged) { return !judged.verdicts.empty(); });
 }
 
+std::string heading(const Comparison& comparison, const std::string& what) {
+  const std::string text = what + " against " + baseline_text(comparison.compare);
+  if (comparison.experiment.empty()) return text;
+  return comparison.experiment + ": " + static_cast<char>(std::tolower(text.front())) + text.substr(1);
+}
+
 std::string no_verdicts_text(const Comparison& comparison) {
-  return fmt::format("No verdicts: there is no arm of {} to compare with {}.", comparison.compare.axis,
-                     baseline_text(comparison.compare));
+  return fmt::format("{}o verdicts: there is no arm of {} to compare with {}.",
+                     comparison.experiment.empty() ? "N" : comparison.experiment + ": n",
+                     comparison.compare.axis, baseline_text(comparison.compare));
 }
 
 namespace {

@@ -14,7 +14,14 @@ struct Comparison {
   experiments::Compare compare;
   std::vector<CellVerdicts> cells;
   std::vector<Figure> effects = {};  // forest plots
+  std::string experiment = {};       // its name in a report of several; empty in a report of one
+  // End of its file names and anchors, unique in the report: "" for the first, "-batch-32" for another one of
+  // the same experiment, "-first-strategy-single" in a report of several.
+  std::string slug_end = {};
 };
+
+// "Verdicts against single"; in a report of several experiments "first: verdicts against single".
+std::string heading(const Comparison& comparison, const std::string& what = "Verdicts");
 
 bool has_verdicts(const Comparison& comparison);  // false: there is no arm to compare with the baseline
 // The text to show instead: "No verdicts: there is no arm of strategy to compare with single."

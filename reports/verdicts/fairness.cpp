@@ -234,12 +234,16 @@ void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statement
         replaced.emplace(run.dataset, run.data_source);
     });
   }
-  for (const auto& [asked, read] : replaced) {
-    statements.push_back(
-        {Severity::unfair,
-         fmt::format("Stand-in data: {} was used instead of {}. The results do not apply to {}.", read, asked,
-                     asked)});
-  }
+  if (replaced.empty()) return;
+  std::map<std::string, std::vector<std::string>> asked_by_source;
+  for (const auto& [asked, read] : replaced) asked_by_source[read].push_back(asked);
+  std::string which;
+  for (const auto& [read, asked] : asked_by_source)
+    which += fmt::format("{}{} instead of {}", which.empty() ? "" : ", ",
+                         read + (which.empty() ? " was used" : ""), joined(asked, {}, " and "));
+  statements.push_back(
+      {Severity::unfair, fmt::format("Stand-in data: {}. The results do not apply to {}.", which,
+                                     replaced.size() == 1 ? replaced.begin()->first : "these data sets")});
 }
 
 Statement machines(const ReportData& data) {

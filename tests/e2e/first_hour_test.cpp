@@ -113,7 +113,8 @@ TEST_CASE("single and two replicas train alike, and a replay of all files gives 
 TEST_CASE("report writes every format, with published numbers, and for a part of the runs") {
   const Scratch scratch;
   scratch.write("p.toml",
-                "[paper.mlp]\nepochs = 2\nsingle = { train_accuracy = [0.5, 0.75], train_seconds = 24 }\n");
+                "[paper.mlp]\nepochs = 2\nsingle = { train_accuracy = [0.5, 0.75], train_seconds = 24 }\n"
+                "[paper.verdict]\ntime = { improves = [\"mlp\"] }\n");
   std::string file = sweep_file(2);
   file.insert(file.find("[matrix]"), "published = \"p.toml\"\n");
   scratch.write("small.toml", file);
@@ -130,6 +131,16 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
                            "figures/mlp-speed-up.svg", "figures/mlp-efficiency.png",
                            "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.vl.json"})
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
+  // The answer is on the first screen of the page, and first in the Markdown report and on the terminal.
+  std::ifstream first_page(folder / "index.html");
+  const std::string top = std::string(std::istreambuf_iterator<char>(first_page), {});
+  const std::size_t answer = top.find("<p class=\"answer\">");
+  REQUIRE(answer != std::string::npos);
+  CHECK(answer < top.find("Models by verdict: each model is in the row"));
+  CHECK(contains(top, "<dt>Published study</dt><dd>paper. Training time: improved for MLP."));
+  CHECK(contains(top, "<dt>Machine</dt>"));
+  CHECK(made.out.starts_with("With "));
+  CHECK(at({"compare"}).out.starts_with("With "));
   std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
   CHECK(contains({std::istreambuf_iterator<char>(svg), {}}, "published single"));
   // `run` stored the data profile: 500 training samples of ten classes, one channel.

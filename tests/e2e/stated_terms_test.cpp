@@ -133,3 +133,39 @@ TEST_CASE("in a joint report, a comparison of one file does not include runs of 
     begin += line.size() + 1;
   }
 }
+
+TEST_CASE("two experiments on one model keep their comparisons in a joint report, and no file has cut text") {
+  const Scratch scratch;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  scratch.write("arm.sh", shell_arm("epoch 1; finish"));
+  const std::string arm = "command = [\"/bin/sh\", \"arm.sh\", \"{seed}\", \"";
+  const auto file = [&](const std::string& name, const std::string& more) {
+    return "name = \"" + name +
+           "\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"a\", \"b\"]\nseed = { count = 3 }\n"
+           "[defaults]\ndataset = \"synthetic-digits\"\nepochs = 1\n" +
+           more + "[compare]\nbaseline = \"a\"\n[strategy.a]\n" + arm + "a\"]\n[strategy.b]\n" + arm +
+           "b\"]\n";
+  };
+  const std::string second = "a second experiment with a name that is longer than any column";
+  scratch.write("one.toml", file("one", "batch = 64\n") + "[expect.mlp]\ntrain_loss = { at_most = 0.0 }\n");
+  scratch.write("two.toml", file(second, "batch = 32\nlearning_rate = 0.02\nmomentum = 0.5\n"));
+  for (const char* name : {"one.toml", "two.toml"}) at({"run", name, "--no-report"});
+  const Output report =
+      at({"report", "one", second, "--format", "html,svg,csv,markdown,latex", "--out", "joint"});
+  CHECK(contains(report.out, "one: verdicts against a\n"));
+  CHECK(contains(report.out, second + ": verdicts against a\n"));
+  CHECK(times_in("missed: ", report.err) == 6);  // the runs of "one" only
+  const std::string verdicts = tests::read_text(scratch.path() / "joint/tables/verdicts.csv");
+  CHECK(contains(verdicts, "\"MLP, one\",b,"));
+  CHECK(contains(verdicts, "\"MLP, " + second + "\",b,"));
+  CHECK_FALSE(contains(verdicts, "momentum"));
+  int files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "joint")) {
+    if (!entry.is_regular_file() || entry.path().extension() == ".html") continue;  // its glyphs have dots
+    ++files;
+    CHECK_MESSAGE(!contains(tests::read_text(entry.path()), "…"), entry.path().string());
+  }
+  CHECK(files > 10);
+}

@@ -129,6 +129,51 @@ TEST_CASE("the same data gives the same bytes") {
   CHECK(page_html(compose(data), {"svg"}) == page_html(compose(again), {"svg"}));
 }
 
+TEST_CASE("the page starts with the answer, the table, the published study, the machine and the caveats") {
+  ReportData data = invented();
+  data.plan.published.emplace();
+  data.plan.published->sources = {{"paper", {{"single", "one card"}}, {}, {}}};
+  const Content content = compose(data);
+  const std::string page = page_html(content);
+  std::size_t last = 0;
+  for (const std::string& part :
+       {std::string("<h1>first sweep</h1>"),
+        std::string("Effect of strategy (ddp against single) on MLP and CNN"),
+        escaped(content.answer.paragraphs.front()),
+        std::string("Models by verdict: each model is in the row"), std::string("<dt>Published study</dt>"),
+        std::string("<dt>Compared</dt>"), std::string("<dt>Machine</dt>"), std::string("<h2>Caveats</h2>"),
+        std::string("Stand-in data: "), std::string("conditions of a fair comparison"), std::string("<nav"),
+        std::string("<h2>Provenance</h2>")}) {
+    const std::size_t place = page.find(part);
+    REQUIRE_MESSAGE(place != std::string::npos, part);
+    CHECK_MESSAGE(place > last, part);
+    last = place;
+  }
+}
+
+TEST_CASE("conditions that hold are folded, and caveats beyond the eighth are too") {
+  ReportData data = invented();
+  Content content = compose(data);
+  content.fairness.clear();
+  for (int i = 0; i < 11; ++i) content.fairness.push_back({Severity::note, "note " + std::to_string(i)});
+  content.fairness.push_back({Severity::unfair, "unfair"});
+  content.fairness.push_back({Severity::fair, "fair"});
+  const std::string top = page_top(content).str();
+  CHECK(top.find("unfair") < top.find("note 0"));
+  CHECK(top.find("note 6") < top.find("<details>"));
+  CHECK(top.find("<details><summary>4 more caveats</summary>") < top.find("note 7"));
+  CHECK(contains(top, "<summary>✓ 1 condition of a fair comparison holds, as the records show</summary>"));
+}
+
+TEST_CASE("the tooltip of a verdict has p = or p <, never both") {
+  ReportData data = invented({.models = {"mlp"}});
+  set_final(data, "mlp", "single", "epoch_train_seconds", [](int seed) { return 2 + 0.001 * seed; });
+  set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 1 + 0.0007 * seed; });
+  const std::string page = page_html(compose(data));
+  CHECK(contains(page, ", p &lt; 0.0001 (Holm"));
+  CHECK_FALSE(contains(page, "p = &lt;"));
+}
+
 TEST_CASE("hostile names are harmless everywhere") {
   ReportData data = invented({.models = {hostile}, .strategies = {"single", "ddp\" onload=\"alert(2)"}});
   data.experiment = hostile;

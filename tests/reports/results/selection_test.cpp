@@ -1,12 +1,16 @@
 // Reports on a part of the runs, and on several experiments.
 #include <algorithm>
+#include <optional>
+#include <set>
 
 #include <doctest/doctest.h>
 
 #include "base/error.h"
 #include "reports/content/content.h"
 #include "reports/report/page.h"
+#include "reports/report/report.h"
 #include "reports/results/report_data.h"
+#include "reports/results/sanity_checks.h"
 #include "tests/reports/support/made_results.h"
 
 namespace trainyard::reports {
@@ -54,32 +58,90 @@ TEST_CASE("an invalid selection is a user error with advice") {
   CHECK(problem({{}, "", {"model=none"}}).find("no run of first sweep matches: ") != std::string::npos);
 }
 
-TEST_CASE("several experiments make one report, and values that distinguish their runs make cells") {
-  ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+std::vector<std::string> labels_in(const Comparison& comparison) {
+  std::vector<std::string> labels;
+  for (const CellVerdicts& judged : comparison.cells) labels.push_back(judged.cell.label);
+  return labels;
+}
+
+// The sweep of mlp and cnn with another batch, learning rate and number of epochs for mlp, so that its runs
+// differ from those of the first sweep. The runs of cnn are the same.
+ReportData second_sweep() {
   ReportData second = invented({.models = {"mlp", "cnn"}, .seeds = 3});
   second.experiment = "second sweep";
-  // The mlp of the second sweep has another batch, so its runs are different. Its cnn is new. One run is in
-  // both.
   for (db::RunSummary& run : second.runs) {
     if (run.model != "mlp") continue;
     const std::string old = run.run_key;
     run.run_key = "b" + old.substr(1);
     run.axes["batch"] = std::int64_t{64};
+    run.axes["learning_rate"] = 0.02;
+    run.axes["epochs"] = std::int64_t{7};
     for (db::FinalMetrics& final : second.finals)
       if (final.run_key == old) final.run_key = run.run_key;
     for (std::vector<db::EpochRow>* rows : {&second.averages, &second.replicas})
       for (db::EpochRow& row : *rows)
         if (row.run_key == old) row.run_key = run.run_key;
     std::ranges::replace(second.plan.keys, old, run.run_key);
+    second.launched[run.run_key] = second.launched.at(old);
   }
-  const ReportData data = merged({first, second, first});
-  CHECK(data.runs.size() == 18);
-  CHECK(data.finals.size() == 18);
+  second.history.front().keys = second.plan.keys;
+  return second;
+}
+
+TEST_CASE("in a report of several experiments each keeps its comparison, and labels name only what differs") {
+  const ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+  const ReportData data = merged({first, second_sweep(), first});
+  CHECK(data.runs.size() == 18);  // three seeds, two strategies, three cells
+  const Content content = compose(data);
+  REQUIRE(content.comparisons.size() == 2);
+  CHECK(content.comparisons[0].experiment == "first sweep");
+  CHECK(labels_in(content.comparisons[0]) == std::vector<std::string>{"MLP, first sweep"});
+  CHECK(labels_in(content.comparisons[1]) == std::vector<std::string>{"MLP, second sweep", "CNN"});
+  std::vector<std::string> figures;
+  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.label);
+  CHECK(figures == std::vector<std::string>{"MLP, first sweep", "MLP, second sweep", "CNN"});
+  std::set<std::string> slugs;
+  for (const Figure* figure : all_figures(content))
+    CHECK_MESSAGE(slugs.insert(figure->slug).second, figure->slug);
+  for (const PaperTable& table : content.tables)
+    CHECK_MESSAGE(slugs.insert("t" + table.slug).second, table.slug);
+}
+
+TEST_CASE("in a report of several experiments the verdicts are those of the separate reports") {
+  ReportData first = invented({.models = {"mlp", "cnn"}, .seeds = 3});
+  first.plan.compare.front().margins.time = 3;  // so that half the time is inside the margin
+  first.history.front().compare = first.plan.compare;
+  const ReportData second = second_sweep();
+  const ReportData both = merged({first, second});
+  const auto words = [](const std::vector<CellVerdicts>& cells) {
+    std::vector<std::string> found;
+    for (const CellVerdicts& judged : cells)
+      for (const Verdict& verdict : judged.verdicts)
+        found.push_back(judged.cell.model + verdict.metric + text_of(verdict.word));
+    return found;
+  };
+  const Content content = compose(both);
+  REQUIRE(content.comparisons.size() == 2);
+  CHECK(words(content.comparisons[0].cells) == words(judge(first, first.plan.compare.front())));
+  CHECK(words(content.comparisons[1].cells) == words(judge(second, second.plan.compare.front())));
+  CHECK(words(content.comparisons[0].cells) != words(content.comparisons[1].cells));
+}
+
+TEST_CASE("in a report of several experiments an expectation is for the runs of its own experiment") {
+  ReportData first = invented({.models = {"mlp"}, .seeds = 3});
+  first.plan.expect.push_back({"mlp", "test", "accuracy", 2.0, std::nullopt});
+  const std::vector<CheckedExpectation> checked = check_expectations(merged({first, second_sweep()}));
+  REQUIRE(checked.size() == 1);
+  CHECK(checked.front().values.size() == 6);
+  CHECK(text_of(checked.front()).starts_with("first sweep: mlp: test_accuracy"));
+}
+
+TEST_CASE("a selection of a report of several experiments keeps its experiments") {
+  ReportData data = merged({invented({.models = {"cnn"}, .seeds = 3}), second_sweep()});
+  keep_selected(data, {{}, "", {"model=mlp"}});
   const Content content = compose(data);
   REQUIRE(content.comparisons.size() == 1);
-  std::vector<std::string> labels;
-  for (const CellVerdicts& judged : content.comparisons.front().cells) labels.push_back(judged.cell.label);
-  CHECK(labels == std::vector<std::string>{"MLP, batch 128", "MLP, batch 64", "CNN, batch 128"});
+  CHECK(content.comparisons.front().experiment == "second sweep");
 }
 
 // A second experiment with different runs: a study of the batch, with 128 as the baseline.
@@ -114,18 +176,21 @@ TEST_CASE("in a joint report, a comparison of one experiment is not applied to r
   std::vector<std::string> figures;
   for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.model);
   CHECK(figures == std::vector<std::string>{"mlp", "cnn"});  // all runs are plotted
-  CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
-    return statement.text.starts_with("Against batch 128: ");
-  }));
+  CHECK(std::ranges::any_of(
+      content.fairness, [](const Statement& statement) { return statement.text.starts_with("batches: "); }));
 }
 
-TEST_CASE("a comparison in several experiments has the runs of all of them") {
+TEST_CASE("sections, answers and terminal of a report of several experiments name the experiment") {
   ReportData second = invented({.models = {"cnn"}, .seeds = 3});
   second.experiment = "second sweep";
-  const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second, batch_study()});
+  const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second});
   const Content content = compose(data);
-  REQUIRE(content.comparisons.size() == 2);
-  CHECK(content.comparisons[0].cells.size() == 2);
+  REQUIRE(content.answer.paragraphs.size() == 2);
+  CHECK(content.answer.paragraphs[1].starts_with("second sweep: With ddp"));
+  CHECK(terminal_table(content).find("\nsecond sweep: verdicts against single\n") != std::string::npos);
+  const std::string page = page_html(content);
+  CHECK(page.find("<h2>second sweep: verdicts against single</h2>") != std::string::npos);
+  CHECK(page.find("id=\"verdicts-second-sweep-strategy-single\"") != std::string::npos);
 }
 
 TEST_CASE("a report on several experiments has the data, published numbers and SQL condition of all") {
@@ -145,8 +210,10 @@ TEST_CASE("a report on several experiments has the data, published numbers and S
   CHECK(experiments_in_sql(first) == "('one''s')");
   CHECK(data.plan.data_profiles.size() == 2);
   CHECK(data.plan.published->sources.size() == 2);
-  CHECK(merged({first, first}).plan.data_profiles.size() == 1);
-  CHECK(merged({first, first}).plan.published->sources.size() == 1);
+  second.plan.data_profiles = first.plan.data_profiles;
+  second.plan.published = first.plan.published;
+  CHECK(merged({first, second}).plan.data_profiles.size() == 1);
+  CHECK(merged({first, second}).plan.published->sources.size() == 1);
 }
 
 }  // namespace

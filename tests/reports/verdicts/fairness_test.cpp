@@ -45,6 +45,23 @@ TEST_CASE("the fairness list follows from the data") {
   CHECK(says(data, Severity::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
 }
 
+TEST_CASE("stand-ins for several data sets are one line") {
+  ReportData data = invented();
+  for (db::RunSummary& run : data.runs)
+    if (run.model == "cnn") {
+      run.dataset = "cifar10";
+      run.data_source = "synthetic-images";
+    }
+  CHECK(
+      says(data, Severity::unfair,
+           "Stand-in data: synthetic-digits was used instead of mnist, synthetic-images instead of cifar10. "
+           "The results do not apply to these data sets."));
+  const Content content = compose(data);
+  CHECK(std::ranges::count_if(content.fairness, [](const Statement& statement) {
+          return statement.text.starts_with("Stand-in data");
+        }) == 1);
+}
+
 TEST_CASE("the line on cores counts cores per thread, and fewer cores than threads are unfair") {
   ReportData data = invented();
   for (auto& [key, launched] : data.launched) launched.circumstances.threads_per_rank = 2;

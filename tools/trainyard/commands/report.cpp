@@ -16,6 +16,7 @@
 #include "base/text.h"
 #include "experiments/config/config.h"
 #include "orchestrator/yard/yard.h"
+#include "reports/content/answer.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
@@ -294,7 +295,10 @@ reports::Table table_of(const std::vector<VerdictRecord>& records) {
 }
 
 std::string as_table(const Compared& compared) {
-  return reports::aligned_table(table_of(compared.records), compared.width);
+  std::string text;
+  for (const reports::Comparison& comparison : compared.comparisons)
+    text += reports::paragraph(reports::answer_text(comparison), compared.width) + "\n";
+  return text + reports::aligned_table(table_of(compared.records), compared.width);
 }
 
 std::string as_markdown(const Compared& compared) {

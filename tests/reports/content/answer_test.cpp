@@ -1,0 +1,268 @@
+// The answer of a report in words.
+#include "reports/content/answer.h"
+
+#include <algorithm>
+
+#include <doctest/doctest.h>
+
+#include "reports/content/content.h"
+#include "reports/report/report.h"
+#include "tests/reports/support/made_results.h"
+#include "tests/support/contains.h"
+
+namespace trainyard::reports {
+namespace {
+
+// One answer. `data` must outlive the call only.
+std::string answer_of(const ReportData& data) {
+  return compose(data).answer.paragraphs.front();
+}
+
+// Times of an arm as a ratio to those of its baseline, with a small spread over seeds.
+void set_times(ReportData& data, const std::string& model, const std::string& strategy, double ratio) {
+  set_final(data, model, strategy, "epoch_train_seconds",
+            [&](int seed) { return 2 * ratio * (1 + 0.002 * seed + (ratio == 1 ? 0 : 0.001 * (seed % 2))); });
+}
+
+void set_validation_accuracy(ReportData& data, const std::string& model, const std::string& strategy,
+                             double value) {
+  set_final(data, model, strategy, "validation_accuracy", [&](int seed) { return value + 0.0001 * seed; });
+}
+
+// All metrics of all arms are the same, but for the times: `ddp` takes `ratio` of the baseline's time.
+ReportData equal_but_for_times(std::vector<std::string> models, double ratio, int seeds = 5) {
+  ReportData data = invented({.models = models, .seeds = seeds});
+  for (const std::string& model : models)
+    for (const db::FinalMetrics& single : std::vector<db::FinalMetrics>(data.finals)) {
+      if (single.model != model || single.strategy != "single") continue;
+      db::FinalMetrics& ddp = final_of(data, model, "ddp", static_cast<int>(single.seed));
+      const std::string key = ddp.run_key;
+      ddp = single;
+      ddp.run_key = key;
+      ddp.strategy = "ddp";
+    }
+  for (const std::string& model : models) {
+    set_times(data, model, "single", 1);
+    set_times(data, model, "ddp", ratio);
+  }
+  return data;
+}
+
+TEST_CASE("if all models get faster, the answer names the range, and that accuracy and loss do not change") {
+  ReportData data = equal_but_for_times({"mlp", "cnn", "vgg11"}, 0.6);
+  set_times(data, "cnn", "ddp", 0.75);
+  CHECK(answer_of(data) ==
+        "With ddp on two devices, all three models train faster: an epoch takes 25 – 40 % less time. "
+        "No accuracy or loss changes by more than the margin.");
+}
+
+TEST_CASE("one model has its interval, and two are \"both models\"") {
+  const std::string one = answer_of(equal_but_for_times({"mlp"}, 0.6));
+  CHECK_MESSAGE(one.starts_with("With ddp on two devices, MLP trains faster: an epoch takes 40 % less time "
+                                "(95 % interval: 39.9 – 40.0 %). "),
+                one);
+  CHECK(contains(answer_of(equal_but_for_times({"mlp", "cnn"}, 1.5)),
+                 "both models train slower: an epoch takes 50 % more time"));
+}
+
+TEST_CASE("models that get faster, slower, worse or stay within the margin are named") {
+  ReportData data = equal_but_for_times({"mlp", "cnn", "vgg11", "nbow"}, 0.6);
+  set_times(data, "cnn", "ddp", 1.2);
+  set_times(data, "nbow", "ddp", 1.0);
+  for (const char* model : {"mlp", "cnn", "vgg11", "nbow"}) {
+    set_validation_accuracy(data, model, "single", 0.9);
+    set_validation_accuracy(data, model, "ddp", 0.9);
+  }
+  set_validation_accuracy(data, "cnn", "ddp", 0.87);
+  set_validation_accuracy(data, "vgg11", "ddp", 0.92);
+  const std::string text = answer_of(data);
+  CHECK_MESSAGE(contains(text,
+                         "With ddp on two devices, two of four models (MLP and VGG11) train faster: an "
+                         "epoch takes 40 % less time. CNN trains slower: an epoch takes 20 % more time"),
+                text);
+  CHECK_MESSAGE(contains(text, "The training time of NBoW stays within the margin."), text);
+  CHECK_MESSAGE(contains(text,
+                         "Accuracy deteriorates for CNN (−3.00 pp), improves for VGG11 (+2.000 pp) and "
+                         "stays within the margin for two of four models (MLP and NBoW)."),
+                text);
+  CHECK_MESSAGE(contains(text, "Loss stays within the margin for all four models."), text);
+}
+
+TEST_CASE("a metric outside the table that gets worse is named") {
+  ReportData data = equal_but_for_times({"mlp", "cnn"}, 0.6);
+  set_final(data, "cnn", "ddp", "test_accuracy", [](int seed) { return 0.5 + 0.0001 * seed; });
+  CHECK(contains(answer_of(data), "Also worse: test accuracy of CNN."));
+}
+
+TEST_CASE("verdicts that are not decided are named with the reason and the number of seeds") {
+  ReportData data = equal_but_for_times({"mlp", "cnn"}, 0.6);
+  set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 1.7 + 0.15 * seed; });
+  const std::string text = answer_of(data);
+  CHECK_MESSAGE(contains(text, "CNN trains faster"), text);
+  CHECK_MESSAGE(contains(text, "Not decided: training time of MLP, because "), text);
+  CHECK_FALSE(contains(text, "with ddp, because"));  // there is one arm
+}
+
+TEST_CASE("if nothing is decided, the answer has one sentence and the reason") {
+  const std::string one_seed = answer_of(equal_but_for_times({"mlp"}, 0.6, 1));
+  CHECK(one_seed ==
+        "With ddp on two devices, nothing is decided. Not decided: all results, because of "
+        "too few seeds: only 1 pair, at least 3 are needed.");
+  ReportData open = equal_but_for_times({"mlp"}, 0.6);
+  set_status(open, "mlp", "ddp", 4, "planned");
+  CHECK(contains(answer_of(open),
+                 "nothing is decided. Not decided: all results, because planned runs are not "
+                 "finished."));
+  ReportData failed = equal_but_for_times({"mlp"}, 0.6);
+  for (int seed = 0; seed < 5; ++seed) set_status(failed, "mlp", "ddp", seed, "failed");
+  CHECK(contains(answer_of(failed), "Not decided: all results, because all five runs of ddp failed."));
+  ReportData other = equal_but_for_times({"mlp"}, 0.6);
+  for (db::RunSummary& run : other.runs)
+    run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
+  CHECK(contains(answer_of(other), "because the arms are not comparable: global batch"));
+}
+
+TEST_CASE("a broken arm is not decided, and the other arm has its own sentence") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "mp-ddp"}});
+  for (const char* arm : {"ddp", "mp-ddp"}) set_times(data, "mlp", arm, 0.6);
+  set_times(data, "mlp", "single", 1);
+  const std::string key = run_of(data, "mlp", "mp-ddp", 0).run_key;
+  const nlohmann::json layer{
+      {"path", "0.weight"}, {"gradient_norm", 0.5}, {"difference", 0.3}, {"parameter_hash", "aa"}};
+  const nlohmann::json steps{
+      {"step", 1}, {"loss", 2.3}, {"gradient_norm", 1.25}, {"layers", nlohmann::json::array({layer})}};
+  data.probes[key].push_back(db::Probe{key, 0, steps});
+  const std::string text = answer_of(data);
+  CHECK_MESSAGE(contains(text, "With ddp on two devices, MLP trains faster"), text);
+  CHECK_MESSAGE(contains(text, "With mp-ddp on four devices, nothing is decided."), text);
+  CHECK_MESSAGE(contains(text,
+                         "Not decided: all results with mp-ddp, because the parity check found another "
+                         "training."),
+                text);
+}
+
+TEST_CASE("a model without accuracy is counted by its loss") {
+  CHECK(contains(answer_of(equal_but_for_times({"conv-autoencoder"}, 0.6)),
+                 "No loss changes by more than the margin."));
+  CHECK(contains(answer_of(equal_but_for_times({"conv-autoencoder", "mlp"}, 0.6)),
+                 "No accuracy or loss changes by more than the margin."));
+}
+
+// A study of one axis: strategies of the invented data become its values.
+ReportData study_of(const std::string& axis) {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "b", "c"}});
+  data.plan.varied = {axis, "seed"};
+  data.plan.compare.front().axis = axis;
+  data.plan.compare.front().baseline = "1";
+  for (const char* arm : {"b", "c"}) set_times(data, "mlp", arm, *arm == 'b' ? 0.6 : 0.4);
+  set_times(data, "mlp", "single", 1);
+  for (db::RunSummary& run : data.runs) {
+    run.axes[axis] = std::int64_t{run.strategy == "single" ? 1 : run.strategy == "b" ? 2 : 4};
+    run.axes["strategy"] = std::string("single");
+    run.strategy = "single";
+    run.replicas = 1;
+  }
+  data.history.front().compare = data.plan.compare;
+  return data;
+}
+
+TEST_CASE("a parameter study has its axis in subtitle and answer") {
+  const ReportData threads = study_of("threads");
+  const Content content = compose(threads);
+  CHECK(subtitle(content.comparisons.front()) == "Effect of threads (2 and 4 against 1) on MLP");
+  CHECK_MESSAGE(content.answer.paragraphs.front().starts_with(
+                    "With 2 threads, MLP trains faster: an epoch takes 40 % less time"),
+                content.answer.paragraphs.front());
+  CHECK(
+      contains(content.answer.paragraphs.front(), " With 4 threads, MLP trains faster: an epoch takes 60 %"));
+  const ReportData rates = study_of("learning_rate");
+  CHECK(contains(answer_of(rates), "With learning rate 2, MLP trains faster"));
+  CHECK(subtitle(compose(rates).comparisons.front()) == "Effect of learning rate (2 and 4 against 1) on MLP");
+}
+
+TEST_CASE("the subtitle of a comparison of strategies names arms and models") {
+  const ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "mp-ddp"}});
+  CHECK(subtitle(compose(data).comparisons.front()) ==
+        "Effect of strategy (ddp and mp-ddp against single) on MLP and CNN");
+}
+
+TEST_CASE("with 20 models and 5 arms the answer stays short, with counts and some names") {
+  std::vector<std::string> models;
+  for (int i = 0; i < 20; ++i) models.push_back(std::string(1, static_cast<char>('a' + i)) + "x");
+  ReportData data = invented(
+      {.models = models, .strategies = {"single", "a", "b", "c", "d", "e"}, .seeds = 3, .epochs = 3});
+  for (const std::string& model : models) {
+    set_times(data, model, "single", 1);
+    for (const char* arm : {"a", "b", "c", "d", "e"}) set_times(data, model, arm, *arm == 'e' ? 1.5 : 0.5);
+  }
+  const std::string text = answer_of(data);
+  CHECK_MESSAGE(text.size() < 900, text);
+  CHECK_MESSAGE(contains(text,
+                         "Training time deteriorates in 20 (ax with e, bx with e, cx with e and 17 "
+                         "others) and improves in 80 ("),
+                text);
+  CHECK_MESSAGE(contains(text, " of 100 comparisons."), text);
+}
+
+TEST_CASE("the answer is on the terminal and in the Markdown report, before the tables") {
+  const ReportData data = equal_but_for_times({"mlp", "cnn"}, 0.6);
+  const Content content = compose(data);
+  const std::string& answer = content.answer.paragraphs.front();
+  CHECK(terminal_table(content).starts_with(answer + "\n"));
+  const std::string markdown = markdown_report(content, {});
+  CHECK(markdown.find("both models train faster") < markdown.find("Is this comparison fair?"));
+  CHECK(markdown.find("## Provenance") > markdown.find("## Verdicts"));
+}
+
+TEST_CASE("the answer states what was compared and on which machine") {
+  const ReportData data = equal_but_for_times({"mlp", "cnn"}, 0.6);
+  const Answer answer = compose(data).answer;
+  CHECK(answer.compared ==
+        "5 seeds per arm, 6 epochs. Data: mnist (stand-in: synthetic-digits). Strategies: "
+        "ddp: 2 replicas. Runs: 20 complete, 0 failed.");
+  CHECK(answer.machine == "lab-node-03, Xeon. trainyard 0.1.0 Release.");
+  CHECK(answer.published.empty());
+}
+
+TEST_CASE("a published study is compared verdict by verdict, with its hardware") {
+  ReportData data = equal_but_for_times({"mlp", "cnn"}, 0.6);
+  data.plan.published.emplace();
+  experiments::PublishedSource source{"paper", {{"single", "one card"}, {"ddp", "two others"}}, {}, {}};
+  source.series = {{"mlp", "single", "train_seconds", {{0, 24}}}, {"mlp", "ddp", "train_seconds", {{0, 11}}}};
+  source.verdicts = {{"time", "improves", "mlp", ""},       {"time", "improves", "cnn", "ddp"},
+                     {"accuracy", "improves", "mlp", ""},   {"accuracy", "deteriorates", "cnn", ""},
+                     {"loss", "no-change", "mlp", "ddp"},   {"loss", "no-change", "vgg11", ""},
+                     {"loss", "no-change", "cnn", "mp-ddp"}};
+  data.plan.published->sources = {source};
+  const std::vector<std::string> texts = compose(data).answer.published;
+  REQUIRE(texts.size() == 1);
+  CHECK(texts.front() ==
+        "paper. Training time: improved for MLP and CNN (ddp). Accuracy: deteriorated for CNN, improved for "
+        "MLP. "
+        "Loss: unchanged for MLP (ddp), VGG11 and CNN (mp-ddp). Our verdicts agree in 3 of 5. Ours differ in "
+        "2: "
+        "accuracy of MLP with ddp: here no change and accuracy of CNN with ddp: here no change. Its "
+        "hardware: ddp "
+        "on two others, single on one card. Its arms ran on different hardware, so hardware and strategy "
+        "cannot "
+        "be separated.");
+}
+
+TEST_CASE("a published source without a table of verdicts is said to be drawn only") {
+  ReportData data = equal_but_for_times({"mlp"}, 0.6);
+  data.plan.published.emplace();
+  data.plan.published->sources = {{"paper", {{"single", "one card"}}, {}, {}}};
+  CHECK(compose(data).answer.published.front() ==
+        "paper. Its numbers are drawn in the figures and not used in verdicts. Its hardware: single on one "
+        "card.");
+}
+
+TEST_CASE("long lists of names are cut to a count") {
+  CHECK(some_of({}) == "");
+  CHECK(some_of({"A"}) == "A");
+  CHECK(some_of({"A", "B", "C", "D"}) == "A, B, C and D");
+  CHECK(some_of({"A", "B", "C", "D", "E"}) == "A, B, C and 2 others");
+}
+
+}  // namespace
+}  // namespace trainyard::reports
