@@ -151,6 +151,7 @@ Content compose(const ReportData& data) {
   for (const Comparison& comparison : content.comparisons)
     std::ranges::copy(cells_of(comparison), std::back_inserter(all_cells));
   content.tables = paper_tables(content.comparisons);
+  content.results = make_results(content.comparisons);
   content.palette = make_palette(all_cells);
   add_effects(content);
   const std::vector<std::vector<Cell>> cells = new_cells(content.comparisons);

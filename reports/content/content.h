@@ -8,6 +8,7 @@
 #include "reports/content/answer.h"
 #include "reports/content/curves.h"
 #include "reports/content/paper_tables.h"
+#include "reports/content/results_table.h"
 #include "reports/format/figure.h"
 #include "reports/results/report_data.h"
 #include "reports/results/sanity_checks.h"
@@ -27,6 +28,7 @@ struct Content {
   std::vector<Comparison> comparisons;  // one per `[[compare]]` of each experiment
   Answer answer;
   Palette palette;
+  Results results;
   std::vector<PaperTable> tables;
   std::vector<CellFigures> figures;  // of the first comparison's cells, then of other cells with new runs
   Figure breakdown;

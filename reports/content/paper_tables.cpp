@@ -182,6 +182,13 @@ std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons)
   return papers;
 }
 
+std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& paper) {
+  const std::string label = "tab:" + paper.slug;
+  const LatexLayout layout = paper.long_table ? LatexLayout::long_table : LatexLayout::short_table;
+  return {{paper.slug, latex_table(paper.table, label, layout)},
+          {paper.slug + "-two-column", latex_table(paper.table, label, LatexLayout::two_columns)}};
+}
+
 Table verdict_numbers(const std::vector<Comparison>& comparisons) {
   Table table;
   table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",

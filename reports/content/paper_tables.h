@@ -32,6 +32,10 @@ struct PaperTable {
   Table table;
 };
 
+// The LaTeX files of a table by their names: "verdicts" for documents in one column, and
+// "verdicts-two-column".
+std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& paper);
+
 // Tables per comparison: models by verdict, all effects with intervals and, for a parameter study, values in
 // percent of the baseline.
 std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons);

@@ -30,7 +30,10 @@ std::vector<TextRow> text_rows(const Table& table) {
   for (const TableColumn& column : table.columns) rows.front().push_back(printable_line(column.title));
   for (const TableRow& row : table.rows) {
     TextRow& cells = rows.emplace_back();
-    for (const TableValue& value : row) cells.push_back(printable_line(shown(value, table.exact)));
+    for (const TableValue& value : row) {
+      const std::string text = printable_line(shown(value, table.exact));
+      cells.push_back(std::holds_alternative<Strong>(value) ? "*" + text + "*" : text);
+    }
     cells.resize(table.columns.size());
   }
   return rows;

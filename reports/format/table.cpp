@@ -1,7 +1,9 @@
 #include "reports/format/table.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -19,6 +21,10 @@ std::string json_text(const Json& value, int indent) {
   return value.dump(indent, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
+bool is_strong(const TableValue& value) {
+  return std::holds_alternative<Strong>(value);
+}
+
 std::string csv_field(const std::string& text) {
   const bool formula =
       !text.empty() && std::string_view("=+-@\t\r").find(text.front()) != std::string_view::npos;
@@ -31,7 +37,7 @@ std::string csv_field(const std::string& text) {
 std::string csv_value(const TableValue& value, bool exact) {
   if (const auto* number = std::get_if<double>(&value); number != nullptr && !exact)
     return std::isnan(*number) ? "" : plain_number(*number);
-  if (const auto* text = std::get_if<std::string>(&value)) return csv_field(*text);
+  if (std::holds_alternative<std::string>(value) || is_strong(value)) return csv_field(shown(value));
   return shown(value, exact);
 }
 
@@ -60,11 +66,22 @@ bool is_heading(const TableRow& row, const Table& table) {
   return row.size() == 1 && table.columns.size() > 1;
 }
 
-std::vector<std::string> escaped_cells(const Table& table, const TableRow& row,
-                                       std::string (*escape)(std::string_view)) {
+// A format with markup: how it escapes text, and what it puts around a text in bold print.
+struct Marks {
+  std::string (*escape)(std::string_view);
+  const char* bold;
+  const char* end;
+};
+constexpr Marks markdown{markdown_escaped, "**", "**"};
+constexpr Marks latex{latex_escaped, "\\textbf{", "}"};
+
+std::vector<std::string> escaped_cells(const Table& table, const TableRow& row, const Marks& marks) {
   std::vector<std::string> cells;
   cells.reserve(table.columns.size());
-  for (const TableValue& value : row) cells.push_back(escape(shown(value, table.exact)));
+  for (const TableValue& value : row) {
+    const std::string text = marks.escape(shown(value, table.exact));
+    cells.push_back(is_strong(value) ? marks.bold + text + marks.end : text);
+  }
   return cells;
 }
 
@@ -81,21 +98,72 @@ std::string latex_column(const TableColumn& column) {
 }
 
 std::string latex_row(const Table& table, const TableRow& row) {
-  return joined(escaped_cells(table, row, latex_escaped), {}, " & ") + " \\\\\n";
+  return joined(escaped_cells(table, row, latex), {}, " & ") + " \\\\\n";
 }
 
-std::string latex_body(const Table& table) {
+// Rows from `first` to before `last`. `continued`: the first row is a heading of an earlier part again.
+std::string latex_body(const Table& table, std::span<const TableRow> rows, bool continued = false) {
   std::string text;
-  for (const TableRow& row : table.rows) {
+  for (const TableRow& row : rows) {
     if (!is_heading(row, table)) {
       text += latex_row(table, row);
       continue;
     }
-    text += &row == &table.rows.front() ? "" : "\\addlinespace\n";
-    text += fmt::format("\\multicolumn{{{}}}{{@{{}}{}@{{}}}}{{{}}} \\\\*\n", table.columns.size(),
-                        latex_column(left_column("", 1)), escaped_cells(table, row, latex_escaped).front());
+    const bool first = &row == &rows.front();
+    text += first ? "" : "\\addlinespace\n";
+    text += fmt::format("\\multicolumn{{{}}}{{@{{}}{}@{{}}}}{{{}{}}} \\\\*\n", table.columns.size(),
+                        latex_column(left_column("", 1)), escaped_cells(table, row, latex).front(),
+                        first && continued ? " (continued)" : "");
   }
   return text;
+}
+
+// The parts of a table in two columns. `table*` cannot span pages, so each part must fit into one page.
+
+constexpr double characters_per_line = 100;  // of small print, across both columns
+constexpr int most_lines = 48;               // of small print in a page with caption and head
+
+// Estimated lines of a row: its longest cell, wrapped.
+int lines_of(const Table& table, const TableRow& row) {
+  if (is_heading(row, table)) return 2;
+  int most = 1;
+  for (std::size_t i = 0; i < row.size(); ++i) {
+    const double width = table.columns[i].width * characters_per_line;
+    if (width > 0)
+      most = std::max(most, static_cast<int>(
+                                std::ceil(static_cast<double>(columns(shown(row[i], table.exact))) / width)));
+  }
+  return most;
+}
+
+struct TablePart {
+  std::vector<TableRow> rows;
+  bool continued = false;  // its first row is the heading of the last rows of the part before
+};
+
+// A heading is never the last row of a part.
+std::vector<TablePart> parts_of(const Table& table) {
+  std::vector<TablePart> parts(1);
+  int lines = 0;
+  const TableRow* heading = nullptr;
+  for (std::size_t i = 0; i < table.rows.size(); ++i) {
+    const TableRow& row = table.rows[i];
+    const bool is_head = is_heading(row, table);
+    const bool followed = is_head && i + 1 < table.rows.size();
+    const int needed = lines_of(table, row) + (followed ? lines_of(table, table.rows[i + 1]) : 0);
+    if (lines > 0 && lines + needed > most_lines) {
+      parts.emplace_back();
+      lines = 0;
+      if (heading != nullptr && !is_head) {
+        parts.back() = {{*heading}, true};
+        lines = lines_of(table, *heading);
+      }
+    }
+    if (is_head) heading = &row;
+    parts.back().rows.push_back(row);
+    lines += lines_of(table, row);
+  }
+  return parts;
 }
 
 }  // namespace
@@ -115,6 +183,7 @@ TableColumn right_column(std::string title, double width) {
 
 std::string shown(const TableValue& value, bool exact) {
   if (const auto* text = std::get_if<std::string>(&value)) return *text;
+  if (const auto* strong = std::get_if<Strong>(&value)) return strong->text;
   if (const auto* integer = std::get_if<std::int64_t>(&value)) return std::to_string(*integer);
   const double number = std::get<double>(value);
   if (!exact) return for_table(number);
@@ -139,13 +208,15 @@ std::string csv_table(const Table& table) {
 
 namespace {
 
+Json json_of(const TableValue& value, bool exact) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+  if (const auto* number = std::get_if<double>(&value)) return exact ? *number : rounded(*number);
+  return shown(value);
+}
+
 Json json_object(const Table& table, const TableRow& row) {
   Json object = Json::object();
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    Json& member = object[table.columns[i].title];
-    std::visit([&](const auto& value) { member = value; }, row[i]);
-    if (member.is_number_float() && !table.exact) member = rounded(member.get<double>());
-  }
+  for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i].title] = json_of(row[i], table.exact);
   return object;
 }
 
@@ -182,12 +253,12 @@ std::string markdown_table(const Table& table) {
   const auto add = [&](const std::vector<std::string>& cells) {
     text += "| " + joined(cells, {}, " | ") + " |\n";
   };
-  add(escaped_cells(table, titles(table), markdown_escaped));
+  add(escaped_cells(table, titles(table), markdown));
   text += "|";
   for (const TableColumn& column : table.columns) text += column.right ? "---:|" : "---|";
   text += "\n";
   for (const TableRow& row : table.rows) {
-    std::vector<std::string> cells = escaped_cells(table, row, markdown_escaped);
+    std::vector<std::string> cells = escaped_cells(table, row, markdown);
     if (is_heading(row, table)) cells.front() = "**" + cells.front() + "**";
     cells.resize(table.columns.size());
     add(cells);
@@ -217,20 +288,53 @@ std::string latex_escaped(std::string_view text) {
   return replaced(text, pairs);
 }
 
-std::string latex_table(const Table& table, const std::string& label, bool long_table) {
+namespace {
+
+std::string tabular(const std::string& columns, const std::string& head, const std::string& rows) {
+  return "\\begin{tabular}{@{}" + columns + "@{}}\n" + head + rows + "\\bottomrule\n\\end{tabular}\n";
+}
+
+// "Table 1 (continued)", without an entry in the list of tables.
+constexpr const char* continued_caption = "\\tablename~\\thetable{} (continued)";
+
+std::string wide_floats(const Table& table, const std::string& columns, const std::string& caption,
+                        const std::string& head) {
+  std::string text = "% needs \\usepackage{array,booktabs}; for documents in two columns\n";
+  for (const TablePart& part : parts_of(table)) {
+    const bool first = text.find("\\begin") == std::string::npos;
+    text += "\\begin{table*}\n\\centering\n" +
+            (first ? caption : "{\\small " + std::string(continued_caption) + "\\par\\smallskip}") +
+            "\n\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\n" +
+            tabular(columns, head, latex_body(table, part.rows, part.continued)) + "\\end{table*}\n";
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string latex_table(const Table& table, const std::string& label, LatexLayout layout) {
   std::string columns;
   for (const TableColumn& column : table.columns) columns += latex_column(column);
   const std::string caption = "\\caption{" + latex_escaped(table.caption) + "}\\label{" + label + "}";
   const std::string head = "\\toprule\n" + latex_row(table, titles(table)) + "\\midrule\n";
-  const std::string rows = latex_body(table);
-  if (long_table)  // the caption is only in the head of the first page, as a label must be unique
-    return "% needs \\usepackage{array,booktabs,longtable}\n{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}"
-           "\\setlength{\\LTcapwidth}{\\linewidth}\n\\begin{longtable}{@{}" +
-           columns + "@{}}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" + head +
-           "\\endhead\n\\bottomrule\n\\endfoot\n" + rows + "\\end{longtable}}\n";
-  return "% needs \\usepackage{array,booktabs}\n\\begin{table}\n\\centering\n" + caption +
-         "\n\\small\n\\begin{tabular}{@{}" + columns + "@{}}\n" + head + rows +
-         "\\bottomrule\n\\end{tabular}\n\\end{table}\n";
+  switch (layout) {
+    case LatexLayout::two_columns:
+      return wide_floats(table, columns, caption, head);
+    case LatexLayout::
+        long_table:  // the caption is only in the head of the first page, as a label must be unique
+      return "% needs \\usepackage{array,booktabs,longtable}; for documents in one column\n"
+             "{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\\setlength{\\LTcapwidth}{\\linewidth}\n"
+             "\\begin{longtable}{@{}" +
+             columns + "@{}}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" +
+             fmt::format("\\multicolumn{{{}}}{{@{{}}l}}{{{}}} \\\\\n", table.columns.size(),
+                         continued_caption) +
+             head + "\\endhead\n\\bottomrule\n\\endfoot\n" + latex_body(table, table.rows) +
+             "\\end{longtable}}\n";
+    case LatexLayout::short_table:
+      break;
+  }
+  return "% needs \\usepackage{array,booktabs}; for documents in one column\n\\begin{table}\n\\centering\n" +
+         caption + "\n\\small\n" + tabular(columns, head, latex_body(table, table.rows)) + "\\end{table}\n";
 }
 
 void open_html_table(Markup& out, const Table& table, const std::string& style) {
@@ -249,10 +353,18 @@ Markup html_table(const Table& table, const std::string& style) {
   out.line();
   for (const TableRow& row : table.rows) {
     out.open("tr");
+    if (is_heading(row, table)) {
+      out.leaf("th", {{"scope", "colgroup"}, {"colspan", std::to_string(table.columns.size())}},
+               shown(row.front()));
+      out.close().line();
+      continue;
+    }
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string& of_column = table.columns[i].style;
       of_column.empty() ? out.open("td") : out.open("td", {{"class", of_column}});
-      out.text(shown(row[i], table.exact)).close();
+      const std::string text = shown(row[i], table.exact);
+      is_strong(row[i]) ? out.leaf("b", {}, text) : out.text(text);
+      out.close();
     }
     out.close().line();
   }

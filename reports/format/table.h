@@ -15,7 +15,12 @@
 
 namespace trainyard::reports {
 
-using TableValue = std::variant<std::string, std::int64_t, double>;  // NaN: no value
+// A text in bold print. On a terminal it has asterisks around it, as in Markdown. Programs (CSV, JSON) get the text alone.
+struct Strong {
+  std::string text;
+};
+
+using TableValue = std::variant<std::string, std::int64_t, double, Strong>;  // NaN: no value
 using TableRow = std::vector<TableValue>;
 
 // A column. From a title alone: text, aligned left.
@@ -58,9 +63,16 @@ std::string csv_row(const Table& table, const TableRow& row);
 std::string json_table(const Table& table);
 std::string json_row(const Table& table, const TableRow& row);
 
+enum class LatexLayout {
+  short_table,  // `table`
+  long_table,   // `longtable`, in small print: it spans pages, but works in one-column documents only
+  two_columns   // `table*` as wide as both columns, in small print; a long table becomes several of them
+};
+
 // A LaTeX table with booktabs. All columns and the gaps between them must fit into the 360 pt of an 11 pt A4
-// article. `label`: "tab:verdicts". A long table is in small print and may span pages.
-std::string latex_table(const Table& table, const std::string& label, bool long_table = false);
+// article. `label`: "tab:verdicts".
+std::string latex_table(const Table& table, const std::string& label,
+                        LatexLayout layout = LatexLayout::short_table);
 
 // An HTML table in a frame that scrolls. `style`: class of the table. If cells hold more than text, the
 // caller opens the table, adds its rows, and closes body, table and frame.

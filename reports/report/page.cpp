@@ -48,6 +48,7 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.open("main").line();
   for (const Comparison& comparison : content.comparisons) {
     out.add(page_verdicts(comparison, content.palette, &comparison == &content.comparisons.front())).line();
+    if (&comparison == &content.comparisons.front()) out.add(page_results(content)).line();
     out.add(page_effects(comparison, formats)).line();
   }
   out.add(page_expectations(content)).line();
@@ -102,6 +103,7 @@ Markup page_navigation(const Content& content) {
   out.open("nav", {{"aria-label", "Sections and series"}}).open("div");
   out.open("span", {{"class", "links scroll"}, {"role", "group"}, {"aria-label", "Sections"}});
   out.leaf("a", {{"href", "#verdicts"}}, "Verdicts");
+  if (!content.results.table.table.rows.empty()) out.leaf("a", {{"href", "#results"}}, "Results");
   for (const CellFigures& figures : content.figures) {
     out.leaf("a", {{"href", "#cell-" + figures.cell.slug}}, figures.cell.label);
   }
@@ -254,6 +256,16 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
   add_details(out, breakdown, formats);
   out.close().close();
   return out;
+}
+
+Markup page_results(const Content& content) {
+  Markup out;
+  Table table = content.results.table.table;
+  if (table.rows.empty()) return out;
+  out.open("section", {{"id", "results"}}).leaf("h2", {}, "Results");
+  out.leaf("p", {{"class", "sub"}},
+           std::exchange(table.caption, "Mean, interval and n per model, arm and metric"));
+  return out.add(html_table(table, "numbers results")).close();
 }
 
 // Expectations of the experiment file, and whether the finished runs meet them.

@@ -18,6 +18,7 @@ Markup page_top(const Content& content);  // the first screen: the answer
 Markup page_navigation(const Content& content);
 Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first);
 Markup page_task_metrics(const Comparison& comparison, const Palette& palette);
+Markup page_results(const Content& content);
 Markup page_expectations(const Content& content);
 Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats);
 Markup page_effects(const Comparison& comparison, const std::set<std::string>& formats);

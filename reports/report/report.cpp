@@ -103,11 +103,13 @@ class Writer {
 
 void write_tables(Writer& writer, const Content& content, const std::set<std::string>& formats) {
   if (formats.count("latex") != 0) {
-    for (const PaperTable& paper : content.tables)
-      writer.write("tables/" + paper.slug + ".tex",
-                   latex_table(paper.table, "tab:" + paper.slug, paper.long_table));
+    std::vector<PaperTable> papers = content.tables;
+    papers.insert(papers.begin(), content.results.table);
+    for (const PaperTable& paper : papers)
+      for (const auto& [name, text] : latex_files(paper)) writer.write("tables/" + name + ".tex", text);
   }
   if (formats.count("csv") == 0) return;
+  writer.write("tables/results.csv", csv_table(content.results.numbers));
   writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.comparisons)));
   writer.write("tables/runs.csv", csv_table(run_numbers(*content.data)));
 }
@@ -127,9 +129,9 @@ std::span<const Format> report_formats() {
       {"png", "figures/*.png", true},
       {"pdf", "figures/*.pdf", true},
       {"pgf", "figures/*.pgf: for \\input in LaTeX, which sets their text", true},
-      {"csv", "figures/*.csv, tables/verdicts.csv, tables/runs.csv: the data"},
+      {"csv", "figures/*.csv, tables/*.csv: the data of figures, results, verdicts and runs"},
       {"vega-lite", "figures/*.vl.json: Vega-Lite specifications with data, for restyling", true},
-      {"latex", "tables/*.tex: booktabs tables of the verdicts"},
+      {"latex", "tables/*.tex: booktabs tables of results and verdicts"},
       {"markdown", "report.md"}};
   return formats;
 }
@@ -228,7 +230,9 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   std::string text = opening(content);
   if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
   for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
-  text += expected_text(content) + "\n## Verdicts\n\n";
+  text += expected_text(content) + "\n## Results\n\n" +
+          markdown_escaped(content.results.table.table.caption) + "\n\n" +
+          markdown_table(content.results.table.table) + "\n## Verdicts\n\n";
   for (const Comparison& comparison : content.comparisons)
     if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
   for (const PaperTable& paper : content.tables)

@@ -18,10 +18,17 @@ namespace {
 // Relative spread below which differences are equal except for rounding, so there is nothing to test.
 constexpr double constant_spread = 1e-12;
 
-double variance_of(std::span<const double> values, double mean) {
+// Welford's algorithm (1962), in the order of pandas, see mean_of.
+double variance_of(std::span<const double> values) {
+  double mean = 0;
   double sum = 0;
-  for (const double value : values) sum += (value - mean) * (value - mean);
-  return sum / (static_cast<double>(values.size()) - 1);
+  double count = 0;
+  for (const double value : values) {
+    const double before = mean;
+    mean += (value - before) / ++count;
+    sum += (value - mean) * (value - before);
+  }
+  return sum / (count - 1);
 }
 
 // P(T ≥ t) and P(T ≤ t), also for t = ±∞.
@@ -46,7 +53,15 @@ ThreeSided constant_difference(double difference, double margin) {
 }  // namespace
 
 double mean_of(std::span<const double> values) {
-  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+  double sum = 0;
+  double compensation = 0;
+  for (const double value : values) {
+    const double corrected = value - compensation;
+    const double next = sum + corrected;
+    compensation = next - sum - corrected;
+    sum = next;
+  }
+  return sum / static_cast<double>(values.size());
 }
 
 double median(std::vector<double> values) {
@@ -62,7 +77,7 @@ Estimate paired_estimate(std::span<const double> differences) {
   const auto n = static_cast<double>(differences.size());
   estimate.n = static_cast<int>(differences.size());
   estimate.mean = mean_of(differences);
-  estimate.spread = std::sqrt(variance_of(differences, estimate.mean));
+  estimate.spread = std::sqrt(variance_of(differences));
   estimate.standard_error = estimate.spread / std::sqrt(n);
   estimate.freedom = n - 1;
   return estimate;
@@ -75,8 +90,8 @@ Estimate welch_estimate(std::span<const double> baseline, std::span<const double
   const auto count_b = static_cast<double>(arm.size());
   const double mean_a = mean_of(baseline);
   const double mean_b = mean_of(arm);
-  const double variance_a = variance_of(baseline, mean_a);
-  const double variance_b = variance_of(arm, mean_b);
+  const double variance_a = variance_of(baseline);
+  const double variance_b = variance_of(arm);
   const double u = variance_a / count_a;
   const double v = variance_b / count_b;
   Estimate estimate;

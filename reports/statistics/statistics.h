@@ -13,8 +13,10 @@ struct Interval {
   double high = 0;
 };
 
-double mean_of(std::span<const double> values);  // NaN if there are no values
-double median(std::vector<double> values);       // NaN if there are no values
+// The mean, with Kahan's compensated sum. NaN if there are no values. Means and standard deviations have the
+// same bits as those of `groupby` in pandas, because the algorithms and their order of operations are the same.
+double mean_of(std::span<const double> values);
+double median(std::vector<double> values);  // NaN if there are no values
 
 // Mean difference, its standard error and degrees of freedom.
 struct Estimate {

@@ -10,6 +10,7 @@
 #include "db/ingest/replay.h"
 #include "db/queries/queries.h"
 #include "tests/support/contains.h"
+#include "tests/support/needed_programs.h"
 #include "tests/support/program.h"
 #include "tests/support/sweep_file.h"
 
@@ -127,7 +128,8 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK_MESSAGE(made.code == 0, made.err);
   const auto folder = scratch.path() / "all";
   for (const char* name : {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex",
-                           "tables/verdicts.csv", "tables/runs.csv", "figures/mlp-train-accuracy.pdf",
+                           "tables/effects-two-column.tex", "tables/results.tex", "tables/verdicts.csv",
+                           "tables/runs.csv", "tables/results.csv", "figures/mlp-train-accuracy.pdf",
                            "figures/mlp-speed-up.svg", "figures/mlp-efficiency.png",
                            "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.vl.json"})
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
@@ -141,6 +143,14 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK(contains(top, "<dt>Machine</dt>"));
   CHECK(made.out.starts_with("With "));
   CHECK(at({"compare"}).out.starts_with("With "));
+  if (const std::string python = tests::python_with_pandas(TRAINYARD_SOURCE); !python.empty()) {
+    REQUIRE(at({"export", "final", "--out", "final.csv"}).code == 0);
+    REQUIRE(at({"export", "runs", "--out", "runs.csv"}).code == 0);
+    const std::string script = TRAINYARD_SOURCE "/tests/support/pandas_results.py";
+    CHECK(std::system(("cd " + scratch.path().string() + " && " + python + " " + script +
+                       " all/tables/results.csv final.csv runs.csv")
+                          .c_str()) == 0);
+  }
   std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
   CHECK(contains({std::istreambuf_iterator<char>(svg), {}}, "published single"));
   // `run` stored the data profile: 500 training samples of ten classes, one channel.

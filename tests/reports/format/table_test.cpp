@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/format/aligned_text.h"
+#include "tests/support/contains.h"
 
 namespace trainyard::reports {
 namespace {
@@ -59,6 +60,51 @@ TEST_CASE("an exact table has numbers that read back unchanged, and empty cells 
         nlohmann::json::parse(
             R"([{"x": 0.30000000000000004, "y": 3.0}, {"x": null, "y": 2.2250738585072014e-308}])"));
   CHECK(json_row(table, {std::int64_t{1}, "a\"b"}) == "{\"x\":1,\"y\":\"a\\\"b\"}\n");
+}
+
+TEST_CASE("bold print is kept by every format for people, and left out for programs") {
+  const Table table = with({"arm", "mean"}, {{"ddp", Strong{"97 % ± 1"}}});
+  CHECK(markdown_table(table) == "| arm | mean |\n|---|---|\n| ddp | **97 % ± 1** |\n");
+  CHECK(contains(latex_table(table, "tab:t"), "ddp & \\textbf{97 \\% $\\pm$ 1} \\\\\n"));
+  CHECK(contains(html_table(table, "s").str(), "<td>ddp</td><td><b>97 % ± 1</b></td>"));
+  CHECK(aligned_table(table) == "arm  mean\nddp  *97 % ± 1*\n");
+  CHECK(csv_table(table) == "arm,mean\nddp,97 % ± 1\n");
+  CHECK(nlohmann::json::parse(json_table(table))[0]["mean"] == "97 % ± 1");
+}
+
+TEST_CASE("in two columns a long table becomes several floats, and no float ends with a heading") {
+  Table table = with({left_column("name", 0.2), right_column("n", 0.1)}, {});
+  table.caption = "All.";
+  for (int group = 0; group < 10; ++group) {
+    table.rows.push_back({"group " + std::to_string(group)});
+    for (int row = 0; row < 12; ++row) table.rows.push_back({"x", std::int64_t{row}});
+  }
+  const std::string text = latex_table(table, "tab:t", LatexLayout::two_columns);
+  std::size_t floats = 0;
+  std::size_t rows = 0;
+  for (std::size_t at = text.find("\\begin{table*}"); at != std::string::npos; ++floats) {
+    const std::size_t next = text.find("\\begin{table*}", at + 1);
+    const std::string part = text.substr(at, next - at);
+    CHECK(contains(part,
+                   floats == 0 ? "\\caption{All.}\\label{tab:t}" : "\\tablename~\\thetable{} (continued)"));
+    CHECK_FALSE(contains(part, "\\\\*\n\\bottomrule"));
+    CHECK(contains(part, "\\midrule\n\\multicolumn"));  // each part begins with a heading
+    std::size_t lines = 0;
+    for (std::size_t row = part.find("\nx & "); row != std::string::npos; row = part.find("\nx & ", row + 1))
+      ++lines;
+    CHECK(lines <= 48);
+    rows += lines;
+    at = next;
+  }
+  CHECK(floats >= 3);
+  CHECK(rows == 120);  // none is lost or repeated
+  CHECK(contains(text, " (continued)}"));
+}
+
+TEST_CASE("a row of one text is a heading across all columns of a table in HTML") {
+  const Table table = with({"a", "b"}, {{"group"}, {"x", "y"}});
+  CHECK(contains(html_table(table, "s").str(),
+                 "<tr><th scope=\"colgroup\" colspan=\"2\">group</th></tr>\n<tr><td>x</td><td>y</td></tr>"));
 }
 
 TEST_CASE("notes follow a table on a terminal, within its width, and in Markdown") {

@@ -1,4 +1,5 @@
-// LaTeX tables: properties that hold in any article, and a compilation if LaTeX is installed.
+// LaTeX tables and figures: properties that hold in any document, and documents that users write: articles in
+// one and two columns, and a page of a thesis. They must compile without a warning about their layout.
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -12,12 +13,16 @@
 #include "reports/report/report.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
+#include "tests/support/needed_programs.h"
 #include "tests/support/scratch_folder.h"
 
 namespace trainyard::reports {
 namespace {
 
 constexpr double article_width = 360;  // in points: \textwidth of an 11 pt A4 article
+
+// The width of the figures of the thesis page, and the options of the report that it is made with.
+constexpr const char* figure_width = "7cm";
 
 // Two comparisons with wide numbers. One arm failed, and one is NOT COMPARABLE.
 ReportData wide_numbers() {
@@ -37,11 +42,16 @@ ReportData wide_numbers() {
   return data;
 }
 
-std::vector<std::string> tables_of(const Content& content) {
-  std::vector<std::string> texts;
-  for (const PaperTable& paper : content.tables)
-    texts.push_back(latex_table(paper.table, "tab:" + paper.slug, paper.long_table));
-  return texts;
+// Six models with three arms each, as in the published study.
+ReportData six_models() {
+  return invented({.models = {"mlp", "cnn", "vgg11", "conv-autoencoder", "nbow", "seq2seq"},
+                   .strategies = {"single", "ddp", "mp-ddp"}});
+}
+
+std::vector<PaperTable> papers_of(const Content& content) {
+  std::vector<PaperTable> papers = content.tables;
+  papers.insert(papers.begin(), content.results.table);
+  return papers;
 }
 
 std::size_t times_in(const std::string& part, const std::string& text) {
@@ -50,27 +60,63 @@ std::size_t times_in(const std::string& part, const std::string& text) {
   return count;
 }
 
+bool has_latex() {
+  return tests::is_installed("LaTeX", "pdflatex --version && kpsewhich IEEEtran.cls booktabs.sty ptmr7t.tfm");
+}
+
+// Compiles `text` until references are resolved. The log must not complain about boxes, floats or labels. With
+// TRAINYARD_SCREENSHOTS=DIR the PDF is kept there.
+void check_compiles(const std::filesystem::path& folder, const std::string& name, const std::string& text) {
+  CAPTURE(name);
+  tests::write_text(folder / (name + ".tex"), text);
+  const std::string command = "cd '" + folder.string() +
+                              "' && for time in 1 2 3; do pdflatex -interaction=nonstopmode -halt-on-error " +
+                              name + ".tex > log.txt 2>&1 < /dev/null || exit 1; done";
+  const int code = std::system(command.c_str());
+  const std::string log = tests::read_text(folder / "log.txt");
+  CHECK_MESSAGE(code == 0, log);
+  for (const char* complaint :
+       {"Overfull", "multiply defined", "undefined", "Float too large", "LaTeX Error"})
+    CHECK_MESSAGE(!contains(log, complaint), log);
+  if (const char* kept = std::getenv("TRAINYARD_SCREENSHOTS"); kept != nullptr && code == 0)
+    std::filesystem::copy_file(folder / (name + ".pdf"), std::filesystem::path(kept) / (name + ".pdf"),
+                               std::filesystem::copy_options::overwrite_existing);
+}
+
+// A document with all tables: those for one column, or those for two.
+std::string document(const Content& content, const std::string& head, bool two_columns) {
+  std::string text = head + "\\usepackage{array,booktabs" + (two_columns ? "" : ",longtable") +
+                     "}\n\\begin{document}\nSee Table~\\ref{tab:results}.\n";
+  for (const PaperTable& paper : papers_of(content))
+    text += latex_files(paper)[two_columns ? 1 : 0].second + "\n";
+  return text + "\\end{document}\n";
+}
+
 TEST_CASE("each LaTeX label is defined once, before the table head that every page repeats") {
   const ReportData data = wide_numbers();
+  const Content content = compose(data);
   std::set<std::string> labels;
-  for (const std::string& text : tables_of(compose(data))) {
-    REQUIRE(times_in("\\label{", text) == 1);
-    const std::size_t at = text.find("\\label{");
-    CHECK(labels.insert(text.substr(at, text.find('}', at) - at)).second);
-    if (contains(text, "longtable}")) CHECK(at < text.find("\\endfirsthead"));
+  for (const PaperTable& paper : papers_of(content)) {
+    for (const auto& [name, text] : latex_files(paper)) {
+      CAPTURE(name);
+      REQUIRE(times_in("\\label{", text) == 1);
+      const std::size_t at = text.find("\\label{");
+      labels.insert(text.substr(at, text.find('}', at) - at));
+      if (contains(text, "longtable}")) CHECK(at < text.find("\\endfirsthead"));
+    }
   }
-  CHECK(labels.size() == 4);
+  CHECK(labels.size() == 5);  // a document uses one file of each table
 }
 
 TEST_CASE("columns of a long LaTeX table wrap their text and fit an article") {
   const ReportData data = wide_numbers();
   const Content content = compose(data);
-  for (const PaperTable& paper : content.tables) {
+  for (const PaperTable& paper : papers_of(content)) {
     if (!paper.long_table) continue;
     double parts = 0;
     std::size_t columns = 0;
     const std::regex width(R"(p\{([0-9.]+)\\linewidth\})");
-    const std::string text = latex_table(paper.table, "tab:" + paper.slug, true);
+    const std::string text = latex_files(paper).front().second;
     const std::string head = text.substr(0, text.find("\\caption"));
     for (auto at = std::sregex_iterator(head.begin(), head.end(), width); at != std::sregex_iterator();
          ++at, ++columns)
@@ -80,26 +126,44 @@ TEST_CASE("columns of a long LaTeX table wrap their text and fit an article") {
   }
 }
 
-TEST_CASE("the tables compile in an 11 pt A4 article without an overfull box or a duplicate label") {
-  if (std::system("pdflatex --version > /dev/null 2>&1") != 0) {
-    MESSAGE("only on a machine with LaTeX");
-    return;
-  }
+TEST_CASE("tables compile without an overfull box in an article, in IEEEtran and in two columns") {
+  if (!has_latex()) return;
   const tests::ScratchFolder folder;
-  const ReportData data = wide_numbers();
-  std::string article =
-      "\\documentclass[11pt,a4paper]{article}\n\\usepackage{array,booktabs,longtable}\n\\begin{document}\n";
-  for (const std::string& text : tables_of(compose(data))) article += text + "\n";
-  tests::write_text(folder / "article.tex", article + "\\end{document}\n");
-  const std::string command =
-      "cd '" + folder.path().string() +
-      "' && for time in 1 2 3; do pdflatex -interaction=nonstopmode article.tex > log.txt "
-      "2>&1 < /dev/null || exit 1; done";
-  const int code = std::system(command.c_str());
-  const std::string log = tests::read_text(folder / "log.txt");
-  CHECK_MESSAGE(code == 0, log);
-  for (const char* complaint : {"Overfull", "multiply defined", "undefined"})
-    CHECK_MESSAGE(!contains(log, complaint), log);
+  for (const bool six : {false, true}) {
+    const ReportData data = six ? six_models() : wide_numbers();
+    const Content content = compose(data);
+    const std::string name = six ? "six-" : "wide-";
+    check_compiles(folder.path(), name + "article",
+                   document(content, "\\documentclass[11pt,a4paper]{article}\n", false));
+    check_compiles(folder.path(), name + "ieee",
+                   document(content, "\\documentclass[conference]{IEEEtran}\n", true));
+    check_compiles(folder.path(), name + "two-column",
+                   document(content, "\\documentclass[11pt,a4paper,twocolumn]{article}\n", true));
+  }
+}
+
+TEST_CASE("a page of a thesis compiles: two figures side by side, the results and the verdicts") {
+  if (!has_latex()) return;
+  const tests::ScratchFolder folder;
+  const ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "mp-ddp"}});
+  write_report(compose(data), folder / "report", {"pdf", "latex"});
+  const std::string page = R"tex(\documentclass[11pt,a4paper]{report}
+\usepackage[margin=2.5cm]{geometry}
+\usepackage{array,booktabs,graphicx,longtable}
+\graphicspath{{report/figures/}}
+\begin{document}
+\chapter{Results}
+Figure~\ref{fig:mlp} shows the MLP. Tables~\ref{tab:results} and~\ref{tab:verdicts} have the numbers.
+\begin{figure}[h]
+\includegraphics[width=WIDTH]{mlp-validation-accuracy}\hfill
+\includegraphics[width=WIDTH]{mlp-speed-up}
+\caption{Validation accuracy and speed-up of the MLP.}\label{fig:mlp}
+\end{figure}
+\input{report/tables/results}
+\input{report/tables/verdicts}
+\end{document}
+)tex";
+  check_compiles(folder.path(), "thesis", std::regex_replace(page, std::regex("WIDTH"), figure_width));
 }
 
 }  // namespace

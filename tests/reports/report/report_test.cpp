@@ -12,6 +12,7 @@
 #include "reports/content/content.h"
 #include "reports/report/page.h"
 #include "tests/db/support/yard.h"
+#include "tests/reports/support/made_results.h"
 
 namespace trainyard::reports {
 namespace {
@@ -72,8 +73,9 @@ TEST_CASE("every format writes its files, and the bytes are reproducible") {
       write_report(compose(gather(database, "demo")), folder / "report", all);
   for (const char* file :
        {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex", "tables/verdicts.csv",
-        "tables/runs.csv", "figures/mlp-speed-up.pdf", "figures/mlp-speed-up.csv",
-        "figures/mlp-speed-up.vl.json", "figures/effects-strategy.svg"}) {
+        "tables/results.tex", "tables/results-two-column.tex", "tables/results.csv", "tables/runs.csv",
+        "figures/mlp-speed-up.pdf", "figures/mlp-speed-up.csv", "figures/mlp-speed-up.vl.json",
+        "figures/effects-strategy.svg"}) {
     CHECK(std::ranges::find(written, folder / "report" / file) != written.end());
   }
   const std::vector<std::filesystem::path> again =

@@ -34,6 +34,13 @@ TEST_CASE("the paired t test reproduces Student's sleep data (R1)") {
   CHECK(close(interval.high, -0.700114236745271));
 }
 
+TEST_CASE("a mean has a compensated sum: a thousand tenths after 1e9 are not rounded one by one") {
+  std::vector<double> values(1001, 0.1);
+  values[0] = 1e9;
+  CHECK(mean_of(values) == 1000000100.0 / 1001);
+  CHECK(std::isnan(mean_of({})));
+}
+
 TEST_CASE("the Welch test reproduces Student's sleep data (R1)") {
   const Estimate estimate = welch_estimate(sleep_b, sleep_a);
   CHECK(close(estimate.mean / estimate.standard_error, -1.860813467486853));

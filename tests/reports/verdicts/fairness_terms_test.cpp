@@ -197,7 +197,7 @@ TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaT
   CHECK(contains(page_html(content, {}), "<b>– Not timed</b><i>four ranks on two devices</i>"));
   for (const PaperTable& paper : content.tables)
     if (paper.slug == "effects")
-      CHECK(contains(latex_table(paper.table, "tab:effects", true), "& " + said + " &"));
+      CHECK(contains(latex_table(paper.table, "tab:effects", LatexLayout::long_table), "& " + said + " &"));
 }
 
 TEST_CASE("the page and its tables label each p-value with its hypothesis") {

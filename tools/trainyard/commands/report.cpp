@@ -319,7 +319,7 @@ std::string as_latex(const Compared& compared) {
                           record.effect_text, record.ci95_text, record.ci90_text,
                           reports::p_with_hypothesis(record.p, record.hypothesis), record.n});
   }
-  return reports::latex_table(table, "tab:compare", true);
+  return reports::latex_table(table, "tab:compare", reports::LatexLayout::long_table);
 }
 
 constexpr int schema_version = 1;  // of the JSON: docs/comparing.md
