@@ -34,8 +34,9 @@ constexpr int most_named_lines = 20;  // damaged lines of one record log
 
 fs::directory_iterator entries_of(const fs::path& folder) try {
   return fs::directory_iterator(folder);
-} catch (const fs::filesystem_error&) {
-  throw UserError("cannot be read", "check its permissions", {.file = folder.string()});
+} catch (const fs::filesystem_error& error) {
+  throw UserError("cannot be read: " + error.code().message(), "check its permissions",
+                  {.file = folder.string()});
 }
 
 // The number between `before` and `after`, if `name` has exactly this form.

@@ -6,6 +6,7 @@
 #include <climits>
 #include <csignal>
 #include <cstring>
+#include <new>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -125,7 +126,9 @@ class Supervisor {
       processes = start();
     } catch (const std::exception& error) {
       end_children();
-      send({Message::Kind::not_started}, error.what());
+      const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+      send({Message::Kind::not_started},
+           no_memory ? "the memory of this machine or of its cgroup is used up" : error.what());
       return;
     }
     ended_.resize(processes.ranks.size());

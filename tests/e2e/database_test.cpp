@@ -114,7 +114,8 @@ TEST_CASE("a user with read access can check a yard, and errors name what is mis
   const auto closed = check();
   let(run, 0755);
   CHECK(closed.code == 2);
-  CHECK_MESSAGE(contains(closed.err, run.filename().string() + ": cannot be read; check its permissions"),
+  CHECK_MESSAGE(contains(closed.err, run.filename().string() +
+                                         ": cannot be read: Permission denied; check its permissions"),
                 closed.err);
 
   let(yard / "journal.jsonl", 0644);
