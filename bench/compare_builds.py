@@ -1,0 +1,127 @@
+#!/usr/bin/env python3
+"""Compare the processor time of two builds of trainyard: training of one rank, and `db rebuild`.
+
+    bench/compare_builds.py OLD NEW [--rounds 6] [--models cnn mlp]
+
+OLD and NEW are folders with the programs. Both builds do the same work at once on ONE core, so the scheduler gives them turns of
+milliseconds, and load of others meets both alike. A second pair runs on another core with the order swapped. Prints the
+geometric mean of new / old with its 95 % t interval.
+"""
+
+import argparse
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import rebuild
+from student_t import half_width_95
+
+CORES = (0, 1)
+WORK = {"cnn": (12, 800), "mlp": (30, 4000)}  # epochs, training samples
+
+SWEEP = """name = "builds"
+[matrix]
+model = ["{model}"]
+strategy = ["single"]
+seed = [0]
+[defaults]
+dataset = "synthetic-digits"
+train_samples = {samples}
+epochs = {epochs}
+batch = 64
+"""
+
+
+def surroundings(folder: Path, **more: str) -> dict[str, str]:
+    return dict(os.environ, TRAINYARD_HOST_LOCK=str(folder / "lock"), TRAINYARD_OTHERS_LIMIT="1000", **more)
+
+
+def planned_run(program: Path, folder: Path, model: str) -> Path:
+    """run.json of a run of this build. The sweep that wrote it is stopped."""
+    folder.mkdir()
+    epochs, samples = WORK[model]
+    (folder / "sweep.toml").write_text(SWEEP.format(model=model, epochs=epochs, samples=samples))
+    sweep = subprocess.Popen([program, "run", "sweep.toml", "--no-report"], cwd=folder, env=surroundings(folder),
+                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    while not list(folder.glob("yard/runs/*/attempt-1/rank-0.records.jsonl")):
+        if sweep.poll() is not None:
+            sys.exit(f"{program} run ended with {sweep.returncode}")
+        time.sleep(0.05)
+    sweep.terminate()
+    sweep.wait()
+    return next(folder.glob("yard/runs/*/attempt-1/run.json"))
+
+
+def yard_of_rows(program: Path, folder: Path) -> None:
+    folder.mkdir()
+    (folder / "rows.py").write_text(rebuild.PROGRAM)
+    (folder / "rows.toml").write_text(rebuild.EXPERIMENT.format(runs=6, epochs=5000, python=sys.executable))
+    subprocess.run([program, "run", "rows.toml", "--no-report"], cwd=folder, env=surroundings(folder), check=True,
+                   stdout=subprocess.DEVNULL)
+
+
+def ratios(start, rounds: int) -> list[float]:
+    """Logarithms of new / old in processor time. `start(build, core, round)` starts one process on a core."""
+    logs = []
+    for number in range(rounds):
+        processes = [(build, core, start(build, core, number)) for core in CORES
+                     for build in (("old", "new") if (number + core) % 2 else ("new", "old"))]
+        seconds = {}
+        for build, core, process in processes:
+            _, status, use = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+            if process.returncode != 0:
+                sys.exit(f"the {build} build ended with {process.returncode}")
+            seconds[build, core] = use.ru_utime + use.ru_stime
+        logs += [math.log(seconds["new", core] / seconds["old", core]) for core in CORES]
+    return logs
+
+
+def report(what: str, logs: list[float]) -> None:
+    mean, count = statistics.mean(logs), len(logs)
+    half = half_width_95(logs)
+    low, middle, high = (math.exp(mean + side * half) for side in (-1, 0, 1))
+    print(f"{what}: new / old {middle:.4f} ({low:.4f} to {high:.4f}), {count} pairs", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("old", type=lambda path: Path(path).resolve())
+    parser.add_argument("new", type=lambda path: Path(path).resolve())
+    parser.add_argument("--rounds", type=int, default=6, help="each has one pair on each of two cores")
+    parser.add_argument("--models", nargs="*", default=sorted(WORK), choices=sorted(WORK))
+    options = parser.parse_args()
+    builds = {"old": options.old, "new": options.new}
+
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        def on_core(core: int, command: list, **arguments) -> subprocess.Popen:
+            return subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.DEVNULL, **arguments)
+
+        for model in options.models:
+            runs = {build: planned_run(path / "trainyard", folder / f"{model}-{build}", model) for build, path in builds.items()}
+
+            def train(build: str, core: int, number: int) -> subprocess.Popen:
+                records = folder / f"{model}-{build}" / f"records-{core}-{number}"
+                records.mkdir()
+                return on_core(core, [builds[build] / "trainyard-runner", "--records", records],
+                               env=surroundings(folder, TRAINYARD_RUN=str(runs[build])))
+
+            report(f"training of {model}", ratios(train, options.rounds))
+        for build, path in builds.items():
+            for core in CORES:
+                yard_of_rows(path / "trainyard", folder / f"rows-{build}-{core}")
+        report("db rebuild", ratios(
+            lambda build, core, _: on_core(core, [builds[build] / "trainyard", "db", "rebuild"],
+                                           cwd=folder / f"rows-{build}-{core}", env=surroundings(folder)),
+            options.rounds))
+
+
+if __name__ == "__main__":
+    main()
