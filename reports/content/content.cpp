@@ -6,10 +6,10 @@
 
 #include <fmt/format.h>
 
-#include "reports/content/data_figures.h"
 #include "reports/content/effects.h"
 #include "reports/content/panels.h"
-#include "reports/content/time_breakdown.h"
+#include "reports/content/scaling.h"
+#include "reports/content/whole_figures.h"
 #include "reports/results/provenance.h"
 #include "reports/results/sanity_checks.h"
 
@@ -140,6 +140,14 @@ std::vector<Statement> statements_of(const ReportData& data, const std::vector<C
   return statements;
 }
 
+// The verdicts of a cell, whatever its slug.
+const CellVerdicts* verdicts_of(const Comparison& comparison, const Cell& cell) {
+  const auto found = std::ranges::find_if(comparison.cells, [&](const CellVerdicts& judged) {
+    return judged.cell.model == cell.model && judged.cell.further == cell.further;
+  });
+  return found == comparison.cells.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 Content compose(const ReportData& data) {
@@ -157,7 +165,15 @@ Content compose(const ReportData& data) {
   const std::vector<std::vector<Cell>> cells = new_cells(content.comparisons);
   std::vector<Cell> drawn;
   for (const std::vector<Cell>& some : cells) std::ranges::copy(some, std::back_inserter(drawn));
-  for (const Cell& cell : drawn) content.figures.push_back({cell, make_panels(data, cell, content.palette)});
+  for (std::size_t i = 0; i < cells.size(); ++i)
+    for (const Cell& cell : cells[i]) {
+      std::vector<Figure> panels =
+          make_panels(data, cell, content.palette, verdicts_of(content.comparisons[i], cell));
+      std::string lacking = lacking_text(cell, panels);
+      content.figures.push_back({cell, std::move(panels), std::move(lacking)});
+    }
+  content.scaling = make_scaling_of_all(data, drawn, content.palette);
+  content.studies = make_parameter_studies(data, content.comparisons, content.palette);
   content.breakdown = make_time_breakdown(data, drawn);
   content.data_figures = make_data_figures(data);
   content.provenance = provenance(data);
@@ -173,6 +189,8 @@ std::vector<const Figure*> all_figures(const Content& content) {
     for (const Figure& figure : some) figures.push_back(&figure);
   };
   for (const Comparison& comparison : content.comparisons) add(comparison.effects);
+  for (const Study& study : content.studies) add(study.figures);
+  add(content.scaling);
   for (const CellFigures& cell : content.figures) add(cell.panels);
   figures.push_back(&content.breakdown);
   add(content.data_figures);

@@ -8,6 +8,7 @@
 #include "reports/content/answer.h"
 #include "reports/content/curves.h"
 #include "reports/content/paper_tables.h"
+#include "reports/content/parameter_studies.h"
 #include "reports/content/results_table.h"
 #include "reports/format/figure.h"
 #include "reports/results/report_data.h"
@@ -20,6 +21,7 @@ namespace trainyard::reports {
 struct CellFigures {
   Cell cell;
   std::vector<Figure> panels;
+  std::string lacking;  // "Not defined for this task: training accuracy."; empty if nothing is lacking
 };
 
 // `data` must outlive the content.
@@ -31,6 +33,8 @@ struct Content {
   Results results;
   std::vector<PaperTable> tables;
   std::vector<CellFigures> figures;  // of the first comparison's cells, then of other cells with new runs
+  std::vector<Study> studies;
+  std::vector<Figure> scaling;  // speed-up and efficiency of all models
   Figure breakdown;
   std::vector<Figure> data_figures;
   std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"

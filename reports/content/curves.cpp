@@ -78,8 +78,14 @@ void fill(Series& series, const std::vector<Curve>& curves, const Metric& metric
 
 }  // namespace
 
-std::string label_of_average(const Arm& arm) {
+std::string key_of(const Arm& arm) {
   return arm.value + (replicas_of(arm) > 1 ? " average" : "");
+}
+
+std::string label_of(const Arm& arm, const Metric& metric) {
+  if (replicas_of(arm) == 1) return arm.value;
+  const bool sum = metric.kind == MetricKind::energy;
+  return arm.value + (metric.kind == MetricKind::time ? " slowest rank" : sum ? " all devices" : " average");
 }
 
 Point mean_point(double x, const std::vector<double>& values) {
@@ -135,15 +141,16 @@ std::vector<Series> CurveReader::series(const Metric& metric) const {
   std::vector<Series> result;
   add_arm(result, cell_.baseline, metric);
   for (const Arm& arm : cell_.arms) add_arm(result, arm, metric);
+  add_ranks(result, cell_.baseline, metric);
+  for (const Arm& arm : cell_.arms) add_ranks(result, arm, metric);
   return result;
 }
 
 std::vector<Series> CurveReader::over_seconds(const Metric& metric) const {
   std::vector<Series> result;
   const auto add = [&](const Arm& arm) {
-    const std::string label = label_of_average(arm);
-    Series series{label,       label, arm.value, palette_.at(arm.value), 0, seconds_points(arm, metric),
-                  std::nullopt};
+    Series series{key_of(arm), label_of(arm, metric),       arm.value,   palette_.at(arm.value),
+                  0,           seconds_points(arm, metric), std::nullopt};
     if (!series.points.empty()) result.push_back(std::move(series));
   };
   add(cell_.baseline);
@@ -174,24 +181,56 @@ std::vector<Point> CurveReader::seconds_points(const Arm& arm, const Metric& met
   return points;
 }
 
+void CurveReader::add(std::vector<Series>& result, Series series, const std::vector<Curve>& curves,
+                      const Metric& metric) {
+  fill(series, curves, metric);
+  if (!series.points.empty()) result.push_back(std::move(series));
+}
+
 void CurveReader::add_arm(std::vector<Series>& result, const Arm& arm, const Metric& metric) const {
+  add(result, {key_of(arm), label_of(arm, metric), arm.value, palette_.at(arm.value), 0, {}, std::nullopt},
+      read_curves(averages_, drawn_runs(arm), metric, average_of_replicas), metric);
+}
+
+void CurveReader::add_ranks(std::vector<Series>& result, const Arm& arm, const Metric& metric) const {
   const std::vector<const db::RunSummary*> runs = drawn_runs(arm);
   const std::int64_t replicas = replicas_of(arm);
-  const std::string colour = palette_.at(arm.value);
-  const std::string noun = has_stages(arm) ? "replica " : "rank ";
-  const auto add = [&](Series series, const std::vector<Curve>& curves) {
-    fill(series, curves, metric);
-    if (!series.points.empty()) result.push_back(std::move(series));
-  };
+  const std::string noun = has_stages(arm) ? "replica" : "rank";
   for (std::int64_t replica = 0; replicas > 1 && replica < replicas; ++replica) {
-    const std::string label = fmt::format("{} {}{}", arm.value, noun, replica);
-    const std::string short_label = fmt::format("{} r{}", arm.value, replica);
-    Series series{label, label, short_label, colour, static_cast<int>(replica) + 1, {}, std::nullopt};
-    add(std::move(series), read_curves(replicas_, runs, metric, replica));
+    const std::string label = fmt::format("{} {} {}", arm.value, noun, replica);
+    const int dash = static_cast<int>(replica) + 1;
+    add(result, {label, label, arm.value, palette_.at(arm.value), dash, {}, std::nullopt},
+        read_curves(replicas_, runs, metric, replica), metric);
   }
-  const std::string label = label_of_average(arm);
-  Series series{label, label, arm.value, colour, 0, {}, std::nullopt};
-  add(std::move(series), read_curves(averages_, runs, metric, average_of_replicas));
+}
+
+std::vector<Series> CurveReader::differences(const Metric& metric, Scale scale) const {
+  std::vector<Series> result;
+  for (const Arm& arm : cell_.arms) {
+    std::map<std::int64_t, std::vector<double>> by_epoch;
+    for (const Observation& observation : arm.runs) {
+      const auto partner = std::ranges::find(cell_.baseline.runs, observation.pair, &Observation::pair);
+      if (partner == cell_.baseline.runs.end()) continue;
+      std::map<std::int64_t, double> before;
+      for (const Curve& curve : read_curves(averages_, {partner->run}, metric, average_of_replicas))
+        before.insert(curve.begin(), curve.end());
+      for (const Curve& curve : read_curves(averages_, {observation.run}, metric, average_of_replicas))
+        for (const auto& [epoch, value] : curve)
+          if (const auto found = before.find(epoch); found != before.end())
+            by_epoch[epoch].push_back(scale == Scale::log_ratio ? std::log(value / found->second)
+                                                                : value - found->second);
+    }
+    Series series{key_of(arm), label_of(arm, metric), arm.value, palette_.at(arm.value), 0, {}, std::nullopt};
+    for (const auto& [epoch, values] : by_epoch) {
+      Point point = mean_point(static_cast<double>(epoch), values);
+      if (scale == Scale::log_ratio)
+        for (double Point::*value : {&Point::mean, &Point::low, &Point::high})
+          point.*value = 100 * std::expm1(point.*value);
+      if (point.n > 0) series.points.push_back(point);
+    }
+    if (!series.points.empty()) result.push_back(std::move(series));
+  }
+  return result;
 }
 
 namespace {
@@ -237,21 +276,25 @@ const std::vector<Series>& series_of(const Figure& figure) {
     const std::vector<Series>& operator()(const Bars& bars) const { return bars.series; }
     const std::vector<Series>& operator()(const Stacks& /*stacks*/) const { return none; }
     const std::vector<Series>& operator()(const Effects& /*effects*/) const { return none; }
+    const std::vector<Series>& operator()(const HeatMap& /*map*/) const { return none; }
   };
   return std::visit(OfKind{}, figure.picture);
 }
 
 std::vector<Series> legend(const std::vector<Figure>& figures) {
-  std::vector<Series> result;
+  std::vector<Series> arms;
+  std::vector<Series> ranks;
   std::set<std::string> seen;
   for (const Figure& figure : figures) {
     for (const Series& series : series_of(figure)) {
-      if (seen.insert(series.key).second)
-        result.push_back(
-            {series.key, series.label, series.short_label, series.colour, series.dash, {}, std::nullopt});
+      if (figure.own_legend || !seen.insert(series.key).second) continue;
+      const std::string& label = series.dash > 0 ? series.label : series.short_label;
+      (series.dash > 0 ? ranks : arms)
+          .push_back({series.key, label, series.short_label, series.colour, series.dash, {}, std::nullopt});
     }
   }
-  return result;
+  std::ranges::move(ranks, std::back_inserter(arms));
+  return arms;
 }
 
 }  // namespace trainyard::reports

@@ -9,6 +9,7 @@
 #include "reports/format/figure.h"
 #include "reports/results/cells.h"
 #include "reports/results/metrics.h"
+#include "reports/verdicts/verdict.h"
 
 namespace trainyard::reports {
 
@@ -20,22 +21,28 @@ Palette make_palette(const std::vector<Cell>& cells);
 // The series of lines and bars; empty for other figures.
 const std::vector<Series>& series_of(const Figure& figure);
 
-// The distinct series of a page, for its legend: baseline first, an arm's ranks before its average.
+// The distinct series of a page, for its legend: the arms, baseline first, then their ranks.
 std::vector<Series> legend(const std::vector<Figure>& figures);
 
 // Values of one metric of one run, by epoch.
 using Curve = std::vector<std::pair<std::int64_t, double>>;
 
-// Series of one metric for all arms of a cell: the baseline, then each arm's replicas and its average.
+// Series of one metric for all arms of a cell: the baseline, the other arms, then the replicas of each arm.
 class CurveReader {
  public:
   CurveReader(const ReportData& data, const Cell& cell, const Palette& palette);
   std::vector<Series> series(const Metric& metric) const;
   // The averages over elapsed seconds of training and validation instead of epochs.
   std::vector<Series> over_seconds(const Metric& metric) const;
+  // Each arm against the baseline: mean over pairs of the change at each epoch, in percent if `scale` is a
+  // ratio.
+  std::vector<Series> differences(const Metric& metric, Scale scale) const;
 
  private:
   void add_arm(std::vector<Series>& result, const Arm& arm, const Metric& metric) const;
+  void add_ranks(std::vector<Series>& result, const Arm& arm, const Metric& metric) const;
+  static void add(std::vector<Series>& result, Series series, const std::vector<Curve>& curves,
+                  const Metric& metric);
 
   std::vector<Point> seconds_points(const Arm& arm, const Metric& metric) const;
 
@@ -47,8 +54,12 @@ class CurveReader {
   const Palette& palette_;
 };
 
-// Legend text for a whole arm: "single", or "ddp average" if it has replicas.
-std::string label_of_average(const Arm& arm);
+// Key of the series of a whole arm.
+std::string key_of(const Arm& arm);
+
+// Label of a whole arm: "single". If it has ranks, also how their values become one: "ddp average", "ddp
+// slowest rank", "ddp all devices".
+std::string label_of(const Arm& arm, const Metric& metric);
 
 // Mean and 95 % t interval of the finite values. For one value, low and high are NaN.
 Point mean_point(double x, const std::vector<double>& values);

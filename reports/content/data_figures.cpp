@@ -1,10 +1,10 @@
-#include "reports/content/data_figures.h"
-
 #include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
 
+#include "models/datasets/class_names.h"
+#include "reports/content/whole_figures.h"
 #include "reports/results/cells.h"
 
 namespace trainyard::reports {
@@ -31,14 +31,15 @@ Figure class_figure(const experiments::ProfiledData& data, const std::string& sl
   const auto& [train, validation, test] = data.profile.classes;
   figure.data.columns = {"class", "train", "validation", "test"};
   Bars bars;
+  const std::span<const std::string_view> names = models::class_names(data.source);
   for (std::size_t i = 0; i < train.size(); ++i) {
-    const std::string name = std::to_string(i);
+    const std::string name = i < names.size() ? std::string(names[i]) : std::to_string(i);
     const Point count{0, static_cast<double>(train[i]), std::nan(""), std::nan(""), 1};
     const std::string label = "class " + name;
     std::string key = slug;
     key.append(" ").append(label);
     bars.series.push_back({key, label, name, "grey", 0, {}, count});
-    figure.data.rows.push_back({static_cast<std::int64_t>(i), train[i], validation[i], test[i]});
+    figure.data.rows.push_back({name, train[i], validation[i], test[i]});
   }
   figure.picture = std::move(bars);
   const auto sum = [](const std::vector<std::int64_t>& counts) {
@@ -73,6 +74,7 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
     lines.series.push_back(std::move(series));
   }
   figure.picture = std::move(lines);
+  figure.own_legend = true;
   figure.caption = "Density of the pixel values in the training images (histogram with 64 bins).";
   return figure;
 }

@@ -36,20 +36,6 @@ std::vector<const Metric*> drawn_metrics(const Comparison& comparison) {
   return drawn;
 }
 
-std::string unit_of(Scale scale) {
-  switch (scale) {
-    case Scale::log_ratio:
-      return "%";
-    case Scale::points:
-      return "points";
-    case Scale::decibels:
-      return "dB";
-    case Scale::absolute:
-      return "units of loss";
-  }
-  return "";
-}
-
 std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
   if (verdict == nullptr || !verdict->estimate) return std::nullopt;
   const Change change = change_of(*verdict, 0.95);
@@ -128,7 +114,34 @@ std::string keys_of(const Comparison& comparison) {
   return keys;
 }
 
+// Whether a column is a time and an arm has several ranks.
+bool has_slowest_rank(const Comparison& comparison, const Effects& effects) {
+  const bool time = std::ranges::any_of(effects.columns, [](const EffectColumn& column) {
+    return column.title.find("time") != std::string::npos;
+  });
+  return time && std::ranges::any_of(comparison.cells, [](const CellVerdicts& judged) {
+           return std::ranges::any_of(judged.cell.arms, [](const Arm& arm) {
+             return std::ranges::any_of(
+                 arm.runs, [](const Observation& one) { return one.run->replicas * one.run->stages > 1; });
+           });
+         });
+}
+
 }  // namespace
+
+std::string unit_of(Scale scale) {
+  switch (scale) {
+    case Scale::log_ratio:
+      return "%";
+    case Scale::points:
+      return "points";
+    case Scale::decibels:
+      return "dB";
+    case Scale::absolute:
+      return "units of loss";
+  }
+  return "";
+}
 
 std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
                                  const std::string& slug) {
@@ -149,9 +162,10 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       figure.picture = Effects{rows, {}};
       figure.caption =
           "Change against " + baseline_text(comparison.compare) +
-          " with 95 % confidence interval. Shaded strip: the margin, inside which a change counts as no "
-          "change. Arrow: the interval continues outside the plot. Effects in other units are printed as "
-          "text.";
+          ". The bar is the 95 % t interval of the mean change over pairs: if the experiment were repeated "
+          "many times, 95 % of such intervals would contain the true change. Shaded strip: the margin, "
+          "inside which a change counts as no change. Arrow: the interval continues outside the plot. "
+          "Effects in other units are printed as text.";
       figure.sql = "SELECT * FROM task_final_metrics WHERE run_key IN (" + keys_of(comparison) +
                    ")\nORDER BY model, strategy, seed";
       figures.push_back(std::move(figure));
@@ -163,6 +177,7 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
     auto& effects = std::get<Effects>(figure.picture);
     drop_empty_rows(effects);
     figure.data = table_of(effects);
+    if (has_slowest_rank(comparison, effects)) figure.caption += " Times are those of the slowest rank.";
   }
   return figures;
 }

@@ -1,13 +1,16 @@
 #include "reports/content/panels.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "reports/content/curves.h"
+#include "reports/content/difference_panels.h"
 #include "reports/content/scaling.h"
 
 namespace trainyard::reports {
@@ -52,50 +55,20 @@ Table bars_table(const std::vector<Series>& series) {
   return table;
 }
 
-// One row per epoch and three columns per series, as page.js needs them for the crosshair.
-Table epochs_table(const std::vector<Series>& series) {
-  Table table;
-  table.columns = {"epoch"};
-  std::set<double> epochs;
-  for (const Series& one : series) {
-    for (const char* what : {"", " low", " high"}) table.columns.emplace_back(one.label + what);
-    for (const Point& point : one.points) epochs.insert(point.x);
-  }
-  for (const double epoch : epochs) {
-    TableRow row{static_cast<std::int64_t>(epoch)};
-    for (const Series& one : series) {
-      const auto found = std::ranges::find(one.points, epoch, &Point::x);
-      const Point point = found == one.points.end() ? mean_point(epoch, {}) : *found;
-      row.insert(row.end(), {point.mean, point.low, point.high});
-    }
-    table.rows.push_back(std::move(row));
-  }
-  return table;
-}
-
-std::string seeds_text(const std::vector<int>& counts) {
-  const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
-  const int most = counts.empty() ? 0 : *std::ranges::max_element(counts);
-  if (most <= 1) return "One seed, so no interval is shown.";
-  const std::string count = fewest == most ? std::to_string(most) : fmt::format("{} – {}", fewest, most);
-  return fmt::format("Mean over {} seeds{} with 95 % confidence interval (Student's t).", count,
-                     fewest == 1 ? " (one seed: no interval)" : "");
-}
-
-std::string seeds_text_of_finals(const std::vector<Series>& series) {
+std::string intervals_of_finals(const std::vector<Series>& series) {
   std::vector<int> counts;
   for (const Series& one : series) {
     if (one.final) counts.push_back(one.final->n);
   }
-  return seeds_text(counts);
+  return intervals_text(counts);
 }
 
-std::string seeds_text_of_points(const std::vector<Series>& series) {
+std::string intervals_of_points(const std::vector<Series>& series) {
   std::vector<int> counts;
   for (const Series& one : series) {
     for (const Point& point : one.points) counts.push_back(point.n);
   }
-  return seeds_text(counts);
+  return intervals_text(counts);
 }
 
 // Whether an interval of few seeds reaches below zero or above 100 %.
@@ -109,37 +82,19 @@ bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
   });
 }
 
+// What follows the sentence on intervals.
 std::string caption_of(const Metric& metric, const std::vector<Series>& series) {
-  std::string caption = seeds_text_of_finals(series);
+  std::string caption;
   if (reaches_beyond(metric, series)) caption += " Intervals are cut at the limits of the metric.";
-  const bool averages = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
-  if (metric.kind == MetricKind::time && averages)
-    caption += " \"average\" is the slowest rank of each epoch.";
+  const bool ranks = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
+  if (metric.kind == MetricKind::time && ranks)
+    caption += " The time of several ranks is that of the slowest rank of each epoch.";
   if (metric.kind == MetricKind::energy) caption += " Sum over all devices, training only.";
   if (metric.name == "train-seconds" || metric.kind == MetricKind::energy) {
     const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
     caption += warm ? " Right: median over epochs after the first." : " Right: median over all epochs.";
   }
   return caption;
-}
-
-std::string unit_of(const Metric& metric, bool log_scale) {
-  switch (metric.kind) {
-    case MetricKind::accuracy:
-      return "%";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-      return log_scale ? "log scale" : "";
-    case MetricKind::time:
-      return "s";
-    case MetricKind::psnr:
-      return "dB";
-    case MetricKind::energy:
-      return "J";
-    case MetricKind::bleu:
-      return "";
-  }
-  return "";
 }
 
 bool all_positive(const std::vector<Series>& series) {
@@ -149,7 +104,9 @@ bool all_positive(const std::vector<Series>& series) {
   return true;
 }
 
-Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric, const CurveReader& reader) {
+// Empty if no run has the metric.
+std::optional<Figure> make_panel(const ReportData& data, const Cell& cell, const Metric& metric,
+                                 const CurveReader& reader) {
   Figure figure;
   figure.slug = fmt::format("{}-{}", cell.slug, metric.name);
   figure.subject = cell.label;
@@ -158,12 +115,10 @@ Figure make_panel(const ReportData& data, const Cell& cell, const Metric& metric
   const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
   const bool log = loss && all_positive(series);
   figure.unit = unit_of(metric, log);
-  if (series.empty()) {
-    figure.missing = "not defined";
-    return figure;
-  }
+  if (series.empty()) return std::nullopt;
   std::vector<Guide> guides = published_guides(data, cell.model, metric, series);
-  figure.caption = caption_of(metric, series) + published_caption(data, guides);
+  figure.intervals = intervals_of_finals(series);
+  figure.caption = figure.intervals + caption_of(metric, series) + published_caption(data, guides);
   figure.sql = query_of(cell, metric);
   if (metric.name == "validation-seconds") {
     figure.data = bars_table(series);
@@ -195,7 +150,7 @@ Table seconds_table(const std::vector<Series>& series) {
 }
 
 // Validation loss over elapsed time: how long an arm takes to reach a loss.
-Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
+std::optional<Figure> make_clock_panel(const Cell& cell, const CurveReader& reader) {
   const Metric& metric = find_metric("validation-loss");
   Figure figure;
   figure.slug = cell.slug + "-validation-loss-over-time";
@@ -203,16 +158,14 @@ Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
   figure.title = "Validation loss over time";
   Lines lines;
   lines.series = reader.over_seconds(metric);
-  if (lines.series.empty()) {
-    figure.missing = "not defined";
-    return figure;
-  }
+  if (lines.series.empty()) return std::nullopt;
   lines.x.title = "seconds";
   lines.x.from_zero = true;
   lines.y.least = 0;
   lines.y.log = all_positive(lines.series);
   figure.unit = unit_of(metric, lines.y.log);
-  figure.caption = seeds_text_of_points(lines.series) +
+  figure.intervals = intervals_of_points(lines.series);
+  figure.caption = figure.intervals +
                    " Seconds: elapsed training and validation time of the slowest rank, without set-up.";
   figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
   figure.data = seconds_table(lines.series);
@@ -220,19 +173,111 @@ Figure make_clock_panel(const Cell& cell, const CurveReader& reader) {
   return figure;
 }
 
+// Runs of all arms.
+std::vector<const db::RunSummary*> runs_of(const Cell& cell) {
+  std::vector<const db::RunSummary*> runs;
+  const auto add = [&](const Arm& arm) {
+    for (const Observation& observation : arm.runs) runs.push_back(observation.run);
+  };
+  add(cell.baseline);
+  std::ranges::for_each(cell.arms, add);
+  return runs;
+}
+
+std::string in_text(const Metric& metric) {
+  std::string text = metric.title;
+  text.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(text.front())));
+  return text;
+}
+
 }  // namespace
 
-std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette) {
+std::string intervals_text(const std::vector<int>& counts, const std::string& what) {
+  const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);
+  const int most = counts.empty() ? 0 : *std::ranges::max_element(counts);
+  if (most <= 1) return "One seed, so no interval is shown.";
+  const std::string count = fewest == most ? std::to_string(most) : fmt::format("{} – {}", fewest, most);
+  return fmt::format(
+      "Each value is the mean over {} seeds{}. {} is the 95 % t interval of this mean: if the experiment "
+      "were "
+      "repeated many times, 95 % of such intervals would contain the true mean.",
+      count, fewest == 1 ? " (one seed: no interval)" : "", what);
+}
+
+std::string unit_of(const Metric& metric, bool log_scale) {
+  switch (metric.kind) {
+    case MetricKind::accuracy:
+      return "%";
+    case MetricKind::loss:
+    case MetricKind::perplexity:
+      return log_scale ? "log scale" : "";
+    case MetricKind::time:
+      return "s";
+    case MetricKind::psnr:
+      return "dB";
+    case MetricKind::energy:
+      return "J";
+    case MetricKind::bleu:
+      return "";
+  }
+  return "";
+}
+
+// One row per epoch and three columns per series, as page.js needs them for the crosshair.
+Table epochs_table(const std::vector<Series>& series) {
+  Table table;
+  table.columns = {"epoch"};
+  std::set<double> epochs;
+  for (const Series& one : series) {
+    for (const char* what : {"", " low", " high"}) table.columns.emplace_back(one.label + what);
+    for (const Point& point : one.points) epochs.insert(point.x);
+  }
+  for (const double epoch : epochs) {
+    TableRow row{static_cast<std::int64_t>(epoch)};
+    for (const Series& one : series) {
+      const auto found = std::ranges::find(one.points, epoch, &Point::x);
+      const Point point = found == one.points.end() ? mean_point(epoch, {}) : *found;
+      row.insert(row.end(), {point.mean, point.low, point.high});
+    }
+    table.rows.push_back(std::move(row));
+  }
+  return table;
+}
+
+std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette,
+                                const CellVerdicts* verdicts) {
   const CurveReader reader(data, cell, palette);
   std::vector<Figure> panels;
   for (const Metric& metric : metrics()) {
     if (!metric.epoch_value) continue;
-    Figure panel = make_panel(data, cell, metric, reader);
-    if (is_of_every_model(metric) || panel.missing.empty()) panels.push_back(std::move(panel));
+    std::optional<Figure> panel = make_panel(data, cell, metric, reader);
+    if (!panel) continue;
+    std::optional<Figure> difference = make_difference(*panel, cell, metric, reader, verdicts);
+    panels.push_back(std::move(*panel));
+    if (difference) panels.push_back(std::move(*difference));
   }
-  panels.push_back(make_clock_panel(cell, reader));
+  if (std::optional<Figure> clock = make_clock_panel(cell, reader)) panels.push_back(std::move(*clock));
   std::ranges::move(make_scaling(data, cell, palette), std::back_inserter(panels));
   return panels;
+}
+
+std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels) {
+  std::string undefined;
+  std::string unrecorded;
+  for (const Metric& metric : metrics()) {
+    const std::string slug = fmt::format("{}-{}", cell.slug, metric.name);
+    const bool drawn = std::ranges::find(panels, slug, &Figure::slug) != panels.end();
+    if (drawn || !metric.epoch_value || !is_of_every_model(metric)) continue;
+    const bool known = std::ranges::any_of(
+        runs_of(cell), [&](const db::RunSummary* run) { return known_to_have(*run, metric); });
+    std::string& list = known ? unrecorded : undefined;
+    list.append(list.empty() ? "" : ", ").append(in_text(metric));
+  }
+  std::string text;
+  if (!undefined.empty()) text = "Not defined for this task: " + undefined + ".";
+  if (!unrecorded.empty())
+    text += (text.empty() ? "" : " ") + ("Not recorded by any run: " + unrecorded + ".");
+  return text;
 }
 
 namespace {

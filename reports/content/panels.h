@@ -11,7 +11,25 @@
 
 namespace trainyard::reports {
 
-std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette);
+// Metrics that no run has are left out. If the curves of a metric lie on each other, their differences follow.
+// `verdicts`: of the cell, for the margins of differences; may be null.
+std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette,
+                                const CellVerdicts* verdicts);
+
+// "Not defined for this task: training accuracy." Names the usual metrics without a panel; empty if there is
+// none.
+std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels);
+
+// What a mean and its interval are, in plain words. `counts`: seeds of the means. `what`: name of the drawn
+// intervals.
+std::string intervals_text(const std::vector<int>& counts,
+                           const std::string& what = "A band or a vertical bar");
+
+// "%", "s", "log scale"; empty if the metric has no unit.
+std::string unit_of(const Metric& metric, bool log_scale);
+
+// One row per epoch and three columns per series, as page.js needs them for the crosshair.
+Table epochs_table(const std::vector<Series>& series);
 
 // Published values of one model and metric as guides beside our curves and bars. One guide per arm and
 // source, over the epochs of `series`.

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reports/content/curves.h"
+#include "reports/content/panels.h"
 #include "reports/format/number_text.h"
 #include "reports/statistics/statistics.h"
 
@@ -16,6 +17,8 @@ namespace trainyard::reports {
 namespace {
 
 constexpr const char* limit_name = "independent runs at once";
+constexpr const char* epoch_times =
+    "median epoch time of the baseline divided by that of the arm, of the slowest rank";
 
 struct ScaledArm {
   const Arm* arm = nullptr;
@@ -75,7 +78,7 @@ std::vector<ScaledArm> scaled_arms(const Cell& cell) {
 // The line of an arm starts at the baseline: its devices, speed-up 1.
 Series series_of(const ScaledArm& scaled, double baseline_devices, const Palette& palette, bool efficiency) {
   const std::string& name = scaled.arm->value;
-  Series series{label_of_average(*scaled.arm), name, name, palette.at(name), 0, {}, std::nullopt};
+  Series series{key_of(*scaled.arm), name, name, palette.at(name), 0, {}, std::nullopt};
   const double one = efficiency ? 100 : 1;
   if (scaled.devices > baseline_devices)
     series.points.push_back({baseline_devices, one, NAN, NAN, scaled.speed_up.n});
@@ -109,7 +112,7 @@ std::string pairs_text(const std::vector<ScaledArm>& arms) {
 }
 
 std::string caption_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimit>& limits) {
-  std::string text = "Median epoch time of the baseline divided by that of the arm" + pairs_text(arms);
+  std::string text = std::string("Speed-up: ") + epoch_times + pairs_text(arms);
   if (limits.empty())
     text += " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
   for (const MachineLimit& limit : limits)
@@ -137,17 +140,19 @@ Table table_of(const std::vector<ScaledArm>& arms, const std::vector<MachineLimi
   return table;
 }
 
-std::string sql_of(const Cell& cell) {
+std::string sql_of(const std::vector<Cell>& cells) {
   std::string keys;
   const auto add = [&](const Arm& arm) {
     for (const Observation& observation : arm.runs)
       keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", observation.run->run_key);
   };
-  add(cell.baseline);
-  for (const Arm& arm : cell.arms) add(arm);
-  for (const Arm& arm : cell.limits) add(arm);
-  return "SELECT DISTINCT strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE run_key IN (" + keys +
-         ")\nORDER BY strategy, seed";
+  for (const Cell& cell : cells) {
+    add(cell.baseline);
+    std::ranges::for_each(cell.arms, add);
+    std::ranges::for_each(cell.limits, add);
+  }
+  return "SELECT DISTINCT model, strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE run_key IN (" +
+         keys + ")\nORDER BY model, strategy, seed";
 }
 
 // Whether two runs are equal in all values except those in `free`.
@@ -220,10 +225,153 @@ std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cel
   return found;
 }
 
+namespace {
+
+// Numbers of devices of an arm or the baseline.
+std::size_t device_counts(const Cell& cell, const std::vector<ScaledArm>& arms) {
+  if (arms.empty()) return 0;
+  std::set<int> counts{devices_of(cell.baseline.runs.front())};
+  for (const ScaledArm& arm : arms) counts.insert(arm.devices);
+  return counts.size();
+}
+
+// The bars of one cell: its arms, and the machine's limit for their devices if it is known.
+struct ScaledCell {
+  const Cell* cell = nullptr;
+  std::vector<ScaledArm> arms;
+  std::vector<MachineLimit> limits;
+  double devices = 1;  // of the baseline
+};
+
+std::vector<ScaledCell> scaled_cells(const ReportData& data, const std::vector<Cell>& cells) {
+  std::vector<ScaledCell> scaled;
+  for (const Cell& cell : cells) {
+    ScaledCell one{&cell, scaled_arms(cell), {}, 1};
+    if (one.arms.empty()) continue;
+    one.limits = machine_limits(data, cell);
+    one.devices = devices_of(cell.baseline.runs.front());
+    std::erase_if(one.limits, [&](const MachineLimit& limit) {
+      return std::ranges::find(one.arms, limit.runs, &ScaledArm::devices) == one.arms.end();
+    });
+    scaled.push_back(std::move(one));
+  }
+  return scaled;
+}
+
+Point times(Point point, double factor) {
+  point.mean *= factor;
+  point.low *= factor;
+  point.high *= factor;
+  return point;
+}
+
+Bars bars_of(const std::vector<ScaledCell>& cells, const Palette& palette, bool efficiency) {
+  Bars bars;
+  for (const ScaledCell& cell : cells) {
+    for (const ScaledArm& arm : cell.arms) {
+      const std::string& name = arm.arm->value;
+      const Point value = times(arm.speed_up, efficiency ? 100 * cell.devices / arm.devices : 1);
+      bars.series.push_back({key_of(*arm.arm), name, name, palette.at(name), 0, {}, value});
+    }
+    for (const MachineLimit& limit : cell.limits) {
+      const Point value =
+          times({static_cast<double>(limit.runs), limit.speed_up, limit.low, limit.high, limit.pairs},
+                efficiency ? 100.0 / limit.runs : 1);
+      bars.series.push_back({limit_name, limit_name, "limit", "grey", 0, {}, value});
+    }
+    bars.groups.push_back({cell.cell->label, cell.arms.size() + cell.limits.size()});
+  }
+  return bars;
+}
+
+// The ideal of each ratio of devices.
+std::vector<Guide> ideals_of(const std::vector<ScaledCell>& cells, bool efficiency) {
+  std::set<double> ratios;
+  for (const ScaledCell& cell : cells)
+    for (const ScaledArm& arm : cell.arms) ratios.insert(arm.devices / cell.devices);
+  std::vector<Guide> guides;
+  if (efficiency) return {{"ideal", "ideal", {{0, 100}}}};
+  for (const double ratio : ratios)
+    if (ratio > 1)
+      guides.push_back(
+          {fmt::format("ideal on {} × the devices", plain_number(ratio)), "ideal", {{0, ratio}}});
+  return guides;
+}
+
+Table table_of(const std::vector<ScaledCell>& cells) {
+  Table all;
+  for (const ScaledCell& cell : cells) {
+    const Table table = table_of(cell.arms, cell.limits, cell.devices);
+    if (all.columns.empty()) {
+      all.columns = table.columns;
+      all.columns.insert(all.columns.begin(), "cell");
+    }
+    for (TableRow row : table.rows) {
+      row.insert(row.begin(), cell.cell->label);
+      all.rows.push_back(std::move(row));
+    }
+  }
+  return all;
+}
+
+std::vector<int> pairs_of(const std::vector<ScaledCell>& cells) {
+  std::vector<int> counts;
+  for (const ScaledCell& cell : cells)
+    for (const ScaledArm& arm : cell.arms) counts.push_back(arm.speed_up.n);
+  return counts;
+}
+
+std::string limits_text(const std::vector<ScaledCell>& cells) {
+  const bool some = std::ranges::any_of(cells, [](const ScaledCell& cell) { return !cell.limits.empty(); });
+  std::string text =
+      some ? " Grey: independent runs at once, the limit of the machine."
+           : " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
+  std::set<std::string> sharing;
+  for (const ScaledCell& cell : cells)
+    for (const ScaledArm& arm : cell.arms)
+      if (arm.shares_devices) sharing.insert(arm.arm->value);
+  for (const std::string& arm : sharing)
+    text += " Ranks of " + arm + " shared devices, so it has no time verdict.";
+  return text;
+}
+
+}  // namespace
+
+std::vector<Figure> make_scaling_of_all(const ReportData& data, const std::vector<Cell>& cells,
+                                        const Palette& palette) {
+  const std::vector<ScaledCell> scaled = scaled_cells(data, cells);
+  if (std::ranges::none_of(scaled,
+                           [](const ScaledCell& cell) { return device_counts(*cell.cell, cell.arms) > 1; }))
+    return {};
+  std::vector<Cell> drawn;
+  for (const ScaledCell& cell : scaled) drawn.push_back(*cell.cell);
+  std::vector<Figure> figures;
+  for (const bool efficiency : {false, true}) {
+    Figure figure;
+    figure.slug = efficiency ? "efficiency" : "speed-up";
+    figure.title = efficiency ? "Efficiency" : "Speed-up";
+    figure.unit = efficiency ? "%" : "×";
+    Bars bars = bars_of(scaled, palette, efficiency);
+    bars.guides = ideals_of(scaled, efficiency);
+    figure.picture = std::move(bars);
+    figure.intervals = intervals_text(pairs_of(scaled), "A vertical line");
+    figure.caption =
+        figure.intervals + " " +
+        (efficiency ? "Efficiency: speed-up in percent of the ideal one, which is the ratio of devices."
+                    : std::string("Speed-up: ") + epoch_times + ", as geometric mean over pairs.") +
+        limits_text(scaled);
+    figure.sql = sql_of(drawn);
+    figure.data = table_of(scaled);
+    figure.own_legend = true;
+    figures.push_back(std::move(figure));
+  }
+  return figures;
+}
+
 std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const Palette& palette) {
   std::vector<Figure> figures;
   const std::vector<ScaledArm> arms = scaled_arms(cell);
-  if (arms.empty()) return figures;
+  if (device_counts(cell, arms) < 3) return figures;
   const double first = devices_of(cell.baseline.runs.front());
   double last = first;
   for (const ScaledArm& arm : arms) last = std::max<double>(last, arm.devices);
@@ -245,7 +393,7 @@ std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const
     figure.picture = std::move(lines);
     figure.caption = efficiency ? "Speed-up in percent of the ideal speed-up" + pairs_text(arms)
                                 : caption_of(arms, limits);
-    figure.sql = sql_of(cell);
+    figure.sql = sql_of({cell});
     figure.data = table_of(arms, limits, first);
     figures.push_back(std::move(figure));
   }

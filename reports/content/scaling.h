@@ -26,7 +26,12 @@ std::vector<MachineLimit> machine_limits(const ReportData& data, const Cell& cel
 // Number of distinct devices of a run, or of its ranks if that is unknown.
 int devices_of(const Observation& observation);
 
-// Two figures, speed-up and efficiency. Empty if no arm has times.
+// Two figures of a cell over devices, speed-up and efficiency. Empty with fewer than three numbers of devices.
 std::vector<Figure> make_scaling(const ReportData& data, const Cell& cell, const Palette& palette);
+
+// The same two figures for all cells, with one bar per cell and arm. Empty if all arms with times have the
+// devices of the baseline.
+std::vector<Figure> make_scaling_of_all(const ReportData& data, const std::vector<Cell>& cells,
+                                        const Palette& palette);
 
 }  // namespace trainyard::reports

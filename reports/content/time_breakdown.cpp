@@ -1,5 +1,3 @@
-#include "reports/content/time_breakdown.h"
-
 #include <algorithm>
 #include <array>
 #include <functional>
@@ -9,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "reports/content/scaling.h"
+#include "reports/content/whole_figures.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {

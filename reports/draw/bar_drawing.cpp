@@ -14,6 +14,7 @@ namespace {
 
 // Sizes on the page. In sized drawings they grow with the font.
 constexpr double usual_label_font = 10.5;
+constexpr double wide_label_font = 12;  // in drawings as wide as the page
 constexpr double usual_guide_label_font = 9.5;
 constexpr double bars_top = 10;
 constexpr double bar_guide_row = 13;
@@ -27,7 +28,8 @@ double highest(const Bars& bars) {
   for (const Series& series : bars.series) {
     if (!series.final) continue;
     means = std::max(means, series.final->mean);
-    high = std::max({high, series.final->mean, has_interval(*series.final) ? series.final->high : 0});
+    const bool reaches = series.dash == 0 && has_interval(*series.final);
+    high = std::max({high, series.final->mean, reaches ? series.final->high : 0});
   }
   // Guides may stretch the axis until the bars have only half of the height.
   for (const Guide& guide : bars.guides) {
@@ -38,50 +40,20 @@ double highest(const Bars& bars) {
   return high > 0 ? std::min(high, 2 * means) * 1.04 : 1;
 }
 
-// The names under the bars: in several rows if they would touch. A long name has several lines.
-struct Names {
-  std::size_t rows = 2;                         // bars 0, 2, 4 … have their names in the first of two rows
-  std::vector<std::vector<std::string>> lines;  // per bar
-  std::vector<std::size_t> heights;             // per row, in lines
-};
-
-Names names_on_page(const std::vector<const Series*>& bars, double step) {
-  Names names{.rows = 1, .lines = {}, .heights = {1, 1}};
-  for (const Series* series : bars) {
-    names.lines.push_back({series->short_label});
-    if (text_width(series->short_label, usual_label_font) > step - 4) names.rows = 2;
-  }
-  return names;
-}
-
-// Whether a name touches the next one in its row. `step`: from one bar to the next.
-bool names_touch(const Names& names, double left, double step, double width, double font) {
-  const auto ends = [&](std::size_t i) {
-    const double half = widest(names.lines[i], font) / 2;
-    const double middle =
-        std::clamp(left + (static_cast<double>(i) + 0.5) * step, half, std::max(half, width - half));
-    return std::pair{middle - half, middle + half};
-  };
-  for (std::size_t i = names.rows; i < names.lines.size(); ++i)
-    if (ends(i - names.rows).second + 0.4 * font > ends(i).first) return true;
-  return false;
-}
-
-Names sized_names(const std::vector<const Series*>& bars, double left, double step, double width,
-                  double font) {
-  Names names;
-  for (const Series* series : bars) names.lines.push_back(text_lines(series->short_label, width / 2, font));
-  for (names.rows = 1; names_touch(names, left, step, width, font);) ++names.rows;
-  names.heights.assign(names.rows, 1);
-  for (std::size_t i = 0; i < bars.size(); ++i)
-    names.heights[i % names.rows] = std::max(names.heights[i % names.rows], names.lines[i].size());
-  return names;
+// Many groups, or groups with long names, need the width of the page.
+double width_on_page(const Bars& figure) {
+  const auto count = static_cast<double>(figure.series.size());
+  const bool wide = std::ranges::any_of(figure.groups, [&](const BarGroup& group) {
+    const double room = (panel_width - 40) * static_cast<double>(group.bars) / count - 8;
+    return text_width(group.name, usual_label_font) > room;
+  });
+  return wide || figure.groups.size() > 4 ? page_width : panel_width;
 }
 
 struct BarLayout {
   double width = panel_width;
   double height = panel_height;
-  double scale = 1;  // of distances around labels: their font size over that on the page
+  double scale = 1;  // of distances around labels; grows with the font of sized drawings
   double font = 0;
   double guide_font = 0;
   std::vector<std::vector<std::string>> guides;  // lines of their labels
@@ -91,19 +63,24 @@ struct BarLayout {
   double right = 0;
   std::vector<const Series*> bars;
   double step = 0;
-  Names names;
+  LabelRows names;   // of the bars; empty in groups without space for them, because the legend has them
+  LabelRows groups;  // names of the groups, below
 };
 
-void draw_names(Markup& out, const BarLayout& layout) {
-  for (std::size_t i = 0; i < layout.bars.size(); ++i) {
-    double y = layout.y.pixel_low + below_names * layout.scale;
-    for (std::size_t row = 0; row < i % layout.names.rows; ++row)
-      y += name_row * layout.scale * static_cast<double>(layout.names.heights[row]);
-    for (const std::string& line : layout.names.lines[i]) {
-      const double middle = layout.left + (static_cast<double>(i) + 0.5) * layout.step;
-      draw_text(out, "mid", middle_inside(middle, line, layout.font, layout.width), y, line);
-      y += name_row * layout.scale;
-    }
+double middle_of(const BarLayout& layout, std::size_t bar) {
+  return layout.left + (static_cast<double>(bar) + 0.5) * layout.step;
+}
+
+void draw_names(Markup& out, const Bars& figure, const BarLayout& layout) {
+  const double row = name_row * layout.scale;
+  double y = layout.y.pixel_low + below_names * layout.scale;
+  draw_label_rows(out, layout.names, y, row, layout.width, layout.font);
+  y += row * static_cast<double>(layout.names.height());
+  draw_label_rows(out, layout.groups, y, row, layout.width, layout.font);
+  double first = layout.left;
+  for (const BarGroup& group : figure.groups) {
+    if (first > layout.left) draw_rule(out, "g", first, layout.y.pixel_high, first, layout.y.pixel_low);
+    first += static_cast<double>(group.bars) * layout.step;
   }
 }
 
@@ -124,6 +101,15 @@ void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center
   for (const double end : {point.low, point.high}) {
     if (end >= y.low && end <= y.high) draw_rule(out, "wh", center - 4, y(end), center + 4, y(end));
   }
+  out.close();
+}
+
+// Draws the value of a rank as a point on the bar of its arm.
+void draw_rank(Markup& out, const Series& rank, const Scale1D& y, double x) {
+  out.open("g", {{"class", series_class(rank)}});
+  if (has_interval(*rank.final)) draw_rule(out, "eb", x, y(rank.final->low), x, y(rank.final->high));
+  out.empty("circle",
+            {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(y(rank.final->mean))}, {"r", "2.7"}});
   out.close();
 }
 
@@ -157,16 +143,43 @@ double widest_tick(const std::vector<Tick>& all, double font) {
   return width;
 }
 
+// Sets the names of bars and groups. On the page, bars without groups have one or two rows of names.
+void lay_names(BarLayout& layout, const Bars& figure, const DrawingStyle& style) {
+  std::vector<std::pair<double, std::string>> names;
+  bool touching = false;
+  for (std::size_t i = 0; i < layout.bars.size(); ++i) {
+    names.emplace_back(middle_of(layout, i), layout.bars[i]->short_label);
+    touching = touching || text_width(names.back().second, layout.font) > layout.step - 4;
+  }
+  if (!figure.groups.empty()) {
+    if (!touching) layout.names = label_rows(names, layout.width, layout.font);
+    std::vector<std::pair<double, std::string>> groups;
+    double first = 0;
+    for (const BarGroup& group : figure.groups) {
+      const auto bars = static_cast<double>(group.bars);
+      groups.emplace_back(layout.left + (first + bars / 2) * layout.step, group.name);
+      first += bars;
+    }
+    layout.groups = label_rows(groups, layout.width, layout.font);
+  } else if (style.sized()) {
+    layout.names = label_rows(names, layout.width, layout.font);
+  } else {
+    layout.names.rows = touching ? 2 : 1;
+    for (const auto& [middle, name] : names) layout.names.labels.push_back({middle, {name}});
+    layout.names.heights = {1, 1};
+  }
+}
+
 // Ticks need the height, names and guides need the width that tick labels leave. The first pass assumes the
 // usual ticks.
 BarLayout bar_layout(const Bars& figure, const std::string& unit, const DrawingStyle& style) {
   BarLayout layout;
-  layout.width = style.width_or(panel_width);
-  layout.font = style.text(usual_label_font);
+  layout.width = style.width_or(width_on_page(figure));
+  layout.font = style.text(layout.width == page_width ? wide_label_font : usual_label_font);
   layout.guide_font = style.text(usual_guide_label_font);
-  layout.scale = layout.font / usual_label_font;
+  layout.scale = style.sized() ? layout.font / usual_label_font : 1;
   for (const Series& series : figure.series) {
-    if (series.final) layout.bars.push_back(&series);
+    if (series.final && series.dash == 0) layout.bars.push_back(&series);
   }
   const double high = highest(figure);
   layout.ticks = ticks(0, high, 5, false);
@@ -174,8 +187,7 @@ BarLayout bar_layout(const Bars& figure, const std::string& unit, const DrawingS
   layout.right = layout.width - 8;
   layout.step =
       (layout.right - layout.left) / static_cast<double>(std::max<std::size_t>(1, layout.bars.size()));
-  layout.names = style.sized() ? sized_names(layout.bars, layout.left, layout.step, layout.width, layout.font)
-                               : names_on_page(layout.bars, layout.step);
+  lay_names(layout, figure, style);
   std::size_t guide_rows = 0;
   for (const Guide& guide : figure.guides) {
     const std::string text = guide_text(guide, unit, high);
@@ -184,10 +196,10 @@ BarLayout bar_layout(const Bars& figure, const std::string& unit, const DrawingS
                       : std::vector<std::string>{text});
     guide_rows += layout.guides.back().size();
   }
-  std::size_t name_rows = 0;
-  for (const std::size_t height : layout.names.heights) name_rows += height;
+  const std::size_t name_rows = layout.names.height() + layout.groups.height();
   const double guide_row = bar_guide_row * layout.guide_font / usual_guide_label_font;
-  layout.height = height_of_panel(style, guide_rows + name_rows - 1, guide_row);
+  layout.height = height_of_panel(style, guide_rows + std::max<std::size_t>(1, name_rows) - 1, guide_row);
+  if (!style.sized() && name_rows > 2) layout.height += name_row * static_cast<double>(name_rows - 2);
   const double bottom =
       layout.height - layout.scale * (below_names + name_row * static_cast<double>(name_rows));
   const double top = bars_top * layout.scale + guide_row * static_cast<double>(guide_rows);
@@ -204,19 +216,26 @@ void draw_bars(Markup& out, const Bars& figure, const BarLayout& layout) {
     draw_rule(out, "g", layout.left, y, layout.right, y);
     draw_text(out, "e", layout.left - 5, y + 3.5 * layout.scale, tick.label);
   }
+  const double width = std::min(44.0, 0.62 * layout.step);
   for (std::size_t i = 0; i < layout.bars.size(); ++i) {
-    const double middle = layout.left + (static_cast<double>(i) + 0.5) * layout.step;
-    draw_bar(out, *layout.bars[i], layout.y, middle, std::min(44.0, 0.62 * layout.step));
+    const Series& bar = *layout.bars[i];
+    const double middle = middle_of(layout, i);
+    draw_bar(out, bar, layout.y, middle, width);
+    for (const Series& rank : figure.series) {
+      if (!rank.final || rank.dash == 0 || rank.short_label != bar.short_label) continue;
+      const int side = rank.dash % 2 == 1 ? -1 : 1;
+      draw_rank(out, rank, layout.y, middle + side * width / 6 * ((rank.dash + 1) / 2));
+    }
   }
   draw_bar_guides(out, figure, layout);
   draw_rule(out, "ax", layout.left, layout.y.pixel_low, layout.right, layout.y.pixel_low);
-  draw_names(out, layout);
+  draw_names(out, figure, layout);
 }
 
 }  // namespace
 
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style) {
-  Drawing drawing{.width = style.width_or(panel_width),
+  Drawing drawing{.width = style.width_or(width_on_page(bars)),
                   .legend = legend_of(bars.series),
                   .spoken = spoken(bars.series),
                   .crosshair = {},

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -50,6 +51,51 @@ void require_space(const Figure& figure, const DrawingStyle& style, double space
                   "give a larger --height, a smaller --font-size, or no --height");
 }
 
+std::size_t LabelRows::height() const {
+  std::size_t lines = 0;
+  for (const std::size_t height : heights) lines += height;
+  return lines;
+}
+
+namespace {
+
+// Whether a label touches the next one in its row.
+bool labels_touch(const LabelRows& all, double width, double font) {
+  const auto ends = [&](const LabelRows::Label& label) {
+    const double half = widest(label.lines, font) / 2;
+    const double middle = std::clamp(label.middle, half, std::max(half, width - half));
+    return std::pair{middle - half, middle + half};
+  };
+  for (std::size_t i = all.rows; i < all.labels.size(); ++i)
+    if (ends(all.labels[i - all.rows]).second + 0.4 * font > ends(all.labels[i]).first) return true;
+  return false;
+}
+
+}  // namespace
+
+LabelRows label_rows(const std::vector<std::pair<double, std::string>>& labels, double width, double font) {
+  LabelRows all;
+  for (const auto& [middle, text] : labels) all.labels.push_back({middle, text_lines(text, width / 2, font)});
+  while (labels_touch(all, width, font)) ++all.rows;
+  all.heights.assign(labels.empty() ? 0 : all.rows, 1);
+  for (std::size_t i = 0; i < labels.size(); ++i)
+    all.heights[i % all.rows] = std::max(all.heights[i % all.rows], all.labels[i].lines.size());
+  return all;
+}
+
+void draw_label_rows(Markup& out, const LabelRows& all, double y, double line_height, double width,
+                     double font) {
+  for (std::size_t i = 0; i < all.labels.size(); ++i) {
+    double baseline = y;
+    for (std::size_t row = 0; row < i % all.rows; ++row)
+      baseline += line_height * static_cast<double>(all.heights[row]);
+    for (const std::string& line : all.labels[i].lines) {
+      draw_text(out, "mid", middle_inside(all.labels[i].middle, line, font, width), baseline, line);
+      baseline += line_height;
+    }
+  }
+}
+
 bool has_interval(const Point& point) {
   return std::isfinite(point.low) && std::isfinite(point.high);
 }
@@ -57,7 +103,9 @@ bool has_interval(const Point& point) {
 std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
   std::vector<LegendEntry> entries;
   entries.reserve(series.size());
-  for (const Series& one : series) entries.push_back({one.label, series_class(one)});
+  std::set<std::string> seen;
+  for (const Series& one : series)
+    if (seen.insert(one.key).second) entries.push_back({one.label, series_class(one)});
   return entries;
 }
 
@@ -74,6 +122,7 @@ std::string with_interval(const Point& point) {
 std::string spoken(const std::vector<Series>& series) {
   std::string text;
   for (const Series& one : series) {
+    if (one.dash > 0) continue;
     if (one.final) text += fmt::format("; {} {}", one.label, with_interval(*one.final));
     if (one.final || one.points.empty()) continue;
     text += fmt::format("; {} ends at {}", one.label, with_interval(one.points.back()));

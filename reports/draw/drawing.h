@@ -1,10 +1,11 @@
-// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, forest plots.
-// Colours are CSS classes.
+// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, forest plots,
+// heat maps. Colours are CSS classes.
 #pragma once
 
 #include <functional>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reports/draw/scale.h"
@@ -58,6 +59,7 @@ Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle&
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Stacks& stacks, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Effects& effects, const DrawingStyle& style);
+Drawing drawing_of(const Figure& figure, const HeatMap& map, const DrawingStyle& style);
 
 // Sized drawings of lines and bars leave out the strip of final values if they are narrower than this many
 // times the font size: 10.2 cm at 9 pt.
@@ -81,6 +83,25 @@ void draw_text(Markup& out, const char* style, double x, double y, const std::st
 // Lines of text, the first one with its baseline at `y`.
 void draw_lines_of_text(Markup& out, const char* style, double x, double y, double line_height,
                         const std::vector<std::string>& lines);
+
+// Labels below a drawing, in several rows if they would touch. A long label has several lines.
+struct LabelRows {
+  struct Label {
+    double middle = 0;
+    std::vector<std::string> lines;
+  };
+  std::size_t rows = 1;  // label i is in row i % rows
+  std::vector<Label> labels;
+  std::vector<std::size_t> heights;  // per row, in lines
+  std::size_t height() const;        // in lines
+};
+
+// `labels`: middle and text of each, from left to right. `width`: of the picture.
+LabelRows label_rows(const std::vector<std::pair<double, std::string>>& labels, double width, double font);
+// `y`: baseline of the first row.
+void draw_label_rows(Markup& out, const LabelRows& all, double y, double line_height, double width,
+                     double font);
+
 bool has_interval(const Point& point);
 
 }  // namespace trainyard::reports

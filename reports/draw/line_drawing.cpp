@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -31,6 +32,17 @@ void draw_below(Markup& out, const LineLayout& layout, double middle, double y, 
   draw_text(out, "mid", middle_inside(middle, text, layout.axis_font, layout.width), y, text);
 }
 
+// The margin of differences as a strip, with a line at zero.
+void draw_margin(Markup& out, const std::pair<double, double>& margin, const LineLayout& layout) {
+  const double top = layout.y(margin.second);
+  out.empty("rect", {{"class", "mg"},
+                     {"x", coordinate(layout.left)},
+                     {"y", coordinate(top)},
+                     {"width", coordinate(layout.right - layout.left)},
+                     {"height", coordinate(layout.y(margin.first) - top)}});
+  draw_rule(out, "ax", layout.left, layout.y(0), layout.right, layout.y(0));
+}
+
 void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
   std::string grid;
   for (const Tick& tick : layout.y_ticks) {
@@ -39,6 +51,7 @@ void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
     draw_text(out, "e", layout.left - 5, y + 3.5 * layout.scale, tick.label);
   }
   draw_strokes(out, "g", grid);
+  if (figure.margin) draw_margin(out, *figure.margin, layout);
   const double bottom = layout.bottom;
   std::string axis = stroke(layout.left, bottom, layout.right, bottom);
   for (const Tick& tick : layout.x_ticks) {
@@ -136,6 +149,30 @@ void draw_final(Markup& out, const Series& series, const LineLayout& layout, dou
   out.close();
 }
 
+// Places of the final values in the strip, from 0 to 1. The ranks of an arm are beside it.
+std::vector<double> final_places(const Lines& figure) {
+  const auto is_arm = [](const Series& series) { return series.final && series.dash == 0; };
+  const auto arms = static_cast<double>(std::ranges::count_if(figure.series, is_arm));
+  std::vector<double> places(figure.series.size(), 0.5);
+  double next = 0.5;
+  for (std::size_t i = 0; i < figure.series.size(); ++i)
+    if (is_arm(figure.series[i])) places[i] = next++ / arms;
+  for (std::size_t i = 0; i < figure.series.size(); ++i) {
+    const Series& rank = figure.series[i];
+    if (rank.dash == 0) continue;
+    const auto same_arm = [&](const Series& other) {
+      return other.short_label == rank.short_label && is_arm(other);
+    };
+    const auto arm = std::ranges::find_if(figure.series, same_arm);
+    if (arm == figure.series.end()) continue;
+    const int side = rank.dash % 2 == 1 ? -1 : 1;
+    const double step = std::min(0.12, 0.4 / (arms * ((rank.dash + 1) / 2)));
+    places[i] =
+        places[static_cast<std::size_t>(arm - figure.series.begin())] + side * step * ((rank.dash + 1) / 2);
+  }
+  return places;
+}
+
 void draw_strip(Markup& out, const Lines& figure, const LineLayout& layout) {
   std::string grid;
   for (const Tick& tick : layout.strip_ticks) {
@@ -147,19 +184,15 @@ void draw_strip(Markup& out, const Lines& figure, const LineLayout& layout) {
   draw_rule(out, "ax", layout.strip_left, layout.bottom, layout.strip_right, layout.bottom);
   draw_below(out, layout, (layout.strip_left + layout.strip_right) / 2, layout.bottom + 15 * layout.scale,
              figure.final_label);
-  const auto count = static_cast<double>(
-      std::ranges::count_if(figure.series, [](const Series& series) { return series.final.has_value(); }));
-  double place = 0.5;
-  for (const Series& series : figure.series) {
-    if (!series.final) continue;
-    const double x = layout.strip_left + (layout.strip_right - layout.strip_left) * place / count;
-    if (place < 1 && !series.points.empty()) {
-      draw_rule(out, "lead", layout.right, layout.y(series.points.back().mean), layout.strip_left,
-                layout.strip(series.final->mean));
-    }
-    draw_final(out, series, layout, x);
-    ++place;
-  }
+  const std::vector<double> places = final_places(figure);
+  const double width = layout.strip_right - layout.strip_left;
+  const auto pixel = [&](std::size_t i) { return layout.strip_left + width * places[i]; };
+  const Series& first = figure.series.front();
+  if (first.final && !first.points.empty())
+    draw_rule(out, "lead", layout.right, layout.y(first.points.back().mean), layout.strip_left,
+              layout.strip(first.final->mean));
+  for (std::size_t i = 0; i < figure.series.size(); ++i)
+    if (figure.series[i].final) draw_final(out, figure.series[i], layout, pixel(i));
 }
 
 LineGeometry geometry_of(const LineLayout& layout) {
@@ -252,9 +285,11 @@ Range curve_range(const Lines& figure) {
   for (const Series& series : figure.series) {
     for (const Point& point : series.points) {
       means.take(point.mean, log);
-      all.take(point, log);
+      if (series.dash == 0) all.take(point, log);
     }
   }
+  if (figure.margin)
+    for (const double end : {figure.margin->first, 0.0, figure.margin->second}) means.take(end, log);
   if (log) {
     const double extent = means.high / means.low;
     all.low = std::max(all.low, means.low / extent);
@@ -279,7 +314,8 @@ Range curve_range(const Lines& figure) {
 Range strip_range(const Lines& figure) {
   Range range;
   for (const Series& series : figure.series) {
-    if (series.final) range.take(*series.final, false);
+    if (series.final && series.dash == 0) range.take(*series.final, false);
+    if (series.final) range.take(series.final->mean, false);
   }
   range = padded(range, false, 0.002);
   if (figure.y.most) range.high = std::min(range.high, *figure.y.most);
@@ -299,6 +335,23 @@ std::vector<Tick> ticks_above(const Scale1D& scale, int wanted, const DrawingSty
   return style.sized() ? spaced_ticks(wanted, make, touching_above(scale, style.font)) : make(wanted);
 }
 
+// A tick at each value. A label that would touch the one before it is left out.
+std::vector<Tick> value_ticks(const std::vector<double>& values, const Scale1D& x, const Touching& touching) {
+  std::vector<Tick> result;
+  std::optional<Tick> labelled;
+  for (const double value : values) {
+    if (value < x.low || value > x.high) continue;
+    Tick tick{value, plain_number(value)};
+    if (labelled && touching(*labelled, tick)) {
+      tick.label.clear();
+    } else {
+      labelled = tick;
+    }
+    result.push_back(std::move(tick));
+  }
+  return result;
+}
+
 void lay_x(LineLayout& layout, const Lines& figure, const DrawingStyle& style) {
   Range range;
   for (const Series& series : figure.series) {
@@ -313,14 +366,15 @@ void lay_x(LineLayout& layout, const Lines& figure, const DrawingStyle& style) {
     return;
   }
   const double air = figure.markers ? 14 : 4;
-  layout.x = {range.low, range.high, layout.left + air, layout.right - air, false};
+  layout.x = {range.low, range.high, layout.left + air, layout.right - air, figure.x.log};
   const MakeTicks make = [&](int wanted) {
     return figure.x.integers ? integer_ticks(range.low, range.high, wanted)
-                             : ticks(range.low, range.high, wanted, false);
+                             : ticks(range.low, range.high, wanted, figure.x.log);
   };
-  layout.x_ticks = style.sized() ? spaced_ticks(wanted_ticks, make,
-                                                touching_beside(layout.x, layout.axis_font, layout.width))
-                                 : make(wanted_ticks);
+  const Touching touching = touching_beside(layout.x, layout.axis_font, layout.width);
+  layout.x_ticks = !figure.x.at.empty() ? value_ticks(figure.x.at, layout.x, touching)
+                   : style.sized()      ? spaced_ticks(wanted_ticks, make, touching)
+                                        : make(wanted_ticks);
 }
 
 // The part of a guide inside the axes. Interpolates linearly, on a logarithmic axis in the logarithms.

@@ -23,15 +23,26 @@
   one('#print').addEventListener('click', () => print());
 
   // Series on and off in all figures. `data-key` of a legend button is the class of the series' groups.
-  const groups = all('main .chart g').map((group) => [group, group.getAttribute('class')]);
-  all('.keys button').forEach((button) => button.addEventListener('click', () => {
+  const groups = all('main figure:not(.own) .chart g').map((group) => [group, group.getAttribute('class')]);
+  all('.keys button[data-key]').forEach((button) => button.addEventListener('click', () => {
     const on = button.getAttribute('aria-pressed') === 'true';
     button.setAttribute('aria-pressed', String(!on));
     groups.forEach(([group, key]) => {
       if (key === button.dataset.key) group.classList.toggle('off', on);
     });
   }));
-  const hidden = () => new Set(all('.keys button[aria-pressed="false"]').map((button) => button.dataset.label));
+  // Ranks are hidden until the first click on "Ranks".
+  const ranks = one('#ranks');
+  if (ranks) {
+    ranks.addEventListener('click', () => {
+      ranks.setAttribute('aria-pressed', String(root.classList.toggle('ranks')));
+    });
+  }
+  // Labels of a hidden series. `data-label`: its labels in the figures, one per line.
+  const hidden = () => new Set(all('.keys button[data-label]')
+    .filter((button) => button.getAttribute('aria-pressed') === 'false'
+      || (button.classList.contains('rk') && !root.classList.contains('ranks')))
+    .flatMap((button) => button.dataset.label.split('\n')));
 
   // A box that is too small for its content can get the focus, so that the arrow keys scroll it.
   const nameOf = (box) => {

@@ -131,6 +131,10 @@ std::string series_class(const Series& series) {
                      series.dash > 0 ? fmt::format(" r r{}", (series.dash - 1) % 4) : "");
 }
 
+bool is_wide(const Figure& figure) {
+  return figure.missing.empty() && drawing_of(figure).width == page_width;
+}
+
 Markup page_svg(const Figure& figure) {
   Markup out;
   if (!figure.missing.empty()) return out;

@@ -13,6 +13,9 @@ namespace trainyard::reports {
 // attributes data-x0, data-dx and data-first for the crosshair. Empty if `missing` is set.
 Markup page_svg(const Figure& figure);
 
+// Whether the figure needs the width of the page, not only that of a panel.
+bool is_wide(const Figure& figure);
+
 // A complete SVG document with title, legend, caption, background and the light colours of the page. If `size`
 // has a width, the document is that wide, and it is laid out for it. Without title and caption a line
 // above the drawing names the values and their unit.

@@ -1,5 +1,6 @@
 #include "reports/draw/vega_lite.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
@@ -58,6 +59,18 @@ Json value_axis(const Figure& figure, const char* field, bool log, bool zero) {
           {"scale", {{"type", log ? "log" : "linear"}, {"zero", zero}}}};
 }
 
+// Puts the margin of differences and a line at zero behind the curves.
+void add_margin(Json& layers, const std::pair<double, double>& limits) {
+  const auto at = [](double value) { return Json{{"datum", number(value)}}; };
+  const Json strip{
+      {"mark", {{"type", "rect"}, {"opacity", 0.12}, {"color", "#000"}}},
+      {"encoding", {{"x", nullptr}, {"color", nullptr}, {"y", at(limits.first)}, {"y2", at(limits.second)}}}};
+  const Json zero{{"mark", {{"type", "rule"}}},
+                  {"encoding", {{"x", nullptr}, {"color", nullptr}, {"y", at(0)}}}};
+  layers.insert(layers.begin(), zero);
+  layers.insert(layers.begin(), strip);
+}
+
 void add(Json& specification, const Figure& figure, const Lines& lines) {
   Json values = Json::array();
   for (const Series& series : lines.series) {
@@ -65,10 +78,12 @@ void add(Json& specification, const Figure& figure, const Lines& lines) {
   }
   const Json scale = scales(lines.series);
   specification["data"] = {{"values", values}};
-  specification["encoding"] = {
-      {"x",
-       {{"field", "x"}, {"type", "quantitative"}, {"title", lines.x.title}, {"scale", {{"zero", false}}}}},
-      {"color", scale["color"]}};
+  specification["encoding"] = {{"x",
+                                {{"field", "x"},
+                                 {"type", "quantitative"},
+                                 {"title", lines.x.title},
+                                 {"scale", {{"type", lines.x.log ? "log" : "linear"}, {"zero", false}}}}},
+                               {"color", scale["color"]}};
   Json low = value_axis(figure, "low", lines.y.log, false);
   Json mean = value_axis(figure, "mean", lines.y.log, false);
   Json band{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
@@ -79,22 +94,68 @@ void add(Json& specification, const Figure& figure, const Lines& lines) {
       Json::array({band,
                    {{"mark", {{"type", "line"}, {"point", lines.markers}, {"clip", true}}},
                     {"encoding", {{"y", mean}, {"strokeDash", scale["strokeDash"]}}}}});
+  if (lines.margin) add_margin(specification["layer"], *lines.margin);
+}
+
+// Bars with groups: one facet per group.
+std::string group_of(const Bars& bars, std::size_t place) {
+  for (const BarGroup& group : bars.groups) {
+    if (place < group.bars) return group.name;
+    place -= group.bars;
+  }
+  return "";
 }
 
 void add(Json& specification, const Figure& figure, const Bars& bars) {
   Json values = Json::array();
-  for (const Series& series : bars.series) {
-    if (series.final) values.push_back(point_row(series, *series.final));
+  std::vector<Series> legend;
+  for (std::size_t i = 0; i < bars.series.size(); ++i) {
+    const Series& series = bars.series[i];
+    if (!series.final) continue;
+    values.push_back(point_row(series, *series.final));
+    if (!bars.groups.empty()) values.back()["group"] = group_of(bars, i);
+    if (std::ranges::find(legend, series.key, &Series::key) == legend.end()) legend.push_back(series);
   }
   specification["data"] = {{"values", values}};
   specification["encoding"] = {
       {"x", {{"field", "series"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}}};
   specification["layer"] = Json::array(
       {{{"mark", "bar"},
-        {"encoding",
-         {{"y", value_axis(figure, "mean", false, true)}, {"color", scales(bars.series)["color"]}}}},
+        {"encoding", {{"y", value_axis(figure, "mean", false, true)}, {"color", scales(legend)["color"]}}}},
        {{"mark", {{"type", "rule"}, {"clip", true}}},
         {"encoding", {{"y", value_axis(figure, "low", false, true)}, {"y2", {{"field", "high"}}}}}}});
+  if (bars.groups.empty()) return;
+  specification["spec"] = {{"encoding", specification["encoding"]}, {"layer", specification["layer"]}};
+  specification.erase("encoding");
+  specification.erase("layer");
+  specification["facet"] = {
+      {"column", {{"field", "group"}, {"type", "nominal"}, {"title", nullptr}, {"sort", nullptr}}}};
+}
+
+void add(Json& specification, const Figure& figure, const HeatMap& map) {
+  Json values = Json::array();
+  for (std::size_t i = 0; i < map.cells.size(); ++i) {
+    const Point& cell = map.cells[i];
+    if (cell.n == 0) continue;
+    values.push_back({{"x", map.columns[i % map.columns.size()]},
+                      {"y", map.rows[i / map.columns.size()]},
+                      {"mean", number(cell.mean)},
+                      {"low", number(cell.low)},
+                      {"high", number(cell.high)},
+                      {"n", cell.n}});
+  }
+  const auto axis = [](const char* field, const std::string& title, const std::vector<std::string>& order) {
+    return Json{{"field", field}, {"type", "ordinal"}, {"title", title}, {"sort", order}};
+  };
+  const std::vector<std::string> downwards(map.rows.rbegin(), map.rows.rend());
+  specification["data"] = {{"values", values}};
+  specification["encoding"] = {{"x", axis("x", map.x, map.columns)}, {"y", axis("y", map.y, downwards)}};
+  Json colour = value_axis(figure, "mean", map.log, false);
+  colour["scale"]["scheme"] = "blues";
+  specification["layer"] = Json::array(
+      {{{"mark", "rect"}, {"encoding", {{"color", colour}}}},
+       {{"mark", "text"},
+        {"encoding", {{"text", {{"field", "mean"}, {"type", "quantitative"}, {"format", ".3~g"}}}}}}});
 }
 
 void add(Json& specification, const Figure& figure, const Stacks& picture) {

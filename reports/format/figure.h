@@ -30,7 +30,7 @@ struct Series {
   std::string label;           // "ddp rank 0"
   std::string short_label;     // under a bar: "rank 0"
   std::string colour;          // role: "single", "ddp", "mpddp", "extra1" …
-  int dash = 0;                // 0 solid: single or average; r + 1: rank r
+  int dash = 0;                // 0 solid: an arm; r + 1: its rank r
   std::vector<Point> points;   // by x
   std::optional<Point> final;  // value of the verdict: in the strip at the right, or the bar
 };
@@ -44,9 +44,10 @@ struct Guide {
 };
 
 struct Axis {
-  std::string title;            // under the axis: "epoch"
-  bool log = false;             // only y
+  std::string title;  // under the axis: "epoch"
+  bool log = false;
   bool integers = false;        // only x: epochs, devices
+  std::vector<double> at = {};  // only x: the values that have a tick; empty: round values
   bool from_zero = false;       // the axis starts at zero
   std::optional<double> least;  // limits of the metric: intervals are cut there
   std::optional<double> most;
@@ -60,12 +61,32 @@ struct Lines {
   bool markers = false;     // each point is marked, with its interval
   std::string final_label;  // under the strip: "last epoch"
   std::vector<Guide> guides;
+  // The margin of differences, from low to high: a shaded strip with a line at zero. A difference inside counts
+  // as no change.
+  std::optional<std::pair<double, double>> margin = {};
 };
 
-// One bar per series: its final value.
+// Adjacent bars with a common name below: those of one model.
+struct BarGroup {
+  std::string name;
+  std::size_t bars = 0;
+};
+
+// One bar per series: its final value. Values of ranks are points on the bar of their arm.
 struct Bars {
   std::vector<Series> series;
   std::vector<Guide> guides;
+  std::vector<BarGroup> groups = {};  // from left to right, of all bars; empty: no groups
+};
+
+// A grid of means: one column per value of an axis, one row per value of another.
+struct HeatMap {
+  std::string x;  // name of the axis: "learning rate"
+  std::string y;
+  std::vector<std::string> columns;  // values, from left to right
+  std::vector<std::string> rows;     // values, from bottom to top
+  std::vector<Point> cells;          // row by row from the bottom; n = 0: no run
+  bool log = false;                  // colours by the logarithm of the mean
 };
 
 // A part of stacked bars. Its colour does not depend on the other parts.
@@ -126,8 +147,10 @@ struct Figure {
   std::string subject;  // "mlp": added to the title in single files
   std::string title;    // "Training accuracy"
   std::string unit;     // "%", "s", "log scale"
-  std::variant<Lines, Bars, Stacks, Effects> picture;
+  std::variant<Lines, Bars, Stacks, Effects, HeatMap> picture;
   std::string caption;
+  std::string intervals;             // how the caption starts: what means and intervals are; may be empty
+  bool own_legend = false;           // its series are not in the legend of the page
   std::vector<std::string> remarks;  // one text per arm: "MLP, ddp: an epoch takes …"
   std::string sql;                   // query for the data
   Table data;
@@ -137,6 +160,14 @@ struct Figure {
 // "mlp · Training accuracy" for `between` " · ". Without a subject, only the title.
 inline std::string whole_title(const Figure& figure, const std::string& between) {
   return figure.subject.empty() ? figure.title : figure.subject + between + figure.title;
+}
+
+// The figure without the series of single ranks.
+inline Figure without_ranks(Figure figure) {
+  const auto is_rank = [](const Series& series) { return series.dash > 0; };
+  if (auto* lines = std::get_if<Lines>(&figure.picture)) std::erase_if(lines->series, is_rank);
+  if (auto* bars = std::get_if<Bars>(&figure.picture)) std::erase_if(bars->series, is_rank);
+  return figure;
 }
 
 }  // namespace trainyard::reports

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <utility>
 
 #include <fmt/format.h>
@@ -52,6 +53,8 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
     out.add(page_effects(comparison, formats)).line();
   }
   out.add(page_expectations(content)).line();
+  for (const Study& study : content.studies) out.add(page_study(study, formats)).line();
+  out.add(page_scaling(content, formats)).line();
   for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
   out.add(page_breakdown(content.breakdown, formats)).line();
   out.add(page_data(content, formats)).line();
@@ -88,12 +91,41 @@ Markup guide_sample(const std::string& colour) {
 
 namespace {
 
-std::vector<Series> page_legend(const Content& content) {
+std::vector<Figure> cell_figures(const Content& content) {
   std::vector<Figure> all;
   for (const CellFigures& figures : content.figures) {
     std::ranges::copy(figures.panels, std::back_inserter(all));
   }
-  return legend(all);
+  return all;
+}
+
+// The labels of a series in all figures, one per line: "ddp average", "ddp slowest rank".
+std::string labels_of(const Series& series, const std::vector<Figure>& figures) {
+  std::vector<std::string> labels;
+  for (const Figure& figure : figures)
+    for (const Series& one : series_of(figure))
+      if (one.key == series.key && std::ranges::find(labels, one.label) == labels.end())
+        labels.push_back(one.label);
+  std::string text;
+  for (const std::string& label : labels) text += (text.empty() ? "" : "\n") + label;
+  return text;
+}
+
+// Buttons of the series: the arms, then "Ranks", then the ranks, which it shows.
+void add_keys(Markup& out, const std::vector<Figure>& figures) {
+  bool ranks = false;
+  for (const Series& series : legend(figures)) {
+    if (series.dash > 0 && !ranks) {
+      ranks = true;
+      out.leaf("button", {{"type", "button"}, {"id", "ranks"}, {"aria-pressed", "false"}}, "Ranks");
+    }
+    out.open("button", {{"type", "button"},
+                        {"class", series.dash > 0 ? "rk" : "arm"},
+                        {"data-key", series_class(series)},
+                        {"data-label", labels_of(series, figures)},
+                        {"aria-pressed", "true"}});
+    out.add(series_sample(series)).text(series.label).close();
+  }
 }
 
 }  // namespace
@@ -104,6 +136,8 @@ Markup page_navigation(const Content& content) {
   out.open("span", {{"class", "links scroll"}, {"role", "group"}, {"aria-label", "Sections"}});
   out.leaf("a", {{"href", "#verdicts"}}, "Verdicts");
   if (!content.results.table.table.rows.empty()) out.leaf("a", {{"href", "#results"}}, "Results");
+  for (const Study& study : content.studies) out.leaf("a", {{"href", "#" + study.slug}}, study.short_title);
+  if (!content.scaling.empty()) out.leaf("a", {{"href", "#scaling"}}, "Speed-up");
   for (const CellFigures& figures : content.figures) {
     out.leaf("a", {{"href", "#cell-" + figures.cell.slug}}, figures.cell.label);
   }
@@ -111,13 +145,7 @@ Markup page_navigation(const Content& content) {
   if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
   out.leaf("a", {{"href", "#all-runs"}}, "Runs").close();
   out.open("span", {{"class", "keys scroll"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
-  for (const Series& series : page_legend(content)) {
-    out.open("button", {{"type", "button"},
-                        {"data-key", series_class(series)},
-                        {"data-label", series.label},
-                        {"aria-pressed", "true"}});
-    out.add(series_sample(series)).text(series.label).close();
-  }
+  add_keys(out, cell_figures(content));
   if (content.data->plan.published) {
     const std::string label = "Published";
     out.open("button", {{"type", "button"},
@@ -161,9 +189,32 @@ void add_details(Markup& out, const Figure& figure, const std::set<std::string>&
   out.text(csv_table(figure.data)).close().close();
 }
 
+// Samples of the series with their labels, each key once. A single series needs none.
+void add_legend(Markup& out, const Figure& figure) {
+  std::vector<Series> entries;
+  for (const Series& series : series_of(figure))
+    if (std::ranges::find(entries, series.key, &Series::key) == entries.end()) entries.push_back(series);
+  if (entries.size() < 2) return;
+  out.open("ul", {{"class", "plegend"}});
+  for (const Series& series : entries) out.open("li").add(series_sample(series)).text(series.label).close();
+  out.close();
+}
+
+// The intervals that the captions of most figures of a section explain, for one text above them.
+std::string shared_intervals(const std::vector<Figure>& figures) {
+  std::map<std::string, int> counts;
+  for (const Figure& figure : figures) ++counts[figure.intervals];
+  counts.erase("");
+  if (counts.empty()) return "";
+  return std::ranges::max_element(counts, {}, &std::pair<const std::string, int>::second)->first;
+}
+
+// `before`: text before the title. `shared`: how the section has explained intervals already.
 void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& formats,
-                const std::string& before = "") {
-  out.open("figure", {{"id", "figure-" + figure.slug}});
+                const std::string& before = "", const std::string& shared = "") {
+  const bool wide = is_wide(figure);
+  out.open("figure", {{"id", "figure-" + figure.slug},
+                      {"class", std::string(figure.own_legend ? "own" : "panel") + (wide ? " span" : "")}});
   out.open("figcaption").leaf("b", {}, before + figure.title);
   if (!figure.unit.empty() && figure.missing.empty()) out.text(" ").leaf("span", {}, figure.unit);
   out.close();
@@ -171,8 +222,14 @@ void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& 
     out.leaf("div", {{"class", "empty"}}, figure.missing).close();
     return;
   }
+  if (figure.own_legend) add_legend(out, figure);
+  if (wide) out.open("div", {{"class", "scroll"}}).open("div", {{"class", "wide"}});
   out.add(page_svg(figure));
-  out.leaf("p", {{"class", "said"}}, figure.caption);
+  if (wide) out.close().close();
+  const bool explained = !shared.empty() && figure.intervals == shared;
+  const std::string caption =
+      explained ? figure.caption.substr(std::min(figure.caption.size(), shared.size() + 1)) : figure.caption;
+  if (!caption.empty()) out.leaf("p", {{"class", "said"}}, caption);
   add_details(out, figure, formats);
   out.close().line();
 }
@@ -196,12 +253,16 @@ Markup page_panels(const CellFigures& figures, const std::set<std::string>& form
   Markup out;
   out.open("section", {{"class", "model"}, {"id", "cell-" + figures.cell.slug}});
   out.open("h2").text(figures.cell.label).leaf("small", {}, dataset_of(figures.cell)).close();
+  const std::string shared = shared_intervals(figures.panels);
+  for (const std::string& text : {figures.lacking, shared})
+    if (!text.empty()) out.leaf("p", {{"class", "sub"}}, text);
   out.open("div", {{"class", "printkeys"}});
   for (const Series& series : legend(figures.panels)) {
-    out.open("span").add(series_sample(series)).text(series.label).close();
+    out.open("span", {{"class", series.dash > 0 ? "rk" : "arm"}});
+    out.add(series_sample(series)).text(series.label).close();
   }
   out.close().open("div", {{"class", "grid"}}).line();
-  for (const Figure& figure : figures.panels) add_figure(out, figure, formats);
+  for (const Figure& figure : figures.panels) add_figure(out, figure, formats, "", shared);
   out.close().close();
   return out;
 }
@@ -219,6 +280,29 @@ Markup page_effects(const Comparison& comparison, const std::set<std::string>& f
     out.close().line();
   }
   out.close();
+  return out;
+}
+
+Markup page_study(const Study& study, const std::set<std::string>& formats) {
+  Markup out;
+  out.open("section", {{"id", study.slug}}).leaf("h2", {}, study.title);
+  const std::string shared = shared_intervals(study.figures);
+  if (!shared.empty()) out.leaf("p", {{"class", "sub"}}, shared);
+  out.open("div", {{"class", "grid"}}).line();
+  for (const Figure& figure : study.figures) add_figure(out, figure, formats, figure.subject + " · ", shared);
+  out.close().close();
+  return out;
+}
+
+Markup page_scaling(const Content& content, const std::set<std::string>& formats) {
+  Markup out;
+  if (content.scaling.empty()) return out;
+  out.open("section", {{"id", "scaling"}}).leaf("h2", {}, "Speed-up and efficiency of all models");
+  const std::string shared = shared_intervals(content.scaling);
+  out.leaf("p", {{"class", "sub"}}, shared);
+  out.open("div", {{"class", "grid"}}).line();
+  for (const Figure& figure : content.scaling) add_figure(out, figure, formats, "", shared);
+  out.close().close();
   return out;
 }
 

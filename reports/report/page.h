@@ -21,6 +21,8 @@ Markup page_task_metrics(const Comparison& comparison, const Palette& palette);
 Markup page_results(const Content& content);
 Markup page_expectations(const Content& content);
 Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats);
+Markup page_study(const Study& study, const std::set<std::string>& formats);
+Markup page_scaling(const Content& content, const std::set<std::string>& formats);
 Markup page_effects(const Comparison& comparison, const std::set<std::string>& formats);
 Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats);
 Markup page_data(const Content& content, const std::set<std::string>& formats);

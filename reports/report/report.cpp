@@ -137,18 +137,19 @@ std::span<const Format> report_formats() {
 }
 
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
-                                                const std::set<std::string>& formats,
-                                                const FigureSize& size) {
+                                                const std::set<std::string>& formats, const FigureSize& size,
+                                                bool ranks) {
   Writer writer(folder);
   if (formats.count("html") != 0) writer.write("index.html", page_html(content, formats));
   if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats));
   write_tables(writer, content, formats);
   for (const Figure* figure : all_figures(content)) {
     if (!figure->missing.empty()) continue;
+    const Figure drawn = ranks ? *figure : without_ranks(*figure);
     for (const FigureFormat& format : figure_formats) {
       if (formats.count(format.name) != 0)
         writer.write(fmt::format("figures/{}.{}", figure->slug, format.extension),
-                     format.bytes(*figure, {content, size}));
+                     format.bytes(drawn, {content, size}));
     }
     if (!size.title)
       writer.write(fmt::format("figures/{}.txt", figure->slug),

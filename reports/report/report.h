@@ -24,11 +24,12 @@ std::span<const Format> report_formats();
 std::set<std::string> usual_formats();  // without those that this build cannot write
 
 // Returns the written files, the page first. The same database gives the same bytes on any machine. For PNG
-// and PDF the versions of librsvg, cairo and the font DejaVu Sans must be the same too. `size`: of the pictures in
-// figures/. Without title and caption in them, each figure has both in a text file.
+// and PDF the versions of librsvg, cairo and the font DejaVu Sans must be the same too.
+// - `size`: of the pictures in figures/. Without title and caption in them, each figure has both in a text file.
+// - `ranks`: the pictures have the curves of single ranks too. CSV files always have them.
 std::vector<std::filesystem::path> write_report(const Content& content, const std::filesystem::path& folder,
                                                 const std::set<std::string>& formats = usual_formats(),
-                                                const FigureSize& size = {});
+                                                const FigureSize& size = {}, bool ranks = false);
 
 // One line per finished run of the latest plan that misses an expectation of the experiment file.
 std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations);

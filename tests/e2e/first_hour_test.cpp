@@ -12,6 +12,7 @@
 #include "tests/support/contains.h"
 #include "tests/support/needed_programs.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sweep_file.h"
 
 using namespace trainyard;
@@ -130,7 +131,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   for (const char* name : {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex",
                            "tables/effects-two-column.tex", "tables/results.tex", "tables/verdicts.csv",
                            "tables/runs.csv", "tables/results.csv", "figures/mlp-train-accuracy.pdf",
-                           "figures/mlp-speed-up.svg", "figures/mlp-efficiency.png",
+                           "figures/speed-up.svg", "figures/efficiency.png",
                            "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.vl.json"})
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
   // The answer is on the first screen of the page, and first in the Markdown report and on the terminal.
@@ -152,7 +153,11 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
                           .c_str()) == 0);
   }
   std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
-  CHECK(contains({std::istreambuf_iterator<char>(svg), {}}, "published single"));
+  const std::string drawn{std::istreambuf_iterator<char>(svg), {}};
+  CHECK(contains(drawn, "published single"));
+  CHECK_FALSE(contains(drawn, "ddp rank 1"));
+  REQUIRE(at({"report", "--format", "svg", "--ranks", "--out", "ranks"}).code == 0);
+  CHECK(contains(tests::read_text(scratch.path() / "ranks/figures/mlp-train-accuracy.svg"), "ddp rank 1"));
   // `run` stored the data profile: 500 training samples of ten classes, one channel.
   const auto profile =
       query(scratch,

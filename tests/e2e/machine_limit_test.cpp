@@ -42,10 +42,10 @@ seed = 0
                                   {"rank": 1, "replica": 1, "stage": 0, "world_size": 2}])"));
 
   REQUIRE(at({"report", "--format", "csv", "--out", "csv"}).code == 0);
-  CHECK(contains(tests::read_text(scratch.path() / "csv/figures/mlp-speed-up.csv"),
-                 "\nindependent runs at once,2,"));
+  CHECK(contains(tests::read_text(scratch.path() / "csv/figures/speed-up.csv"),
+                 ",independent runs at once,2,"));
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
-  CHECK(contains(page, "2 independent runs at once reach"));
+  CHECK(contains(page, "independent runs at once, the limit of the machine"));
   const Output asked = at({"compare", "single", "independent"});  // an explicit comparison is answered
   CHECK(contains(asked.out, "train seconds"));
 }

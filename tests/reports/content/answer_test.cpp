@@ -149,7 +149,7 @@ TEST_CASE("a model without accuracy is counted by its loss") {
 }
 
 // A study of one axis: strategies of the invented data become its values.
-ReportData study_of(const std::string& axis) {
+ReportData answered_study(const std::string& axis) {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "b", "c"}});
   data.plan.varied = {axis, "seed"};
   data.plan.compare.front().axis = axis;
@@ -167,7 +167,7 @@ ReportData study_of(const std::string& axis) {
 }
 
 TEST_CASE("a parameter study has its axis in subtitle and answer") {
-  const ReportData threads = study_of("threads");
+  const ReportData threads = answered_study("threads");
   const Content content = compose(threads);
   CHECK(subtitle(content.comparisons.front()) == "Effect of threads (2 and 4 against 1) on MLP");
   CHECK_MESSAGE(content.answer.paragraphs.front().starts_with(
@@ -175,7 +175,7 @@ TEST_CASE("a parameter study has its axis in subtitle and answer") {
                 content.answer.paragraphs.front());
   CHECK(
       contains(content.answer.paragraphs.front(), " With 4 threads, MLP trains faster: an epoch takes 60 %"));
-  const ReportData rates = study_of("learning_rate");
+  const ReportData rates = answered_study("learning_rate");
   CHECK(contains(answer_of(rates), "With learning rate 2, MLP trains faster"));
   CHECK(subtitle(compose(rates).comparisons.front()) == "Effect of learning rate (2 and 4 against 1) on MLP");
 }

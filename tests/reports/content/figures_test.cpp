@@ -10,6 +10,7 @@
 #include "reports/draw/line_drawing.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
+#include "reports/report/page.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
@@ -39,12 +40,12 @@ TEST_CASE("speed-up and efficiency are the geometric mean over pairs, with an in
   ReportData data = invented({.models = {"mlp"}});
   set_reference_times(data);
   const Content content = compose(data);
-  const Point speed_up = series_of(figure_named(content, "mlp-speed-up")).front().points.back();
+  const Point speed_up = *series_of(figure_named(content, "speed-up")).front().final;
   CHECK(speed_up.x == 2);
   CHECK(speed_up.mean == doctest::Approx(1.8149208364954).epsilon(1e-9));
   CHECK(speed_up.low == doctest::Approx(1.8078570899288).epsilon(1e-9));
   CHECK(speed_up.high == doctest::Approx(1.8220121828739).epsilon(1e-9));
-  const Point efficiency = series_of(figure_named(content, "mlp-efficiency")).front().points.back();
+  const Point efficiency = *series_of(figure_named(content, "efficiency")).front().final;
   CHECK(efficiency.mean == doctest::Approx(50 * 1.8149208364954).epsilon(1e-9));
 }
 
@@ -53,8 +54,8 @@ TEST_CASE("speed-up counts devices, not ranks: four ranks on two devices are dra
   for (auto& [key, launched] : data.launched) launched.devices = launched.cores.size() == 4 ? 2 : 1;
   for (auto& [key, launched] : data.launched) launched.devices_shared = launched.cores.size() == 4;
   const Content content = compose(data);
-  const Figure& figure = figure_named(content, "mlp-speed-up");
-  CHECK(series_of(figure).front().points.back().x == 2);
+  const Figure& figure = figure_named(content, "speed-up");
+  CHECK(series_of(figure).front().final->x == 2);
   CHECK(contains(figure.caption, "Ranks of mp-ddp shared devices"));
 }
 
@@ -63,7 +64,7 @@ TEST_CASE("the machine's limit is the speed of independent runs, and it is not m
   set_reference_times(data);
   {
     const Content content = compose(data);
-    CHECK(contains(figure_named(content, "mlp-speed-up").caption, "was not measured"));
+    CHECK(contains(figure_named(content, "speed-up").caption, "was not measured"));
   }
   db::RunSummary like = run_of(data, "mlp", "single", 0);
   like.axes["seed"] = std::int64_t{77};
@@ -74,10 +75,48 @@ TEST_CASE("the machine's limit is the speed of independent runs, and it is not m
   const std::vector<MachineLimit> limits = machine_limits(data, content.figures.front().cell);
   REQUIRE(limits.size() == 1);
   CHECK(limits.front().speed_up == doctest::Approx(2 * 100.0 / 125));
+  const Figure& figure = figure_named(content, "speed-up");
+  CHECK(contains(figure.caption, "Grey: independent runs at once, the limit of the machine."));
+  const Series& limit = series_of(figure).back();
+  CHECK(limit.label == "independent runs at once");
+  CHECK(limit.final->mean == doctest::Approx(1.6));
+}
+
+TEST_CASE("speed-up and efficiency of all models are in one figure each, with one bar per model and arm") {
+  const ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "pipeline"}});
+  const Content content = compose(data);
+  const Figure& figure = figure_named(content, "speed-up");
+  const auto& bars = std::get<Bars>(figure.picture);
+  REQUIRE(bars.groups.size() == 2);
+  CHECK(bars.groups.front().name == "MLP");
+  CHECK(bars.groups.back().name == "CNN");
+  CHECK(bars.groups.back().bars == 2);
+  REQUIRE(bars.series.size() == 4);
+  CHECK(bars.series[0].colour == bars.series[2].colour);  // the same arm
+  CHECK(bars.guides.front().points.front().second == 2);  // ideal
+  CHECK(figure.data.rows.size() == 4);
+  const std::string svg = svg_document(figure);
+  for (const char* text : {">MLP</text>", ">CNN</text>", "ideal on 2"}) CHECK(contains(svg, text));
+  const nlohmann::json specification = nlohmann::json::parse(vega_lite(figure));
+  CHECK(specification["facet"]["column"]["field"] == "group");
+  // Two numbers of devices make no curve.
+  for (const CellFigures& cell : content.figures)
+    for (const Figure& panel : cell.panels) CHECK_FALSE(contains(panel.slug, "speed-up"));
+}
+
+TEST_CASE("a model has curves over devices from three numbers of devices on") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "mp-ddp"}});
+  for (auto& [key, launched] : data.launched) launched.devices = launched.cores.size();  // 1, 2 and 4
+  const Content content = compose(data);
   const Figure& figure = figure_named(content, "mlp-speed-up");
-  CHECK(contains(figure.caption, "2 independent runs at once reach a total speed-up of 1.60"));
-  CHECK(std::ranges::any_of(lines_of(figure).guides,
-                            [](const Guide& guide) { return guide.colour == "limit"; }));
+  CHECK(lines_of(figure).series.front().points.back().x == 2);
+  CHECK(lines_of(figure).series.back().points.back().x == 4);
+  figure_named(content, "mlp-efficiency");
+}
+
+TEST_CASE("without an arm on more devices there is no speed-up") {
+  const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}});
+  CHECK(compose(data).scaling.empty());
 }
 
 TEST_CASE("independent runs at once are the machine's limit, not an arm") {
@@ -103,10 +142,9 @@ TEST_CASE("independent runs at once are the machine's limit, not an arm") {
   CHECK(limits.front().runs == 2);
   CHECK(limits.front().speed_up == doctest::Approx(2 / 1.25));
   CHECK(limits.front().pairs == 5);
-  const Figure& figure = figure_named(content, "mlp-speed-up");
-  CHECK(std::ranges::any_of(lines_of(figure).guides,
-                            [](const Guide& guide) { return guide.label == "independent runs at once"; }));
-  CHECK(contains(figure.caption, "2 independent runs at once reach a total speed-up of 1.60"));
+  const Figure& figure = figure_named(content, "speed-up");
+  CHECK(std::ranges::find(series_of(figure), "independent runs at once", &Series::label) !=
+        series_of(figure).end());
   CHECK(contains(content.breakdown.remarks.front(), "(ideal: 2.00, 2 independent runs at once: 1.60)."));
   for (const Verdict& verdict : content.comparisons.front().cells.front().verdicts)
     CHECK(verdict.arm == "ddp");
@@ -157,6 +195,27 @@ TEST_CASE("loss over wall-clock time adds up training and validation") {
   CHECK(points[0].x == 5);
   CHECK(points[2].x == 15);
   CHECK(figure.series.back().points[2].x == 9);
+}
+
+TEST_CASE("the densities of all channels are in one panel with a legend, and classes have their names") {
+  ReportData data = invented({.models = {"mlp"}});
+  experiments::ProfiledData profiled{"cifar10", "cifar10", "abc", {}};
+  for (std::vector<std::int64_t>& part : profiled.profile.classes) part.assign(10, 5);
+  for (const char* channel : {"red", "green", "blue"})
+    profiled.profile.channels.push_back({channel, std::vector<std::int64_t>(models::brightness_bins, 2)});
+  data.plan.data_profiles.push_back(profiled);
+  const Content content = compose(data);
+  REQUIRE(content.data_figures.size() == 2);
+  const Figure& classes = content.data_figures.front();
+  CHECK(series_of(classes)[3].label == "class cat");
+  CHECK(contains(svg_document(classes), ">airplane</text>"));
+  const Figure& density = content.data_figures.back();
+  CHECK(series_of(density).size() == 3);
+  const std::string page = page_html(content);
+  for (const char* channel : {"red", "green", "blue"}) {
+    CHECK(contains(page, std::string("</svg>") + channel + "</li>"));
+    CHECK(contains(svg_document(density), std::string(">") + channel + "</text>"));
+  }
 }
 
 Figure sloping(std::vector<Guide> guides) {

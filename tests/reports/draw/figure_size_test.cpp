@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <functional>
 #include <regex>
 #include <set>
 
@@ -38,6 +39,16 @@ ReportData many_arms() {
                    .seeds = 4,
                    .epochs = 20,
                    .energy = true});
+}
+
+// A heat map of six by five values, and curves over two numeric axes. Both axes are logarithmic.
+ReportData wide_grid() {
+  ReportData data = study_of({"batch", "learning_rate"}, "16");
+  double mean = 0.4;
+  for (const std::int64_t batch : {16, 32, 64, 128, 256, 512})
+    for (const double rate : {0.0001, 0.001, 0.01, 0.02, 0.1})
+      add_variant(data, {{"batch", batch}, {"learning_rate", rate}}, mean += 0.011);
+  return data;
 }
 
 // A text of an SVG document with its box, in CSS pixels. The widths are those of the font DejaVu Sans.
@@ -84,9 +95,9 @@ std::vector<SetText> texts_of(const std::string& svg, double font) {
     const std::string text = plain((*at)[3]);
     const bool bold = contains(element, "class=\"title\"") || contains(element, "class=\"mn\"");
     const double width = bold ? bold_text_width(text, font) : text_width(text, font);
-    x += number_in(element, "x") - (contains(element, "class=\"e\"")     ? width
-                                    : contains(element, "class=\"mid\"") ? width / 2
-                                                                         : 0);
+    x += number_in(element, "x") - (contains(element, "class=\"e\"")   ? width
+                                    : contains(element, "class=\"mid") ? width / 2
+                                                                       : 0);
     y += number_in(element, "y");
     texts.push_back({text, x, x + width, y - 0.75 * font, y + 0.2 * font});
   }
@@ -155,13 +166,58 @@ TEST_CASE("a size that cannot be drawn is a user error that says what to change"
   CHECK_THROWS_AS(svg_document(content.figures.front().panels.front(), paper("7cm", 9, "2cm")), UserError);
 }
 
+// Whether figures of this kind are among those that the tests below draw.
+template <typename Picture>
+bool has_kind(const Content& content, const std::function<bool(const Picture&)>& wanted) {
+  return std::ranges::any_of(all_figures(content), [&](const Figure* figure) {
+    const auto* picture = std::get_if<Picture>(&figure->picture);
+    return figure->missing.empty() && picture != nullptr && wanted(*picture);
+  });
+}
+
 TEST_CASE("every figure has the asked width, and no text leaves it or touches another text") {
-  const ReportData data = many_arms();
-  const Content content = compose(data);
+  const ReportData arms = many_arms();
+  const Content of_arms = compose(arms);
+  CHECK(has_kind<Bars>(of_arms, [](const Bars& bars) { return bars.groups.size() == 3; }));
+  const ReportData study = wide_grid();
+  const Content of_study = compose(study);
+  CHECK(has_kind<HeatMap>(of_study, [](const HeatMap& map) { return map.cells.size() == 30; }));
+  CHECK(has_kind<Lines>(of_study, [](const Lines& lines) { return lines.x.log && !lines.x.at.empty(); }));
   for (const FigureSize& size :
        {paper("7cm", 9), paper("60mm", 9), paper("252pt", 8), paper("12cm", 10), paper("17cm", 11)})
-    for (const Figure* figure : all_figures(content))
-      if (figure->missing.empty()) check_layout(*figure, size);
+    for (const Content* content : {&of_arms, &of_study})
+      for (const Figure* figure : all_figures(*content)) {
+        if (!figure->missing.empty()) continue;
+        check_layout(*figure, size);
+        check_layout(without_ranks(*figure), size);
+      }
+}
+
+TEST_CASE("a heat map with narrow cells says what its lightest and darkest cells mean") {
+  const ReportData data = wide_grid();
+  const Content content = compose(data);
+  const auto figures = all_figures(content);
+  const auto* const map = *std::ranges::find_if(figures, [](const Figure* figure) {
+    return std::holds_alternative<HeatMap>(figure->picture) && contains(figure->slug, "accuracy");
+  });
+  CHECK(contains(svg_document(*map), ">41.1</text>"));
+  CHECK_FALSE(contains(svg_document(*map), "lightest"));
+  CHECK(contains(svg_document(*map, paper("6cm", 9)), ">lightest 41.1, darkest 73.0</text>"));
+  CHECK_FALSE(contains(svg_document(*map, paper("6cm", 9)), ">41.1</text>"));
+}
+
+TEST_CASE("names of groups of bars that would touch are in several rows, on the page too") {
+  std::vector<std::string> models;
+  for (const char* model : {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"})
+    models.push_back(std::string(model) + "-model-with-a-long-name");
+  const ReportData data = invented({.models = models});
+  const Content content = compose(data);
+  const Figure& figure = content.scaling.front();
+  check_layout(figure, paper("12cm", 9));
+  const Drawing drawing = drawing_of(figure, std::get<Bars>(figure.picture), {});
+  CHECK(drawing.width == page_width);
+  CHECK(drawing.height > panel_height);
+  CHECK(contains(svg_document(figure), ">l-model-with-a-long-name</text>"));
 }
 
 TEST_CASE("long names are broken into lines in a narrow figure, and no letter is lost") {
@@ -307,17 +363,24 @@ TEST_CASE(
     return;
   }
   const tests::ScratchFolder folder;
-  const ReportData data = many_arms();
-  const Content content = compose(data);
-  write_report(content, folder.path(), {"pgf"}, paper("7cm", 9));
+  const ReportData arms = many_arms();
+  const ReportData study = wide_grid();
+  const Content of_arms = compose(arms);
+  const Content of_study = compose(study);
+  std::vector<std::string> slugs;
   std::string article =
       "\\documentclass[twocolumn]{article}\n\\usepackage{pgf}\n\\begin{document}\n\\newsavebox{\\figurebox}"
       "\n";
-  for (const Figure* figure : all_figures(content)) {
-    if (!figure->missing.empty()) continue;
-    const std::string file = "figures/" + figure->slug + ".pgf";
-    article += "\\noindent\\input{" + file + "}\\par\n\\sbox{\\figurebox}{\\input{" + file +
-               "}}\\typeout{SIZE " + figure->slug + " \\the\\wd\\figurebox\\space}\n";
+  for (const Content* content : {&of_arms, &of_study}) {
+    const std::string part = content == &of_arms ? "arms" : "study";
+    write_report(*content, folder / part, {"pgf"}, paper("7cm", 9), content == &of_arms);
+    for (const Figure* figure : all_figures(*content)) {
+      if (!figure->missing.empty()) continue;
+      slugs.push_back(part + "-" + figure->slug);
+      const std::string file = part + "/figures/" + figure->slug + ".pgf";
+      article += "\\noindent\\input{" + file + "}\\par\n\\sbox{\\figurebox}{\\input{" + file +
+                 "}}\\typeout{SIZE " + slugs.back() + " \\the\\wd\\figurebox\\space}\n";
+    }
   }
   tests::write_text(folder / "article.tex", article + "\\end{document}\n");
   const std::string command = "cd '" + folder.path().string() +
@@ -328,8 +391,10 @@ TEST_CASE(
   REQUIRE_MESSAGE(code == 0, log);
   for (const char* complaint : {"Overfull \\hbox", "Missing character", "undefined"})
     CHECK_MESSAGE(!contains(log, complaint), log);
-  for (const Figure* figure : all_figures(content))
-    if (figure->missing.empty()) CHECK(std::abs(width_in_log(log, figure->slug) / 72.27 * 25.4 - 70) < 0.1);
+  for (const std::string& slug : slugs) {
+    CAPTURE(slug);
+    CHECK(std::abs(width_in_log(log, slug) / 72.27 * 25.4 - 70) < 0.1);
+  }
 }
 
 }  // namespace

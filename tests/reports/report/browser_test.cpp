@@ -98,7 +98,7 @@ TEST_CASE("with the keyboard a user can read epochs, sort and filter runs, and h
   CHECK(page->evaluate("new Promise(done => setTimeout(() => done("
                        "document.querySelectorAll('figure details[open] .dt tbody tr').length), 50))") > 5);
   page->evaluate("document.querySelector('.keys button[data-key=c-single]').click()");
-  CHECK(page->evaluate("[...document.querySelectorAll('main .chart g.c-single')].every("
+  CHECK(page->evaluate("[...document.querySelectorAll('main figure:not(.own) .chart g.c-single')].every("
                        "g => getComputedStyle(g).display === 'none')") == true);
   page->evaluate("document.querySelector('#theme').click()");
   CHECK(page->evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(19, 21, 24)");
@@ -120,6 +120,44 @@ TEST_CASE("energy has a column in the verdict table and a panel that fits a phon
   CHECK(page->evaluate("[...document.querySelectorAll('th')].some(th => th.textContent.startsWith("
                        "'Training energy per epoch'))") == true);
   CHECK(page->evaluate("document.documentElement.scrollWidth <= innerWidth") == true);
+  CHECK(page->errors() == std::vector<std::string>{});
+}
+
+TEST_CASE("ranks are hidden until one click, with scripts and without") {
+  Browser* page = page_browser();
+  if (page == nullptr) return;
+  const db::testing::TemporaryFolder folder;
+  write_page(folder / "index.html");
+  const std::string shown =
+      "[...document.querySelectorAll('main .chart g.r')].filter(g => getComputedStyle(g).display !== "
+      "'none').length";
+  page->open(folder / "index.html", {.scripts = false});
+  CHECK(page->evaluate(shown) == 0);
+  CHECK(page->evaluate("document.querySelectorAll('main .chart g.r').length") > 50);
+  page->open(folder / "index.html", {});
+  CHECK(page->evaluate(shown) == 0);
+  const auto names = [&] {
+    page->evaluate("document.querySelector('svg[data-dx]').focus()");
+    page->press("End");
+    return page->evaluate("[...document.querySelectorAll('#tip td:first-child')].map(td => td.textContent)");
+  };
+  CHECK(names() == nlohmann::json({"single", "ddp average", "mp-ddp average"}));
+  CHECK(page->evaluate("document.querySelector('#ranks').getAttribute('aria-pressed')") == "false");
+  page->evaluate("document.querySelector('#ranks').click()");
+  CHECK(page->evaluate("document.querySelector('#ranks').getAttribute('aria-pressed')") == "true");
+  CHECK(page->evaluate(shown) > 50);
+  CHECK(names().size() == 7);
+  keep_picture(*page, "ranks");
+  // A hidden arm is not read aloud, whatever its label is in a figure: "ddp slowest rank" for a time.
+  page->evaluate("document.querySelector('.keys button[data-key=c-ddp]').click()");
+  page->evaluate("document.querySelector('#figure-mlp-train-seconds svg[data-dx]').focus()");
+  page->press("End");
+  CHECK(page->evaluate("document.querySelector('#tip').textContent.includes('ddp slowest rank')") == true);
+  CHECK(page->evaluate(
+            "[...document.querySelectorAll('#tip td')].some(td => td.textContent === 'ddp slowest rank')") ==
+        false);
+  page->evaluate("document.querySelector('#ranks').click()");
+  CHECK(page->evaluate(shown) == 0);
   CHECK(page->errors() == std::vector<std::string>{});
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <map>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -38,7 +39,12 @@ db::Database filled(const TemporaryFolder& folder, std::size_t open = 0) {
   for (std::size_t i = 0; i + open < runs.size(); ++i) {
     const double seconds =
         (runs[i].strategy.replicas == 2 ? 1.0 : 2.0) + 0.01 * static_cast<double>(runs[i].seed);
-    finish(ingest, runs[i], make_launch(runs[i]), {seconds, seconds, seconds});
+    experiments::Launch launch = make_launch(runs[i]);
+    for (std::size_t rank = 0; rank < launch.devices.size(); ++rank) {
+      launch.devices[rank] = "cpu:" + std::to_string(rank);
+      launch.cores[rank] = {static_cast<int>(rank)};
+    }
+    finish(ingest, runs[i], launch, {seconds, seconds, seconds});
   }
   return database;
 }
@@ -74,7 +80,7 @@ TEST_CASE("every format writes its files, and the bytes are reproducible") {
   for (const char* file :
        {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex", "tables/verdicts.csv",
         "tables/results.tex", "tables/results-two-column.tex", "tables/results.csv", "tables/runs.csv",
-        "figures/mlp-speed-up.pdf", "figures/mlp-speed-up.csv", "figures/mlp-speed-up.vl.json",
+        "figures/speed-up.pdf", "figures/speed-up.csv", "figures/speed-up.vl.json",
         "figures/effects-strategy.svg"}) {
     CHECK(std::ranges::find(written, folder / "report" / file) != written.end());
   }
@@ -84,7 +90,7 @@ TEST_CASE("every format writes its files, and the bytes are reproducible") {
   for (std::size_t i = 0; i < written.size(); ++i) CHECK(bytes_of(written[i]) == bytes_of(again[i]));
   CHECK(bytes_of(folder / "report/report.md").find("![Effects against single](") != std::string::npos);
   CHECK(bytes_of(folder / "report/figures/effects-strategy.svg").find("<title>Effects") != std::string::npos);
-  const std::string pdf = bytes_of(folder / "report" / "figures/mlp-speed-up.pdf");
+  const std::string pdf = bytes_of(folder / "report" / "figures/speed-up.pdf");
   CHECK(pdf.starts_with("%PDF-"));
   // The date of the last record. Cairo 1.16 omits the "D:" before it.
   const std::size_t date = pdf.find("/CreationDate (");
@@ -149,10 +155,56 @@ TEST_CASE("the query of each figure runs and returns one row per number in it") 
     if (!figure->missing.empty()) continue;
     CAPTURE(figure->slug);
     const std::size_t rows = db::select(database, figure->sql).rows.size();
-    const auto* lines = std::get_if<Lines>(&figure->picture);
-    const bool by_epoch = figure->slug.starts_with("mlp-") && (lines == nullptr || !lines->markers);
+    const bool by_epoch = figure->slug.starts_with("mlp-");
     // 6 runs of 3 epochs for the averages, and 3 runs with one rank and 3 with two for the ranks.
     CHECK(rows == (by_epoch ? 6 * 3 + (3 + 6) * 3 : 6));
+  }
+}
+
+TEST_CASE("the points of a study are the means of the rows that its query returns") {
+  const TemporaryFolder folder;
+  db::Database database = db::Database::open_for_writing(folder / "results.db");
+  std::vector<experiments::Run> runs;
+  for (const std::int64_t batch : {64, 128})
+    for (const std::uint64_t seed : {0, 1, 2}) {
+      experiments::Run run = make_run("mlp", 1, seed);
+      run.batch_size = run.global_batch = batch;
+      run.axes["batch"] = batch;
+      runs.push_back(run);
+    }
+  db::Ingest ingest(database);
+  nlohmann::json entry = run_entry("demo", runs, "2026-11-20T08:00:00.000Z");
+  experiments::Compare compare;
+  compare.axis = "batch";
+  compare.baseline = "64";
+  entry["compare"] = nlohmann::json::array({experiments::to_json(compare)});
+  entry["varied"] = {"batch", "seed"};
+  ingest.journal_entry(entry);
+  for (const experiments::Run& run : runs) {
+    const double seconds = 100.0 / static_cast<double>(run.batch_size) + 0.1 * static_cast<double>(run.seed);
+    finish(ingest, run, make_launch(run), {seconds, seconds, seconds});
+  }
+  const ReportData data = gather(database, "demo");
+  const Content content = compose(data);
+  REQUIRE(content.studies.size() == 1);
+  CHECK(content.studies.front().figures.size() == 3);  // accuracy, loss and time
+  for (const Figure& figure : content.studies.front().figures) {
+    CAPTURE(figure.slug);
+    const db::ResultTable table = db::select(database, figure.sql);
+    CHECK(table.columns[3] == "batch");
+    std::map<double, std::vector<double>> values;
+    const double scale = figure.unit == "%" ? 100 : 1;
+    for (const auto& row : table.rows)
+      values[std::stod(row[3].dump().find('"') == 0 ? row[3].get<std::string>() : row[3].dump())].push_back(
+          scale * row.back().get<double>());
+    const std::vector<Point>& points = series_of(figure).front().points;
+    REQUIRE(points.size() == 2);
+    for (const Point& point : points) {
+      const std::vector<double>& at = values[point.x];
+      REQUIRE(at.size() == 3);
+      CHECK(point.n == 3);
+      CHECK(point.mean == doctest::Approx((at[0] + at[1] + at[2]) / 3).epsilon(1e-12));
+    }
   }
 }
 

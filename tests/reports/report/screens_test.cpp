@@ -179,7 +179,7 @@ TEST_CASE(
   CHECK(finger.tip().empty());
 
   finger.tap("figure:has(.csv) svg.chart:not([data-dx]):not(.bd)");
-  CHECK(contains(finger.tip(), "mean"));
+  CHECK(contains(finger.tip(), "speed-up"));
   finger.tap_beside();
   CHECK(finger.tip().empty());
 

@@ -231,4 +231,30 @@ void set_final(ReportData& data, const std::string& model, const std::string& st
   }
 }
 
+void add_variant(ReportData& data, const std::map<std::string, Value>& values, double mean) {
+  const ReportData variant = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 3});
+  const std::string suffix = std::to_string(data.runs.size());
+  for (db::RunSummary run : variant.runs) {
+    run.run_key += suffix;
+    for (const auto& [name, value] : values) run.axes[name] = value;
+    data.plan.keys.push_back(run.run_key);
+    data.history.front().keys.push_back(run.run_key);
+    data.runs.push_back(run);
+  }
+  for (db::FinalMetrics final : variant.finals) {
+    final.run_key += suffix;
+    final["validation_accuracy"] = mean + 0.01 * static_cast<double>(final.seed - 1);
+    data.finals.push_back(final);
+  }
+  for (const auto& [key, launched] : variant.launched) data.launched[key + suffix] = launched;
+}
+
+ReportData study_of(const std::vector<std::string>& axes, const std::string& baseline) {
+  ReportData data = invented({.models = {}});
+  for (const std::string& axis : axes) data.plan.varied.push_back(axis);
+  data.plan.compare.front().axis = axes.front();
+  data.plan.compare.front().baseline = baseline;
+  return data;
+}
+
 }  // namespace trainyard::reports

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -38,5 +39,12 @@ void set_status(ReportData& data, const std::string& model, const std::string& s
 // Sets one final number of all runs of an arm, by seed.
 void set_final(ReportData& data, const std::string& model, const std::string& strategy,
                db::MetricColumn metric, const std::function<double(int)>& value);
+
+// An experiment of one model that varies these axes, without runs.
+ReportData study_of(const std::vector<std::string>& axes, const std::string& baseline);
+
+// Adds runs of "mlp" with these values of the axes, for three seeds. Their validation accuracies are `mean` − 0.01,
+// `mean` and `mean` + 0.01.
+void add_variant(ReportData& data, const std::map<std::string, Value>& values, double mean);
 
 }  // namespace trainyard::reports

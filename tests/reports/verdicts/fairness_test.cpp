@@ -177,15 +177,16 @@ TEST_CASE("one axis with two baselines has separate figures and tables for each 
   CHECK(std::ranges::adjacent_find(names) == names.end());
 }
 
-TEST_CASE("the speed-up of one pair has no interval, and the caption explains this") {
+TEST_CASE("the speed-up of one seed has no interval, and the caption explains this") {
   const auto caption = [](int seeds) {
     const ReportData data = invented({.models = {"mlp"}, .seeds = seeds});
     const Content content = compose(data);
     const std::vector<const Figure*> figures = all_figures(content);
-    return (*std::ranges::find(figures, "mlp-speed-up", &Figure::slug))->caption;
+    return (*std::ranges::find(figures, "speed-up", &Figure::slug))->caption;
   };
-  CHECK(contains(caption(1), "one pair, so no interval is shown."));
-  CHECK(contains(caption(3), "geometric mean over pairs with 95 % confidence interval."));
+  CHECK(contains(caption(1), "One seed, so no interval is shown."));
+  CHECK(contains(caption(3), "A vertical line is the 95 % t interval of this mean"));
+  CHECK(contains(caption(3), "geometric mean over pairs."));
 }
 
 TEST_CASE("a numeric baseline is named with its axis") {

@@ -80,7 +80,10 @@ TEST_CASE("a page of six models has each under its title, with the metrics of it
   for (const CellFigures& figures : content.figures) {
     for (const Figure& figure : figures.panels) panels[figures.cell.model].push_back(figure.title);
   }
-  CHECK(panels["mlp"].size() == 9);
+  // Seven by epoch or time. Speed-up and efficiency over 1, 2 and 4 devices.
+  CHECK(std::ranges::count_if(panels["mlp"], [](const std::string& title) {
+          return title.find("difference") == std::string::npos;
+        }) == 9);
   CHECK(std::ranges::count(panels["seq2seq"], "Validation perplexity") == 1);
   CHECK(std::ranges::count(panels["conv-autoencoder"], "Validation PSNR") == 1);
   for (const Figure* drawn : all_figures(content)) {
@@ -88,7 +91,8 @@ TEST_CASE("a page of six models has each under its title, with the metrics of it
     const std::string svg = svg_document(figure);
     CHECK_FALSE(contains(svg, "nan"));
   }
-  CHECK(content.figures.back().panels.front().missing == "not defined");
+  CHECK(content.figures.back().lacking ==
+        "Not defined for this task: training accuracy, validation accuracy.");
   CHECK(page.size() < 1600 * 1024);
 }
 

@@ -62,6 +62,7 @@ struct ReportOptions {
   std::string height;
   std::optional<double> font_points;
   bool no_title = false;
+  bool ranks = false;
 };
 
 // The size of the pictures. UserError if no format has pictures.
@@ -105,8 +106,8 @@ int report(ReportOptions options) {
   const auto folder = options.out
                           ? *options.out
                           : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments));
-  const auto written =
-      reports::write_report(content, folder, {options.formats.begin(), options.formats.end()}, size);
+  const auto written = reports::write_report(
+      content, folder, {options.formats.begin(), options.formats.end()}, size, options.ranks);
   std::cout << reports::terminal_table(content, output_width()) << '\n'
             << "wrote " << counted(written.size(), "file") << "; open " << written.front().string() << '\n';
   const auto missed = reports::missed_expectations(content.expectations);
@@ -137,6 +138,7 @@ void add_report(CLI::App& program, Invocation& invocation) {
     help += "\n" + format.name + ": " + format.files;
   }
   command->add_option("--format", options->formats, help)->delimiter(',')->check(CLI::IsMember(names));
+  command->add_flag("--ranks", options->ranks, "draw the curves of single ranks too, in the figure files");
   refuse_empty(
       command
           ->add_option("--out", options->out, "folder to write to (default: reports/EXPERIMENT in the yard)")
@@ -147,7 +149,7 @@ void add_report(CLI::App& program, Invocation& invocation) {
       ->type_name("LENGTH");
   command
       ->add_option("--height", options->height,
-                   "their height; the time breakdown and effects take what they need")
+                   "their height; the time breakdown, effects and heat maps take what they need")
       ->type_name("LENGTH");
   command->add_option("--font-size", options->font_points, "size of their text in points (default: 9)")
       ->type_name("POINTS");

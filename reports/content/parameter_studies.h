@@ -1,0 +1,34 @@
+// Studies of numeric axes: final metrics and time per epoch over learning rate, batch, threads …, and heat
+// maps over two axes.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "reports/content/curves.h"
+#include "reports/format/figure.h"
+#include "reports/verdicts/comparison.h"
+
+namespace trainyard::reports {
+
+struct Study {
+  std::string slug;         // anchor: "study-batch"
+  std::string short_title;  // "Batch"
+  std::string title;        // "Effect of batch (32 and 512 against 128) on MLP"
+  std::vector<Figure> figures;
+};
+
+// One study per numeric axis with at least two values, and one of heat maps if there are two such axes.
+// - The runs are the finished ones of the comparisons. A point is the mean over seeds.
+// - Axes that change together are one study.
+// - Times of runs whose times do not count are left out.
+// - An axis is logarithmic if its largest value is more than ten times its smallest.
+std::vector<Study> make_parameter_studies(const ReportData& data, const std::vector<Comparison>& comparisons,
+                                          const Palette& palette);
+
+// "Effect of threads (2 and 4 against 1) on MLP and CNN". Without a baseline: "Effect of threads (1, 2 and 4)
+// on MLP and CNN". More than four models are only counted.
+std::string study_title(const std::string& axis, const std::vector<std::string>& values,
+                        const std::string& baseline, const std::vector<std::string>& models);
+
+}  // namespace trainyard::reports
