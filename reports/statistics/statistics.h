@@ -14,7 +14,7 @@ struct Interval {
 };
 
 // The mean, with Kahan's compensated sum. NaN if there are no values. Means and standard deviations have the
-// same bits as those of `groupby` in pandas, because the algorithms and their order of operations are the same.
+// same bits as those of `groupby` in pandas 2.3, because the algorithms and their order of operations are the same.
 double mean_of(std::span<const double> values);
 double median(std::vector<double> values);  // NaN if there are no values
 
