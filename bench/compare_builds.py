@@ -102,7 +102,8 @@ def main() -> None:
         folder = Path(name)
 
         def on_core(core: int, command: list, **arguments) -> subprocess.Popen:
-            return subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.DEVNULL, **arguments)
+            return subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.DEVNULL,
+                                    stderr=subprocess.DEVNULL, **arguments)
 
         for model in options.models:
             runs = {build: planned_run(path / "trainyard", folder / f"{model}-{build}", model) for build, path in builds.items()}
