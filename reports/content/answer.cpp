@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -12,6 +11,7 @@
 #include "base/text.h"
 #include "reports/content/published_study.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 #include "reports/results/metrics.h"
 #include "reports/verdicts/verdict_text.h"
 
@@ -22,16 +22,6 @@ namespace {
 constexpr std::size_t most_names = 4;
 constexpr std::size_t most_arms = 4;     // with a sentence of their own
 constexpr std::size_t most_reasons = 4;  // with a sentence of their own
-
-std::string with_spaces(std::string name) {
-  std::ranges::replace(name, '_', ' ');
-  return name;
-}
-
-std::string upper_first(std::string text) {
-  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text;
-}
 
 const Metric& published_metric(MetricKind kind) {
   return *std::ranges::find_if(metrics(),
@@ -280,9 +270,7 @@ std::string also_worse(const Comparison& comparison, const std::string& arm, con
     if (metric.published) continue;
     const Outcomes outcomes = outcomes_of(comparison, arm, metric.name);
     if (outcomes.worse.empty()) continue;
-    std::string title = metric.title;
-    title.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(title.front())));
-    parts.push_back(title + of_cells(names, outcomes.worse, "of"));
+    parts.push_back(lower_first(metric.title) + of_cells(names, outcomes.worse, "of"));
   }
   return parts.empty() ? "" : "Also worse: " + some_of(parts);
 }
@@ -459,17 +447,6 @@ std::string summary_sentences(const Comparison& comparison, const CellNames& nam
 }
 
 }  // namespace
-
-std::string some_of(const std::vector<std::string>& names, std::size_t most) {
-  std::string text;
-  const std::size_t shown = names.size() <= most ? names.size() : most - 1;
-  for (std::size_t i = 0; i < shown; ++i) {
-    const bool last = i + 1 == names.size();
-    text += (i == 0 ? "" : last ? " and " : ", ") + names[i];
-  }
-  if (shown < names.size()) text += fmt::format(" and {} others", names.size() - shown);
-  return text;
-}
 
 std::string subtitle(const Comparison& comparison) {
   const experiments::Compare& compare = comparison.compare;

@@ -30,9 +30,6 @@ std::string subtitle(const Comparison& comparison);
 // is not decided, and why. It stays short if there are many models or arms: counts and some names.
 std::string answer_text(const Comparison& comparison);
 
-// "MLP, CNN and VGG11"; more than `most` names: "MLP, CNN, VGG11 and 9 others".
-std::string some_of(const std::vector<std::string>& names, std::size_t most = 4);
-
 // The explanation of the table of models by verdict, with the margins.
 std::string shape_explanation(const Comparison& comparison);
 

@@ -1,7 +1,6 @@
 #include "reports/content/panels.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -12,6 +11,7 @@
 #include "reports/content/curves.h"
 #include "reports/content/difference_panels.h"
 #include "reports/content/scaling.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
@@ -184,12 +184,6 @@ std::vector<const db::RunSummary*> runs_of(const Cell& cell) {
   return runs;
 }
 
-std::string in_text(const Metric& metric) {
-  std::string text = metric.title;
-  text.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(text.front())));
-  return text;
-}
-
 }  // namespace
 
 std::string intervals_text(const std::vector<int>& counts, const std::string& what) {
@@ -271,7 +265,7 @@ std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels) {
     const bool known = std::ranges::any_of(
         runs_of(cell), [&](const db::RunSummary* run) { return known_to_have(*run, metric); });
     std::string& list = known ? unrecorded : undefined;
-    list.append(list.empty() ? "" : ", ").append(in_text(metric));
+    list.append(list.empty() ? "" : ", ").append(lower_first(metric.title));
   }
   std::string text;
   if (!undefined.empty()) text = "Not defined for this task: " + undefined + ".";

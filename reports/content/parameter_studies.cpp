@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <optional>
@@ -13,6 +12,7 @@
 
 #include "reports/content/panels.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
@@ -30,24 +30,6 @@ std::optional<double> number_of(const db::RunSummary& run, const std::string& ax
   if (const auto* list = std::get_if<std::vector<std::int64_t>>(&found->second); list && list->size() == 1)
     return static_cast<double>(list->front());
   return std::nullopt;
-}
-
-std::string in_words(std::string name) {
-  std::ranges::replace(name, '_', ' ');
-  return name;
-}
-
-std::string capitalised(std::string text) {
-  if (!text.empty()) text.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(text.front())));
-  return text;
-}
-
-// "a, b and c".
-std::string listed(const std::vector<std::string>& names) {
-  std::string text;
-  for (std::size_t i = 0; i < names.size(); ++i)
-    text += (i == 0 ? "" : i + 1 == names.size() ? " and " : ", ") + names[i];
-  return text;
 }
 
 using Runs = std::vector<const Observation*>;
@@ -140,15 +122,6 @@ std::vector<const Metric*> studied_metrics() {
   return found;
 }
 
-// The column in the view `task_final_metrics`.
-std::string final_column(const Metric& metric) {
-  for (const models::Cost& cost : models::all_costs)
-    if (cost.name == metric.name) return std::string(cost.final_column);
-  std::string column = metric.name;
-  std::ranges::replace(column, '-', '_');
-  return column;
-}
-
 // Whether the means are above zero and the largest is more than ten times the smallest.
 bool spans_decade(const std::vector<Point>& points) {
   double low = INFINITY;
@@ -180,7 +153,7 @@ class StudyMaker {
   std::vector<Study> studies() {
     std::vector<Study> result;
     for (const NumericAxis& axis : axes_) {
-      Study study{"study-" + slug_of(axis.name), capitalised(in_words(axis.name)), title_of(axis), {}};
+      Study study{"study-" + slug_of(axis.name), upper_first(with_spaces(axis.name)), title_of(axis), {}};
       for (const auto& [model, runs] : by_model())
         for (const Metric* metric : studied_metrics()) add_lines(study, axis, model, runs, *metric);
       if (!study.figures.empty()) result.push_back(std::move(study));
@@ -228,7 +201,7 @@ class StudyMaker {
       const bool differs = std::ranges::any_of(
           runs, [&](const Observation* other) { return reports::value_of(*other->run, name) != value; });
       if (!differs) return;
-      label += (label.empty() ? "" : ", ") + (name == "strategy" ? value : in_words(name) + " " + value);
+      label += (label.empty() ? "" : ", ") + (name == "strategy" ? value : with_spaces(name) + " " + value);
     };
     add("strategy");
     for (const std::string& name : further_) {
@@ -292,7 +265,7 @@ class StudyMaker {
                       const Metric& metric, std::vector<Series> series) {
     Figure figure = figure_of(metric, model, runs, {&axis});
     Lines lines;
-    lines.x.title = in_words(axis.name);
+    lines.x.title = with_spaces(axis.name);
     lines.x.at = axis.values;
     lines.x.log = axis.values.front() > 0 && axis.values.back() > 10 * axis.values.front();
     lines.y.from_zero = is_cost(metric.kind);
@@ -325,7 +298,7 @@ class StudyMaker {
                    const std::vector<const NumericAxis*>& axes) {
     Figure figure;
     std::string names;
-    for (const NumericAxis* axis : axes) names += (names.empty() ? "" : " and ") + in_words(axis->name);
+    for (const NumericAxis* axis : axes) names += (names.empty() ? "" : " and ") + with_spaces(axis->name);
     figure.subject = model;
     figure.title = fmt::format("{} over {}", metric.title, names);
     figure.sql = sql_of(metric, runs, axes);
@@ -339,7 +312,7 @@ class StudyMaker {
                          const Metric& metric) const {
     std::string text = fmt::format(" {}.", study_title(axis.name, texts_of(axis), "", {model}));
     for (const std::string& name : axis.tied)
-      text += fmt::format(" {} changes with {}.", in_words(name), in_words(axis.name));
+      text += fmt::format(" {} changes with {}.", with_spaces(name), with_spaces(axis.name));
     return text + further_caption(runs, metric);
   }
 
@@ -375,14 +348,14 @@ class StudyMaker {
     return fmt::format(
         "SELECT DISTINCT f.run_key, f.model, f.strategy, {}f.seed, f.{}\nFROM task_final_metrics f{}\n"
         "WHERE f.run_key IN ({})\nORDER BY f.model, f.strategy, f.seed, f.run_key",
-        columns, final_column(metric), joins, keys);
+        columns, export_column(metric), joins, keys);
   }
 
   void add_heat_maps(std::vector<Study>& result, const NumericAxis& x, const NumericAxis& y) {
     Study study{
         fmt::format("study-{}-{}", slug_of(x.name), slug_of(y.name)),
-        fmt::format("{} and {}", capitalised(in_words(x.name)), in_words(y.name)),
-        fmt::format("Effect of {} and {} on {}", in_words(x.name), in_words(y.name), counted_models()),
+        fmt::format("{} and {}", upper_first(with_spaces(x.name)), with_spaces(y.name)),
+        fmt::format("Effect of {} and {} on {}", with_spaces(x.name), with_spaces(y.name), counted_models()),
         {}};
     for (const auto& [model, runs] : by_model())
       for (const auto& [label, of_label] : by_label(runs, {&x, &y}))
@@ -395,7 +368,7 @@ class StudyMaker {
 
   std::string counted_models() const {
     const std::vector<std::string> names = models();
-    return names.size() > 4 ? fmt::format("{} models", names.size()) : listed(names);
+    return names.size() > 4 ? fmt::format("{} models", names.size()) : all_of(names);
   }
 
   // Empty if no run has the metric, or if a column or a row is the only one.
@@ -404,7 +377,7 @@ class StudyMaker {
     const std::vector<double> columns = values_of(runs, x.name);
     const std::vector<double> rows = values_of(runs, y.name);
     if (columns.size() < 2 || rows.size() < 2) return std::nullopt;
-    HeatMap map{in_words(x.name), in_words(y.name), {}, {}, {}, false};
+    HeatMap map{with_spaces(x.name), with_spaces(y.name), {}, {}, {}, false};
     for (const double value : columns) map.columns.push_back(plain_number(value));
     std::vector<int> counts;
     Table table;
@@ -462,8 +435,8 @@ std::string study_title(const std::string& axis, const std::vector<std::string>&
   std::vector<std::string> arms = values;
   std::erase(arms, baseline);
   const std::string against = baseline.empty() ? "" : " against " + baseline;
-  const std::string on = models.size() > 4 ? fmt::format("{} models", models.size()) : listed(models);
-  return fmt::format("Effect of {} ({}{}) on {}", in_words(axis), listed(arms), against, on);
+  const std::string on = models.size() > 4 ? fmt::format("{} models", models.size()) : all_of(models);
+  return fmt::format("Effect of {} ({}{}) on {}", with_spaces(axis), all_of(arms), against, on);
 }
 
 }  // namespace trainyard::reports

@@ -2,13 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "reports/content/answer.h"
+#include "reports/format/words.h"
 #include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
@@ -66,9 +65,7 @@ std::string found_text(const PublishedSource& source) {
   }
   std::string all;
   for (const auto& [text, names] : metrics_by_text) {
-    std::string title = some_of(names);
-    title.front() = static_cast<char>(std::toupper(static_cast<unsigned char>(title.front())));
-    all += fmt::format(" {}: {}.", title, text);
+    all += fmt::format(" {}: {}.", upper_first(some_of(names)), text);
   }
   return all;
 }
@@ -104,10 +101,8 @@ void count(const PublishedVerdict& published, const std::string& label, const Ve
   } else if (ours.word == effect->word) {
     ++result.same;
   } else {
-    std::string word = badge_of(ours.word).text;
-    word.front() = static_cast<char>(std::tolower(static_cast<unsigned char>(word.front())));
-    result.different.push_back(
-        fmt::format("{} of {} with {}: here {}", words_of(published.metric), label, ours.arm, word));
+    result.different.push_back(fmt::format("{} of {} with {}: here {}", words_of(published.metric), label,
+                                           ours.arm, lower_first(badge_of(ours.word).text)));
   }
 }
 

@@ -204,15 +204,6 @@ const char* unit_in_database(MetricKind kind) {
   return "";
 }
 
-// The column of `trainyard export final`.
-std::string export_column(const Metric& metric) {
-  for (const models::Cost& cost : models::all_costs)
-    if (cost.name == metric.name) return std::string(cost.final_column);
-  std::string name = metric.name;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
 // The metrics of one kind: training, validation, test. A position in `metrics()`, or nothing.
 struct Kind {
   std::string name;

@@ -1,5 +1,6 @@
 #include "reports/results/metrics.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <vector>
@@ -74,6 +75,14 @@ const Metric& find_metric(const std::string& name) {
     if (metric.name == name) return metric;
   }
   throw InternalError("no metric is called " + name);
+}
+
+std::string export_column(const Metric& metric) {
+  for (const models::Cost& cost : models::all_costs)
+    if (cost.name == metric.name) return std::string(cost.final_column);
+  std::string name = metric.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
 }
 
 bool is_of_every_model(const Metric& metric) {

@@ -31,6 +31,9 @@ struct Metric {
 std::span<const Metric> metrics();
 const Metric& find_metric(const std::string& name);  // InternalError if there is none
 
+// Its column in `trainyard export final` and in the view `task_final_metrics`: "train_accuracy".
+std::string export_column(const Metric& metric);
+
 // Whether the metric always has a column in the table of all models.
 bool is_of_every_model(const Metric& metric);
 

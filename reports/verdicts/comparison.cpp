@@ -1,7 +1,6 @@
 #include "reports/verdicts/comparison.h"
 
 #include <algorithm>
-#include <cctype>
 #include <set>
 
 #include <fmt/format.h>
@@ -11,6 +10,7 @@
 #include "base/text.h"
 #include "experiments/design/contract.h"
 #include "experiments/run/strategies.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
@@ -22,7 +22,7 @@ bool has_verdicts(const Comparison& comparison) {
 std::string heading(const Comparison& comparison, const std::string& what) {
   const std::string text = what + " against " + baseline_text(comparison.compare);
   if (comparison.experiment.empty()) return text;
-  return comparison.experiment + ": " + static_cast<char>(std::tolower(text.front())) + text.substr(1);
+  return comparison.experiment + ": " + lower_first(text);
 }
 
 std::string no_verdicts_text(const Comparison& comparison) {

@@ -257,12 +257,5 @@ TEST_CASE("a published source without a table of verdicts is said to be drawn on
         "card.");
 }
 
-TEST_CASE("long lists of names are cut to a count") {
-  CHECK(some_of({}) == "");
-  CHECK(some_of({"A"}) == "A");
-  CHECK(some_of({"A", "B", "C", "D"}) == "A, B, C and D");
-  CHECK(some_of({"A", "B", "C", "D", "E"}) == "A, B, C and 2 others");
-}
-
 }  // namespace
 }  // namespace trainyard::reports
