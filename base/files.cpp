@@ -1,14 +1,17 @@
 #include "base/files.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
-#include <sstream>
+#include <memory>
 #include <string_view>
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/fd.h"
 #include "base/plain_file.h"
 
@@ -67,10 +70,46 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 std::string whole_file(const std::filesystem::path& file) {
-  PlainFileReader stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+  const OpenedFile opened = open_plain(file);
+  std::string text;
+  constexpr std::size_t piece = 4096;  // files of /proc do not state their size
+  for (std::size_t done = 0; opened.fd;) {
+    text.resize(done + piece);
+    const ssize_t count = ::read(opened.fd.get(), text.data() + done, piece);
+    if (count > 0) done += static_cast<std::size_t>(count);
+    text.resize(done);
+    if (count == 0 || (count < 0 && errno != EINTR)) break;
+  }
+  return text;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& failed) {
+  std::vector<std::string> names;
+  errno = 0;
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), &::closedir);
+  if (stream)
+    while (const dirent* entry = ::readdir(stream.get())) {
+      const std::string_view name = &entry->d_name[0];
+      if (name != "." && name != "..") names.emplace_back(name);
+      errno = 0;
+    }
+  failed.assign(errno, std::generic_category());
+  if (failed == std::errc::not_enough_memory) throw std::bad_alloc();
+  std::ranges::sort(names);
+  return names;
+}
+
+std::vector<std::string> names_in(const std::filesystem::path& folder) {
+  std::error_code failed;
+  std::vector<std::string> names = names_in(folder, failed);
+  if (failed)
+    throw UserError("cannot be read: " + failed.message(), "check its permissions",
+                    {.file = folder.string()});
+  return names;
+}
+
+bool is_folder(const std::filesystem::path& path) {
+  return std::filesystem::is_directory(std::filesystem::symlink_status(path));
 }
 
 void write_whole_file(const std::filesystem::path& file, const std::string& text) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace trainyard {
 
@@ -27,6 +28,14 @@ void sync_folder(const std::filesystem::path& folder);
 
 // The content of a small file. Empty if it cannot be read or is not a plain file.
 std::string whole_file(const std::filesystem::path& file);
+
+// The sorted names of all entries of a folder, without "." and "..". std::filesystem has iterators for it, but those of GCC
+// end the program if memory runs out.
+std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& failed);
+std::vector<std::string> names_in(const std::filesystem::path& folder);  // UserError if it cannot be read
+
+// Whether it is a folder, and not a link to one, which may lead anywhere.
+bool is_folder(const std::filesystem::path& path);
 
 // `write_durably` with one part.
 void write_whole_file(const std::filesystem::path& file, const std::string& text);

@@ -23,6 +23,13 @@ if(TRAINYARD_PICTURES)
   pkg_check_modules(CAIRO REQUIRED IMPORTED_TARGET cairo)
 endif()
 
+# For libraries that are loaded at run time (base/loaded_library.h): include directories without linking.
+function(trainyard_headers_of target)
+  foreach(library IN LISTS ARGN)
+    target_include_directories(${target} SYSTEM PRIVATE "$<TARGET_PROPERTY:${library},INTERFACE_INCLUDE_DIRECTORIES>")
+  endforeach()
+endfunction()
+
 # Target `name`::`name` for a library without a CMake or pkg-config file.
 function(trainyard_library name header library)
   find_path(${name}_INCLUDE_DIR ${header} REQUIRED)

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json_members.h"
 #include "base/plain_file.h"
 #include "db/ingest/file_lines.h"
@@ -32,13 +33,6 @@ constexpr std::size_t longest_line = std::size_t{16} << 20;
 constexpr std::size_t longest_run_file = std::size_t{64} << 20;
 constexpr int most_named_lines = 20;  // damaged lines of one record log
 
-fs::directory_iterator entries_of(const fs::path& folder) try {
-  return fs::directory_iterator(folder);
-} catch (const fs::filesystem_error& error) {
-  throw UserError("cannot be read: " + error.code().message(), "check its permissions",
-                  {.file = folder.string()});
-}
-
 // The number between `before` and `after`, if `name` has exactly this form.
 std::optional<int> number_in(std::string_view name, std::string_view before, std::string_view after) {
   if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
@@ -58,23 +52,17 @@ struct Numbered {
 // Entries of `folder` with names of the form `before`number`after`, sorted by number.
 std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, std::string_view after) {
   std::vector<Numbered> found;
-  for (const fs::directory_entry& entry : entries_of(folder))
-    if (const auto number = number_in(entry.path().filename().string(), before, after))
-      found.push_back({*number, entry.path()});
+  for (const std::string& name : names_in(folder))
+    if (const auto number = number_in(name, before, after)) found.push_back({*number, folder / name});
   std::sort(found.begin(), found.end(),
             [](const Numbered& a, const Numbered& b) { return a.number < b.number; });
   return found;
 }
 
-bool is_folder(const fs::path& path) {  // a link may lead out
-  return fs::is_directory(fs::symlink_status(path));
-}
-
 std::vector<fs::path> folders_in(const fs::path& folder) {
   std::vector<fs::path> found;
-  for (const fs::directory_entry& entry : entries_of(folder))
-    if (is_folder(entry.path())) found.push_back(entry.path());
-  std::sort(found.begin(), found.end());
+  for (const std::string& name : names_in(folder))
+    if (is_folder(folder / name)) found.push_back(folder / name);
   return found;
 }
 

@@ -7,6 +7,7 @@
 #include <fnmatch.h>
 
 #include "base/error.h"
+#include "base/files.h"
 
 namespace trainyard::experiments {
 
@@ -58,11 +59,11 @@ class Search {
   template <class Visit>
   void for_each(const fs::path& folder, Visit visit) {
     std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-      const bool is_folder = at->is_directory() && !at->is_symlink();
-      const std::string own = at->path().filename().string();
-      const bool is_none = at->is_symlink() && (at->is_directory() || !at->exists());
-      if (!is_left_out(own, is_folder) && !is_none) visit(at->path(), own, is_folder);
+    for (const std::string& own : names_in(folder, error)) {
+      const fs::path place = folder / own;
+      const bool folder_here = is_folder(place);
+      const bool is_none = fs::is_symlink(place) && (fs::is_directory(place) || !fs::exists(place));
+      if (!is_left_out(own, folder_here) && !is_none) visit(place, own, folder_here);
     }
     if (error)
       throw UserError(fmt::format("`files` has \"{}\", but {} cannot be read: {}", entry_, folder.string(),

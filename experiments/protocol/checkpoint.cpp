@@ -157,9 +157,9 @@ std::vector<CheckpointFile> checkpoint_files(const fs::path& folder) {
   std::vector<CheckpointFile> files;
   std::error_code missing;
   if (!fs::is_directory(fs::symlink_status(folder, missing))) return files;  // a link could point anywhere
-  for (const auto& entry : fs::directory_iterator(folder, missing))
-    if (entry.is_regular_file() && !entry.is_symlink())
-      if (auto file = named(entry.path())) files.push_back(std::move(*file));
+  for (const std::string& name : names_in(folder, missing))
+    if (fs::is_regular_file(fs::symlink_status(folder / name, missing)))
+      if (auto file = named(folder / name)) files.push_back(std::move(*file));
   return files;
 }
 

@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "models/readers/data_file.h"
@@ -35,30 +36,27 @@ bool is_picture_name(const std::string& name) {
   return !name.starts_with('.') && (ending == ".png" || ending == ".jpg" || ending == ".jpeg");
 }
 
-// The sorted names of the entries of `folder` for which `fits` is true. Empty if there is no such folder.
+// The sorted names in `folder` for which `fits` is true. Empty if there is no such folder.
 // UserError if the folder cannot be read: otherwise a class could be missed.
 template <typename Fits>
 Names names_in(const fs::path& folder, const Fits& fits) {
   Names names;
   if (!fs::is_directory(folder)) return names;
   std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error))
-    if (fits(entry)) names.push_back(entry.path().filename().string());
+  names = trainyard::names_in(folder, error);
   if (error) throw UserError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
-  std::sort(names.begin(), names.end());
+  std::erase_if(names, [&](const std::string& name) { return !fits(name); });
   return names;
 }
 
 Names pictures_in(const fs::path& folder) {
-  return names_in(folder, [](const fs::directory_entry& entry) {
-    return is_picture_name(entry.path().filename().string());
-  });
+  return names_in(folder, is_picture_name);
 }
 
 // Hidden folders belong to other programs: .git, .ipynb_checkpoints.
 Names folders_in(const fs::path& folder) {
-  return names_in(folder, [](const fs::directory_entry& entry) {
-    return entry.is_directory() && !entry.path().filename().string().starts_with('.');
+  return names_in(folder, [&](const std::string& name) {
+    return !name.starts_with('.') && fs::is_directory(folder / name);
   });
 }
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "models/readers/data_file.h"
 
@@ -68,11 +69,11 @@ std::vector<Review> reviews_of_folder(const fs::path& root) {
   std::vector<Review> reviews;
   for (const std::string folder : review_folders) {
     if (!fs::is_directory(root / folder)) continue;
-    for (const fs::directory_entry& file : fs::directory_iterator(root / folder)) {
+    for (const std::string& name : trainyard::names_in(root / folder)) {
+      if (!is_review_name(name)) continue;
       Review review = review_in(folder);
-      review.name = file.path().filename().string();
-      if (!is_review_name(review.name)) continue;
-      review.text = read_text_file(file.path());
+      review.name = name;
+      review.text = read_text_file(root / folder / name);
       reviews.push_back(std::move(review));
     }
   }

@@ -136,15 +136,14 @@ std::string cgroup_name(const std::string& token) {
 
 void remove_empty_cgroups(std::chrono::seconds age) {
   std::error_code failed;
-  std::vector<fs::path> found;
-  for (const auto& entry : fs::directory_iterator(own_folder(), failed)) {
+  const fs::path above = own_folder();
+  for (const std::string& name : names_in(above, failed)) {
+    const fs::path folder = above / name;
     struct stat status {};
-    if (!entry.path().filename().string().starts_with(name_begin)) continue;
-    if (::lstat(entry.path().c_str(), &status) == 0 && status.st_uid == ::geteuid() &&
-        std::time(nullptr) - status.st_ctime >= age.count())
-      found.push_back(entry.path());
+    if (name.starts_with(name_begin) && ::lstat(folder.c_str(), &status) == 0 &&
+        status.st_uid == ::geteuid() && std::time(nullptr) - status.st_ctime >= age.count())
+      ::rmdir(folder.c_str());  // fails if a process is left
   }
-  for (const fs::path& folder : found) ::rmdir(folder.c_str());  // fails if a process is left
 }
 
 namespace {

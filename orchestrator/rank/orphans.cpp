@@ -91,8 +91,7 @@ bool is_of_own_user(int pid) {
 
 std::vector<int> others_of_host() {
   std::vector<int> pids;
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
+  for (const std::string& name : names_in("/proc")) {
     int pid = 0;
     if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size())
       continue;

@@ -27,18 +27,21 @@
 // Version 1 of Boost.Process is header-only. Version 2 needs an Asio executor for each process. Boost 1.86
 // moved version 1 into its own folder and namespace.
 #define BOOST_PROCESS_USE_STD_FS  // else it needs the library Boost.Filesystem
+#define BOOST_POSIX_HAS_VFORK 1   // as Linux does; Boost asks for the version of POSIX that removed it
 #if __has_include(<boost/process/v1/child.hpp>)
 #include <boost/process/v1/child.hpp>
 #include <boost/process/v1/env.hpp>
 #include <boost/process/v1/environment.hpp>
 #include <boost/process/v1/error.hpp>
 #include <boost/process/v1/extend.hpp>
+#include <boost/process/v1/posix.hpp>
 #else
 #include <boost/process/child.hpp>
 #include <boost/process/env.hpp>
 #include <boost/process/environment.hpp>
 #include <boost/process/error.hpp>
 #include <boost/process/extend.hpp>
+#include <boost/process/posix.hpp>
 #endif
 
 namespace trainyard::orchestrator {
@@ -76,7 +79,8 @@ std::vector<char*> pointers(const std::vector<std::string>& texts) {
   return result;
 }
 
-// Everything that the child uses, made before the fork: between fork and exec nothing may allocate.
+// Everything that the child uses. It shares the memory of this process until exec (vfork), so it must not allocate, and
+// starting it costs the same however much memory this process has.
 struct Prepared {
   std::string program;
   bp::environment environment{bp::native_environment()};  // copy of this process's environment
@@ -108,7 +112,7 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   prepared.log = std::move(log.fd);
 }
 
-// Boost passes one number from the child to its parent: the failed step times this factor, plus errno.
+// The child reports one number: the failed step times this factor, plus errno.
 constexpr int errors_of_a_step = 1 << 16;
 enum class Step : int { execute, parent_gone, affinity, redirect, folder };
 constexpr std::array<const char*, 5> step_names{"executing it", "its parent is gone",
@@ -161,8 +165,10 @@ struct RankSetup : bp::extend::handler {
   // The shell runs a script without "#!", as in execvp.
   template <typename Executor>
   void on_exec_error(Executor& executor, const std::error_code& error) const {
-    if (error.value() == ENOEXEC)
-      ::execve(prepared.script_argv.front(), prepared.script_argv.data(), executor.env);
+    if (error.value() != ENOEXEC) return;
+    executor.set_error({}, "");  // this process and its parent share the error
+    ::execve(prepared.script_argv.front(), prepared.script_argv.data(), executor.env);
+    executor.set_error(error, "");
   }
 
   // Boost reaps a child only if it has ended already.
@@ -223,12 +229,10 @@ std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
   prepare(command, prepared);
   const RankSetup setup(prepared);
   std::error_code error;
-  errno = 0;
-  bp::child child(prepared.environment, error, setup);
+  bp::child child(prepared.environment, error, bp::posix::use_vfork, setup);
   if (error)
     cannot_start(command, step_names.at(static_cast<std::size_t>(error.value() / errors_of_a_step)),
                  error.value() % errors_of_a_step);
-  if (!child.valid()) cannot_start(command, "pipe", errno);  // the one failure that Boost does not report
   child.detach();  // Boost would reap the leader, and free its pid, too early
   return std::make_unique<LocalProcess>(child.id());
 }

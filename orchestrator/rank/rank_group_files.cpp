@@ -137,12 +137,8 @@ bool abandoned(const fs::path& attempt_folder) {
 }
 
 std::vector<std::string> fresh_listing(const fs::path& folder) {
-  std::vector<std::string> names;
   std::error_code failed;
-  for (auto entry = fs::directory_iterator(folder, failed); !failed && entry != fs::directory_iterator();
-       entry.increment(failed))
-    names.push_back(entry->path().filename().string());
-  return names;
+  return names_in(folder, failed);
 }
 
 }  // namespace trainyard::orchestrator

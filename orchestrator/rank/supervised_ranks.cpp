@@ -62,6 +62,9 @@ struct Message {
 };
 constexpr std::size_t longest_text = 4096;
 
+constexpr const char* no_memory = "the memory of this machine or of its cgroup is used up";
+constexpr int no_memory_code = 12;  // exit code of a supervisor
+
 // Waits for input. Returns false if none came in time.
 bool readable(int fd, std::chrono::milliseconds at_most) {
   pollfd polled{fd, POLLIN, 0};
@@ -126,9 +129,8 @@ class Supervisor {
       processes = start();
     } catch (const std::exception& error) {
       end_children();
-      const bool no_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-      send({Message::Kind::not_started},
-           no_memory ? "the memory of this machine or of its cgroup is used up" : error.what());
+      const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
+      send({Message::Kind::not_started}, lacks_memory ? no_memory : error.what());
       return;
     }
     ended_.resize(processes.ranks.size());
@@ -209,14 +211,17 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
   // Both processes hold the lock, so there is no moment without it.
   FileDescriptor lock = lock_attempt(setting_.attempt_folder, cgroup_.folder());
   since_ticks_ = ticks_now();
+  // If the supervisor fails, the kernel kills its ranks, and this process ends the rest.
   supervisor_ = cgroup_.fork();
   if (supervisor_ < 0) cannot_supervise("fork", "raise the limits of processes and memory (ulimit -u, -v)");
   if (supervisor_ == 0) {
     try {
       become_supervisor(its_end.get(), lock.get());
       Supervisor(cgroup_).run(start);
+    } catch (const std::bad_alloc&) {
+      ::_exit(no_memory_code);
     } catch (const std::exception&) {
-      ::_exit(1);  // the kernel kills its ranks, and the orchestrator ends the rest
+      ::_exit(1);
     }
     ::_exit(0);
   }
@@ -239,7 +244,7 @@ void SupervisedRanks::wait_for_start() {
   while (!started_ && start_error_.empty())
     if (!read_message() && over_)
       throw UserError("the supervisor ended before it had started the ranks: " +
-                          to_text(end_.supervisor_failed.value_or(ExitStatus{})),
+                          supervisor_failure(end_.supervisor_failed.value_or(ExitStatus{})),
                       "run the command again");
   if (!start_error_.empty()) throw UserError(start_error_);
   ended_.resize(pids_.size());
@@ -334,6 +339,10 @@ std::optional<SupervisedRanks::End> SupervisedRanks::end() {
 
 int SupervisedRanks::end_fd() const {
   return over_ ? -1 : socket_.get();
+}
+
+std::string supervisor_failure(const ExitStatus& status) {
+  return status.code == no_memory_code ? no_memory : to_text(status);
 }
 
 OutlivedSupervisor wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {

@@ -93,15 +93,18 @@ void check_commands(const experiments::Experiment& experiment) {
 RunnerFacts runner_facts(const Programs& programs) {
   const nlohmann::json versions = versions_of(programs.runner);
   const auto text = [&](const char* name) { return versions.value(name, std::string()); };
-  return {.circumstances = {.host = host_name(),
-                            .processor = processor(),
-                            .threads_per_rank = 1,
-                            .ranks_per_device = 1,
-                            .release = text("trainyard") + " " + text("build_type"),
-                            .libtorch = text("libtorch"),
-                            .nccl = text("nccl")},
-          .cuda = text("cuda"),
-          .gpus = gpus_of(versions)};
+  RunnerFacts
+      facts;  // one by one: GCC 12 destroys `circumstances` twice if a later member of the same braces throws
+  facts.circumstances = {.host = host_name(),
+                         .processor = processor(),
+                         .threads_per_rank = 1,
+                         .ranks_per_device = 1,
+                         .release = text("trainyard") + " " + text("build_type"),
+                         .libtorch = text("libtorch"),
+                         .nccl = text("nccl")};
+  facts.cuda = text("cuda");
+  facts.gpus = gpus_of(versions);
+  return facts;
 }
 
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {

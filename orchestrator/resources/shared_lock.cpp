@@ -151,9 +151,10 @@ std::optional<SharedLock> SharedLock::try_take(const LockPlace& place, const Hos
     SharedLock lock(opened(place));
     if (!lock_open_file(lock.fd_.get(), place)) return std::nullopt;
     if (!is_still(lock.fd_.get(), place.file)) continue;
-    lock.named_ = is_lock_text(lock.fd_.get(), about_lines) &&
-                  write_holder(lock.fd_.get(), {user_name(::geteuid()), user.command, user.yard.string(),
-                                                experiments::utc_now()});
+    static const std::string own_name = user_name(::geteuid());  // the lookup reads several files
+    lock.named_ =
+        is_lock_text(lock.fd_.get(), about_lines) &&
+        write_holder(lock.fd_.get(), {own_name, user.command, user.yard.string(), experiments::utc_now()});
     return lock;
   }
 }

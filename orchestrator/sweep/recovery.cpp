@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/json_members.h"
 #include "base/plain_file.h"
 #include "db/ingest/ingest.h"
@@ -46,8 +47,8 @@ struct Unfinished {
 std::vector<fs::path> folders_in(const fs::path& parent) {
   std::vector<fs::path> folders;
   std::error_code missing;
-  for (const auto& entry : fs::directory_iterator(parent, missing))
-    if (entry.is_directory() && !entry.is_symlink()) folders.push_back(entry.path());
+  for (const std::string& name : names_in(parent, missing))
+    if (is_folder(parent / name)) folders.push_back(parent / name);
   return folders;
 }
 

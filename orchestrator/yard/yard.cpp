@@ -186,8 +186,8 @@ std::optional<int> attempt_number(const std::string& folder_name) {
 int last_attempt(const std::filesystem::path& run_folder) {
   int last = 0;
   std::error_code missing;
-  for (const auto& entry : std::filesystem::directory_iterator(run_folder, missing))
-    last = std::max(last, attempt_number(entry.path().filename()).value_or(0));
+  for (const std::string& name : names_in(run_folder, missing))
+    last = std::max(last, attempt_number(name).value_or(0));
   return last;
 }
 

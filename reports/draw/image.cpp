@@ -8,6 +8,7 @@
 #include <librsvg/rsvg.h>
 
 #include "base/error.h"
+#include "base/loaded_library.h"
 
 namespace trainyard::reports {
 
@@ -15,11 +16,41 @@ namespace {
 
 constexpr double points_per_unit = 0.75;  // CSS: 72 points or 96 units per inch
 
+// librsvg with cairo and GLib, which it loads.
+struct Librsvg {
+  LoadedLibrary library{"librsvg-2.so.2", "that writes PNG and PDF"};
+
+  decltype(&rsvg_handle_new_from_data) new_from_data = library.function("rsvg_handle_new_from_data");
+  decltype(&rsvg_handle_get_intrinsic_size_in_pixels) size_in_pixels =
+      library.function("rsvg_handle_get_intrinsic_size_in_pixels");
+  decltype(&rsvg_handle_render_document) render = library.function("rsvg_handle_render_document");
+  decltype(&g_object_unref) unref = library.function("g_object_unref");
+  decltype(&g_error_free) free_error = library.function("g_error_free");
+
+  decltype(&cairo_create) create = library.function("cairo_create");
+  decltype(&cairo_destroy) destroy = library.function("cairo_destroy");
+  decltype(&cairo_scale) scale = library.function("cairo_scale");
+  decltype(&cairo_surface_destroy) surface_destroy = library.function("cairo_surface_destroy");
+  decltype(&cairo_surface_finish) surface_finish = library.function("cairo_surface_finish");
+  decltype(&cairo_surface_status) surface_status = library.function("cairo_surface_status");
+  decltype(&cairo_image_surface_create) image_surface = library.function("cairo_image_surface_create");
+  decltype(&cairo_surface_write_to_png_stream) write_png =
+      library.function("cairo_surface_write_to_png_stream");
+  decltype(&cairo_pdf_surface_create_for_stream) pdf_surface =
+      library.function("cairo_pdf_surface_create_for_stream");
+  decltype(&cairo_pdf_surface_set_metadata) set_metadata = library.function("cairo_pdf_surface_set_metadata");
+};
+
+const Librsvg& librsvg() {
+  static const Librsvg loaded;
+  return loaded;
+}
+
 struct Release {
-  void operator()(RsvgHandle* handle) const { g_object_unref(handle); }
-  void operator()(cairo_surface_t* surface) const { cairo_surface_destroy(surface); }
-  void operator()(cairo_t* context) const { cairo_destroy(context); }
-  void operator()(GError* error) const { g_error_free(error); }
+  void operator()(RsvgHandle* handle) const { librsvg().unref(handle); }
+  void operator()(cairo_surface_t* surface) const { librsvg().surface_destroy(surface); }
+  void operator()(cairo_t* context) const { librsvg().destroy(context); }
+  void operator()(GError* error) const { librsvg().free_error(error); }
 };
 template <typename Resource>
 using Owned = std::unique_ptr<Resource, Release>;
@@ -40,20 +71,20 @@ class Document {
  public:
   explicit Document(const std::string& svg) {
     GError* error = nullptr;
-    handle_.reset(rsvg_handle_new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error));
+    handle_.reset(librsvg().new_from_data(reinterpret_cast<const guint8*>(svg.data()), svg.size(), &error));
     if (!handle_) fail(error);
-    if (rsvg_handle_get_intrinsic_size_in_pixels(handle_.get(), &width_, &height_) == FALSE)
+    if (librsvg().size_in_pixels(handle_.get(), &width_, &height_) == FALSE)
       throw InternalError("drawing a figure: the SVG has no size");
   }
   double width() const { return width_; }
   double height() const { return height_; }
 
   void draw_on(cairo_surface_t* surface, double scale) const {
-    const Owned<cairo_t> context(cairo_create(surface));
-    cairo_scale(context.get(), scale, scale);
+    const Owned<cairo_t> context(librsvg().create(surface));
+    librsvg().scale(context.get(), scale, scale);
     const RsvgRectangle viewport{0, 0, width_, height_};
     GError* error = nullptr;
-    if (rsvg_handle_render_document(handle_.get(), context.get(), &viewport, &error) == FALSE) fail(error);
+    if (librsvg().render(handle_.get(), context.get(), &viewport, &error) == FALSE) fail(error);
   }
 
  private:
@@ -71,11 +102,11 @@ bool writes_pictures() {
 std::string png_of(const std::string& svg, double scale) {
   const Document document(svg);
   const Owned<cairo_surface_t> surface(
-      cairo_image_surface_create(CAIRO_FORMAT_ARGB32, static_cast<int>(std::ceil(document.width() * scale)),
-                                 static_cast<int>(std::ceil(document.height() * scale))));
+      librsvg().image_surface(CAIRO_FORMAT_ARGB32, static_cast<int>(std::ceil(document.width() * scale)),
+                              static_cast<int>(std::ceil(document.height() * scale))));
   document.draw_on(surface.get(), scale);
   std::string bytes;
-  if (cairo_surface_write_to_png_stream(surface.get(), append, &bytes) != CAIRO_STATUS_SUCCESS)
+  if (librsvg().write_png(surface.get(), append, &bytes) != CAIRO_STATUS_SUCCESS)
     throw InternalError("drawing a figure: cairo could not write the PNG");
   return bytes;
 }
@@ -83,17 +114,17 @@ std::string png_of(const std::string& svg, double scale) {
 std::string pdf_of(const std::string& svg, const std::string& created, const std::string& title) {
   const Document document(svg);
   std::string bytes;
-  const Owned<cairo_surface_t> surface(cairo_pdf_surface_create_for_stream(
+  const Owned<cairo_surface_t> surface(librsvg().pdf_surface(
       append, &bytes, document.width() * points_per_unit, document.height() * points_per_unit));
   // By default a PDF has the current date, so no two would be equal. cairo does not accept fractions of a
   // second.
   const std::string date = created.substr(0, std::string("2026-11-20T09:30:12").size()) + "Z";
-  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, date.c_str());
-  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_MOD_DATE, date.c_str());
-  cairo_pdf_surface_set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
+  librsvg().set_metadata(surface.get(), CAIRO_PDF_METADATA_CREATE_DATE, date.c_str());
+  librsvg().set_metadata(surface.get(), CAIRO_PDF_METADATA_MOD_DATE, date.c_str());
+  librsvg().set_metadata(surface.get(), CAIRO_PDF_METADATA_TITLE, title.c_str());
   document.draw_on(surface.get(), points_per_unit);
-  cairo_surface_finish(surface.get());
-  if (cairo_surface_status(surface.get()) != CAIRO_STATUS_SUCCESS)
+  librsvg().surface_finish(surface.get());
+  if (librsvg().surface_status(surface.get()) != CAIRO_STATUS_SUCCESS)
     throw InternalError("drawing a figure: cairo could not write the PDF");
   return bytes;
 }

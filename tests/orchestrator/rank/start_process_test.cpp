@@ -106,22 +106,23 @@ TEST_CASE("the error for a failed start names the step and the reason") {
         "cannot start /bin/true: log " + unwritable.log.string() + ": No such file or directory");
 }
 
-TEST_CASE("if no descriptor is left for its pipe, a process does not start, and the error gives the reason") {
+TEST_CASE("if no descriptor is left for its log, a process does not start, and the error gives the reason") {
   const TemporaryFolder folder;
   rlimit old{};
   REQUIRE(::getrlimit(RLIMIT_NOFILE, &old) == 0);
   const int lowest = ::open("/dev/null", O_RDONLY | O_CLOEXEC);
   ::close(lowest);
-  const rlimit few{static_cast<rlim_t>(lowest) + 3, old.rlim_max};  // for its input, its log, and one more
+  const rlimit few{static_cast<rlim_t>(lowest) + 1, old.rlim_max};  // for its input
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
   std::string message;
+  const RankCommand command = command_of(folder, {"/bin/true"});
   try {
-    start_process(command_of(folder, {"/bin/true"}));
+    start_process(command);
   } catch (const UserError& error) {
     message = error.what();
   }
   ::setrlimit(RLIMIT_NOFILE, &old);
-  CHECK(message == "cannot start /bin/true: pipe: Too many open files");
+  CHECK(message == "cannot start /bin/true: log " + command.log.string() + ": Too many open files");
 }
 
 TEST_CASE("a program gets its name and its arguments unchanged, even empty ones") {

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/loaded_library.h"
 #include "base/plain_file.h"
 
 namespace trainyard::tools {
@@ -19,6 +20,21 @@ namespace fs = std::filesystem;
 
 using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 using Curl = std::unique_ptr<CURL, void (*)(CURL*)>;
+
+struct Libcurl {
+  LoadedLibrary library{"libcurl.so.4", "that downloads files"};
+
+  decltype(&curl_easy_init) init = library.function("curl_easy_init");
+  decltype(&curl_easy_cleanup) cleanup = library.function("curl_easy_cleanup");
+  decltype(&curl_easy_setopt) setopt = library.function("curl_easy_setopt");
+  decltype(&curl_easy_perform) perform = library.function("curl_easy_perform");
+  decltype(&curl_easy_strerror) strerror = library.function("curl_easy_strerror");
+};
+
+const Libcurl& libcurl() {
+  static const Libcurl loaded;
+  return loaded;
+}
 
 constexpr long longest_wait = 60;  // seconds with less than one byte per second
 constexpr long most_redirects = 5;
@@ -67,15 +83,15 @@ std::size_t write(const char* bytes, std::size_t size, std::size_t count, void* 
 void limit_protocols(CURL* curl, const std::string& address, bool plain_http) {
   const bool https = address.starts_with("https:");
 #if LIBCURL_VERSION_NUM >= 0x075500
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, plain_http ? "https,http,file" : "https,file");
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "https,http");
+  libcurl().setopt(curl, CURLOPT_PROTOCOLS_STR, plain_http ? "https,http,file" : "https,file");
+  libcurl().setopt(curl, CURLOPT_REDIR_PROTOCOLS_STR, https ? "https" : "https,http");
 #else
   const long allowed = CURLPROTO_HTTPS | CURLPROTO_FILE | (plain_http ? CURLPROTO_HTTP : 0);
-  curl_easy_setopt(curl, CURLOPT_PROTOCOLS, allowed);
-  curl_easy_setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTPS | (https ? 0L : CURLPROTO_HTTP));
+  libcurl().setopt(curl, CURLOPT_PROTOCOLS, allowed);
+  libcurl().setopt(curl, CURLOPT_REDIR_PROTOCOLS, CURLPROTO_HTTPS | (https ? 0L : CURLPROTO_HTTP));
 #endif
-  curl_easy_setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
-  curl_easy_setopt(curl, CURLOPT_MAXREDIRS, most_redirects);
+  libcurl().setopt(curl, CURLOPT_FOLLOWLOCATION, 1L);
+  libcurl().setopt(curl, CURLOPT_MAXREDIRS, most_redirects);
 }
 
 int report(void* client, curl_off_t total, curl_off_t now, curl_off_t /*total_up*/, curl_off_t /*now_up*/) {
@@ -89,27 +105,27 @@ int report(void* client, curl_off_t total, curl_off_t now, curl_off_t /*total_up
 CURLcode try_once(const std::string& address, const fs::path& part, std::uint64_t from,
                   const DownloadLimits& limits, const DownloadProgress& progress, std::string& text) {
   const File file = open_part(part, from == 0);
-  const Curl curl(curl_easy_init(), &curl_easy_cleanup);
+  const Curl curl(libcurl().init(), libcurl().cleanup);
   if (!curl) throw InternalError("libcurl does not start");
   std::array<char, CURL_ERROR_SIZE> said{};
   Reported reported{progress, from};
   Written written{file.get(), limits.bytes - std::min(limits.bytes, from)};
-  curl_easy_setopt(curl.get(), CURLOPT_URL, address.c_str());
+  libcurl().setopt(curl.get(), CURLOPT_URL, address.c_str());
   limit_protocols(curl.get(), address, limits.plain_http);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEFUNCTION, &write);
-  curl_easy_setopt(curl.get(), CURLOPT_WRITEDATA, &written);
-  curl_easy_setopt(curl.get(), CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(from));
-  curl_easy_setopt(curl.get(), CURLOPT_FAILONERROR, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_CONNECTTIMEOUT, longest_wait);
-  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt(curl.get(), CURLOPT_LOW_SPEED_TIME, longest_wait);
-  curl_easy_setopt(curl.get(), CURLOPT_ERRORBUFFER, said.data());
-  curl_easy_setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
-  curl_easy_setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, &report);
-  curl_easy_setopt(curl.get(), CURLOPT_XFERINFODATA, &reported);
-  const CURLcode result = curl_easy_perform(curl.get());
-  text = said.front() == '\0' ? curl_easy_strerror(result) : said.data();
+  libcurl().setopt(curl.get(), CURLOPT_WRITEFUNCTION, &write);
+  libcurl().setopt(curl.get(), CURLOPT_WRITEDATA, &written);
+  libcurl().setopt(curl.get(), CURLOPT_RESUME_FROM_LARGE, static_cast<curl_off_t>(from));
+  libcurl().setopt(curl.get(), CURLOPT_FAILONERROR, 1L);
+  libcurl().setopt(curl.get(), CURLOPT_NOSIGNAL, 1L);
+  libcurl().setopt(curl.get(), CURLOPT_CONNECTTIMEOUT, longest_wait);
+  libcurl().setopt(curl.get(), CURLOPT_LOW_SPEED_LIMIT, 1L);
+  libcurl().setopt(curl.get(), CURLOPT_LOW_SPEED_TIME, longest_wait);
+  libcurl().setopt(curl.get(), CURLOPT_ERRORBUFFER, said.data());
+  libcurl().setopt(curl.get(), CURLOPT_NOPROGRESS, 0L);
+  libcurl().setopt(curl.get(), CURLOPT_XFERINFOFUNCTION, &report);
+  libcurl().setopt(curl.get(), CURLOPT_XFERINFODATA, &reported);
+  const CURLcode result = libcurl().perform(curl.get());
+  text = said.front() == '\0' ? libcurl().strerror(result) : said.data();
   if (written.too_many) refuse_more(address, part, limits.bytes);
   if (written.error == 0 && std::fflush(file.get()) != 0) written.error = errno;
   if (written.error != 0) throw_file_error(part, written.error);

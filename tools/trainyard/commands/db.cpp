@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
@@ -185,8 +186,8 @@ std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, con
 void remove_files(const orchestrator::Yard& yard, const std::string& key, int attempts) {
   for (int attempt = 1; attempt <= attempts; ++attempt) {
     const fs::path folder = yard.attempt(key, attempt);
-    if (!fs::is_directory(fs::symlink_status(folder))) continue;
-    for (const auto& entry : fs::directory_iterator(folder)) fs::remove_all(entry.path());
+    if (!is_folder(folder)) continue;
+    for (const std::string& name : names_in(folder)) fs::remove_all(folder / name);
   }
 }
 
