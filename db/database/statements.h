@@ -75,8 +75,10 @@ int execute(SQLite::Statement& statement, const Values&... values) {
   return Bound(statement, values...).row().exec();
 }
 
+// SQLite reads NULL as 0, so most values need only one call.
 inline double number_or_nan(const SQLite::Column& column) {
-  return column.isNull() ? std::numeric_limits<double>::quiet_NaN() : column.getDouble();
+  const double number = column.getDouble();
+  return number == 0 && column.isNull() ? std::numeric_limits<double>::quiet_NaN() : number;
 }
 
 // Reader of the current row, one column per call. NULL is NaN or an empty text.

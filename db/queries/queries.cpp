@@ -247,6 +247,20 @@ std::vector<Attempt> attempts_of_run(const Database& database, const std::string
   });
 }
 
+std::map<std::string, json> last_launches(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT m.run_key, a.launch
+      FROM experiment_run m CROSS JOIN attempt a ON a.run_key = m.run_key
+        AND a.attempt = (SELECT MAX(x.attempt) FROM attempt x WHERE x.run_key = m.run_key)
+      WHERE m.experiment = ?)sql");
+    std::map<std::string, json> launches;
+    for (Bound rows(statement, experiment); rows.next();)
+      launches[rows.row().getColumn(0).getString()] = json::parse(rows.row().getColumn(1).getString());
+    return launches;
+  });
+}
+
 std::set<std::string> keys_with_status(const Database& database, const std::string& status) {
   return translated(database.connection(), [&] {
     const auto keys = texts(database.connection(), "SELECT run_key FROM run_state WHERE status = ?", status);

@@ -181,6 +181,9 @@ struct Attempt {
 };
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
 
+// The run.json of the last attempt of each run of an experiment that was launched, by run key.
+std::map<std::string, nlohmann::json> last_launches(const Database& database, const std::string& experiment);
+
 // Keys of the runs with this status: running | finished | failed | interrupted.
 std::set<std::string> keys_with_status(const Database& database, const std::string& status);
 

@@ -48,6 +48,7 @@ std::vector<Curve> read_curves(const std::map<std::string, std::vector<const db:
     const auto found = rows.find(run->run_key);
     if (found == rows.end()) continue;
     Curve curve;
+    curve.reserve(found->second.size());
     for (const db::EpochRow* row : found->second) {
       if (row->replica == replica) curve.emplace_back(row->epoch, scale * (*row)[*metric.epoch_value]);
     }
@@ -56,16 +57,24 @@ std::vector<Curve> read_curves(const std::map<std::string, std::vector<const db:
   return curves;
 }
 
+using ByEpoch = std::vector<std::pair<std::int64_t, std::vector<double>>>;  // in order of epochs
+
+// Add a curve, whose epochs are in order.
+void add_values(ByEpoch& by_epoch, const Curve& curve) {
+  std::size_t place = 0;
+  for (const auto& [epoch, value] : curve) {
+    while (place < by_epoch.size() && by_epoch[place].first < epoch) ++place;
+    if (place == by_epoch.size() || by_epoch[place].first != epoch)
+      by_epoch.insert(by_epoch.begin() + static_cast<std::ptrdiff_t>(place), {epoch, {}});
+    by_epoch[place].second.push_back(value);
+  }
+}
+
 void fill(Series& series, const std::vector<Curve>& curves, const Metric& metric) {
-  std::map<std::int64_t, std::vector<double>> by_epoch;
+  ByEpoch by_epoch;
   std::vector<double> finals;
   for (const Curve& curve : curves) {
-    auto place = by_epoch.begin();
-    for (const auto& [epoch, value] : curve) {
-      place = by_epoch.try_emplace(place, epoch);
-      place->second.push_back(value);
-      ++place;
-    }
+    add_values(by_epoch, curve);
     finals.push_back(final_number(metric, curve));
   }
   for (const auto& [epoch, values] : by_epoch) {
@@ -204,21 +213,34 @@ void CurveReader::add_ranks(std::vector<Series>& result, const Arm& arm, const M
   }
 }
 
+namespace {
+
+// At the epochs of both curves. Both are in order of epochs.
+Curve difference(const Curve& before, const Curve& after, Scale scale) {
+  Curve curve;
+  auto place = before.begin();
+  for (const auto& [epoch, value] : after) {
+    while (place != before.end() && place->first < epoch) ++place;
+    if (place == before.end()) break;
+    if (place->first == epoch)
+      curve.emplace_back(epoch,
+                         scale == Scale::log_ratio ? std::log(value / place->second) : value - place->second);
+  }
+  return curve;
+}
+
+}  // namespace
+
 std::vector<Series> CurveReader::differences(const Metric& metric, Scale scale) const {
   std::vector<Series> result;
   for (const Arm& arm : cell_.arms) {
-    std::map<std::int64_t, std::vector<double>> by_epoch;
+    ByEpoch by_epoch;
     for (const Observation& observation : arm.runs) {
       const auto partner = std::ranges::find(cell_.baseline.runs, observation.pair, &Observation::pair);
       if (partner == cell_.baseline.runs.end()) continue;
-      std::map<std::int64_t, double> before;
-      for (const Curve& curve : read_curves(averages_, {partner->run}, metric, average_of_replicas))
-        before.insert(curve.begin(), curve.end());
-      for (const Curve& curve : read_curves(averages_, {observation.run}, metric, average_of_replicas))
-        for (const auto& [epoch, value] : curve)
-          if (const auto found = before.find(epoch); found != before.end())
-            by_epoch[epoch].push_back(scale == Scale::log_ratio ? std::log(value / found->second)
-                                                                : value - found->second);
+      for (const Curve& before : read_curves(averages_, {partner->run}, metric, average_of_replicas))
+        for (const Curve& after : read_curves(averages_, {observation.run}, metric, average_of_replicas))
+          add_values(by_epoch, difference(before, after, scale));
     }
     Series series{key_of(arm), label_of(arm, metric), arm.value, palette_.at(arm.value), 0, {}, std::nullopt};
     for (const auto& [epoch, values] : by_epoch) {

@@ -81,10 +81,8 @@ ReportData gather_results(const db::Database& database, const std::string& exper
     data.evidence.emplace(evidence.run_key, std::move(evidence));
   for (db::Probe& probe : db::probes(database, experiment))
     data.probes[probe.run_key].push_back(std::move(probe));
-  for (const db::RunSummary& run : data.runs) {
-    const std::vector<db::Attempt> attempts = db::attempts_of_run(database, run.run_key);
-    if (!attempts.empty()) data.launched[run.run_key] = launched_from(attempts.back().launch);
-  }
+  for (const auto& [key, launch] : db::last_launches(database, experiment))
+    data.launched[key] = launched_from(launch);
   return data;
 }
 

@@ -41,6 +41,18 @@ double lower_tail(double t, double freedom) {
   return upper_tail(-t, freedom);
 }
 
+// The t with P(|T| ≤ t) = level. The points of a curve mostly have the same number of seeds, so the last one
+// is kept.
+double two_sided_quantile(double freedom, double level) {
+  struct Last {
+    double freedom, level, t;
+  };
+  thread_local Last last{};
+  if (last.freedom != freedom || last.level != level)
+    last = {freedom, level, boost::math::quantile(complement(students_t(freedom), (1 - level) / 2))};
+  return last.t;
+}
+
 ThreeSided constant_difference(double difference, double margin) {
   ThreeSided p;
   p.better = difference > margin ? 0 : 1;
@@ -110,7 +122,7 @@ bool is_constant(const Estimate& estimate, double margin) {
 
 Interval confidence_interval(const Estimate& estimate, double level) {
   if (estimate.standard_error == 0) return {estimate.mean, estimate.mean};
-  const double t = boost::math::quantile(complement(students_t(estimate.freedom), (1 - level) / 2));
+  const double t = two_sided_quantile(estimate.freedom, level);
   return {estimate.mean - t * estimate.standard_error, estimate.mean + t * estimate.standard_error};
 }
 
