@@ -1,5 +1,5 @@
 // A yard that checks its database when it is destroyed: the stored rows must equal values computed from the
-// records, and `epoch_replicas` must equal the view.
+// records, and `epoch_averages`, `epoch_replicas` and `time_parts` must equal the views.
 #pragma once
 
 #include <cmath>
@@ -12,19 +12,22 @@
 
 namespace trainyard::db::testing {
 
-// Compares epoch_replicas(), which reads the tables in one pass, with the view.
-inline void check_replicas(const Database& database) {
-  static const std::vector<std::string> columns{
-      "train_loss",    "train_accuracy",     "validation_loss",  "validation_accuracy",
-      "train_seconds", "validation_seconds", "train_perplexity", "validation_perplexity",
-      "train_psnr",    "validation_psnr"};
-  std::string sql = "SELECT e.run_key, e.strategy, e.replica, e.epoch";
-  for (const std::string& name : columns) sql += ", " + name;
-  const auto view = select(database, sql + R"sql(
-    FROM task_epoch_replica e JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
-    WHERE e.experiment = 'sweep' ORDER BY m.first_journal_id, m.position, e.replica, e.epoch)sql")
+// Compares rows of epoch_averages() or epoch_replicas(), which read the tables in one pass, with those of a view.
+inline void check_epochs(const Database& database, const std::vector<EpochRow>& read,
+                         const std::string& view_name, const std::string& replica,
+                         const std::vector<std::string>& more_columns) {
+  std::vector<std::string> columns{"train_loss",          "train_accuracy",        "validation_loss",
+                                   "validation_accuracy", "train_seconds",         "validation_seconds",
+                                   "train_perplexity",    "validation_perplexity", "train_psnr",
+                                   "validation_psnr"};
+  columns.insert(columns.end(), more_columns.begin(), more_columns.end());
+  std::string sql = "SELECT e.run_key, e.strategy, " + replica + ", e.epoch";
+  for (const std::string& name : columns) sql += ", e." + name;
+  const auto view = select(database, sql + " FROM " + view_name + R"sql( e
+    JOIN experiment_run m ON m.run_key = e.run_key AND m.experiment = e.experiment
+    WHERE e.experiment = 'sweep' ORDER BY m.first_journal_id, m.position, 3, e.epoch)sql")
                         .rows;
-  const auto read = epoch_replicas(database, "sweep");
+  CAPTURE(view_name);
   REQUIRE(read.size() == view.size());
   for (std::size_t i = 0; i < read.size(); ++i) {
     CHECK(read[i].run_key == view[i][0].get<std::string>());
@@ -37,6 +40,26 @@ inline void check_replicas(const Database& database) {
       const nlohmann::json& expected = view[i][column + 4];
       CHECK(std::isnan(value) == expected.is_null());
       if (!expected.is_null()) CHECK(value == doctest::Approx(expected.get<double>()).epsilon(1e-12));
+    }
+  }
+}
+
+// Compares time_parts() with the view.
+inline void check_time_parts(const Database& database) {
+  const auto view = select(database, R"sql(
+    SELECT t.run_key, t.data_seconds, t.forward_seconds FROM time_parts t
+    JOIN experiment_run m ON m.run_key = t.run_key AND m.experiment = t.experiment
+    WHERE t.experiment = 'sweep' ORDER BY m.first_journal_id, m.position)sql")
+                        .rows;
+  const auto read = time_parts(database, "sweep");
+  REQUIRE(read.size() == view.size());
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    CHECK(read[i].run_key == view[i][0].get<std::string>());
+    for (const auto& [name, column] : {std::pair("data", 1), std::pair("forward", 2)}) {
+      const auto found = read[i].seconds.find(name);
+      REQUIRE((found == read[i].seconds.end()) == view[i][column].is_null());
+      if (found != read[i].seconds.end())
+        CHECK(found->second == doctest::Approx(view[i][column].get<double>()).epsilon(1e-12));
     }
   }
 }
@@ -63,7 +86,10 @@ struct CheckedYard : Yard {
   CheckedYard& operator=(const CheckedYard&) = delete;
   ~CheckedYard() {
     check_kept(database);
-    check_replicas(database);
+    check_epochs(database, epoch_averages(database, "sweep"), "task_epoch_average", "-1",
+                 {"energy_joules", "peak_device_bytes"});
+    check_epochs(database, epoch_replicas(database, "sweep"), "task_epoch_replica", "e.replica", {});
+    check_time_parts(database);
   }
 };
 
