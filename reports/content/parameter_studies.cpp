@@ -300,9 +300,10 @@ class StudyMaker {
     std::string names;
     for (const NumericAxis* axis : axes) names += (names.empty() ? "" : " and ") + with_spaces(axis->name);
     figure.subject = model;
-    figure.title = fmt::format("{} over {}", metric.title, names);
+    figure.title = fmt::format("{} by {}", metric.title, names);
     figure.sql = sql_of(metric, runs, axes);
-    const std::string slug = slug_of(fmt::format("study {} {} {}", model, metric.name, names));
+    const std::string slug =
+        slug_of(fmt::format("study {} {} {}", runs.front()->run->model, metric.name, names));
     figure.slug = slug;
     for (int i = 2; !slugs_.insert(figure.slug).second; ++i) figure.slug = fmt::format("{}-{}", slug, i);
     return figure;

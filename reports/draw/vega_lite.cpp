@@ -52,21 +52,31 @@ Json scales(const std::vector<Series>& all) {
   return {{"color", colour}, {"strokeDash", dash}};
 }
 
+Json scale_of(bool log, bool zero) {
+  if (log) return {{"type", "log"}};  // has no zero
+  return {{"type", "linear"}, {"zero", zero}};
+}
+
 Json value_axis(const Figure& figure, const char* field, bool log, bool zero) {
   return {{"field", field},
           {"type", "quantitative"},
           {"title", figure.title + (figure.unit.empty() ? "" : ", " + figure.unit)},
-          {"scale", {{"type", log ? "log" : "linear"}, {"zero", zero}}}};
+          {"scale", scale_of(log, zero)}};
 }
 
-// Puts the margin of differences and a line at zero behind the curves.
-void add_margin(Json& layers, const std::pair<double, double>& limits) {
-  const auto at = [](double value) { return Json{{"datum", number(value)}}; };
+// Puts the margin of differences and a line at zero behind the curves. They have their own data: with that of
+// the curves they would be drawn once per point.
+void add_margin(Json& layers, const Figure& figure, const std::pair<double, double>& limits) {
+  const Json data{
+      {"values",
+       Json::array({{{"low", number(limits.first)}, {"high", number(limits.second)}, {"zero", 0}}})}};
   const Json strip{
+      {"data", data},
       {"mark", {{"type", "rect"}, {"opacity", 0.12}, {"color", "#000"}}},
-      {"encoding", {{"x", nullptr}, {"color", nullptr}, {"y", at(limits.first)}, {"y2", at(limits.second)}}}};
-  const Json zero{{"mark", {{"type", "rule"}}},
-                  {"encoding", {{"x", nullptr}, {"color", nullptr}, {"y", at(0)}}}};
+      {"encoding", {{"y", value_axis(figure, "low", false, false)}, {"y2", {{"field", "high"}}}}}};
+  const Json zero{{"data", data},
+                  {"mark", {{"type", "rule"}}},
+                  {"encoding", {{"y", value_axis(figure, "zero", false, false)}}}};
   layers.insert(layers.begin(), zero);
   layers.insert(layers.begin(), strip);
 }
@@ -77,24 +87,28 @@ void add(Json& specification, const Figure& figure, const Lines& lines) {
     for (const Point& point : series.points) values.push_back(point_row(series, point));
   }
   const Json scale = scales(lines.series);
+  const Json x{{"field", "x"},
+               {"type", "quantitative"},
+               {"title", lines.x.title},
+               {"scale", scale_of(lines.x.log, false)}};
   specification["data"] = {{"values", values}};
-  specification["encoding"] = {{"x",
-                                {{"field", "x"},
-                                 {"type", "quantitative"},
-                                 {"title", lines.x.title},
-                                 {"scale", {{"type", lines.x.log ? "log" : "linear"}, {"zero", false}}}}},
-                               {"color", scale["color"]}};
-  Json low = value_axis(figure, "low", lines.y.log, false);
-  Json mean = value_axis(figure, "mean", lines.y.log, false);
   Json band{{"mark", {{"type", "area"}, {"opacity", 0.16}, {"clip", true}}},
-            {"encoding", {{"y", low}, {"y2", {{"field", "high"}}}}}};
+            {"encoding",
+             {{"x", x},
+              {"color", scale["color"]},
+              {"y", value_axis(figure, "low", lines.y.log, false)},
+              {"y2", {{"field", "high"}}}}}};
   // An interval of few seeds may reach below zero, which a logarithmic axis cannot show.
   if (lines.y.log) band["transform"] = Json::array({{{"filter", "datum.low > 0"}}});
   specification["layer"] =
       Json::array({band,
                    {{"mark", {{"type", "line"}, {"point", lines.markers}, {"clip", true}}},
-                    {"encoding", {{"y", mean}, {"strokeDash", scale["strokeDash"]}}}}});
-  if (lines.margin) add_margin(specification["layer"], *lines.margin);
+                    {"encoding",
+                     {{"x", x},
+                      {"color", scale["color"]},
+                      {"y", value_axis(figure, "mean", lines.y.log, false)},
+                      {"strokeDash", scale["strokeDash"]}}}}});
+  if (lines.margin) add_margin(specification["layer"], figure, *lines.margin);
 }
 
 // Bars with groups: one facet per group.
@@ -236,7 +250,7 @@ void add_size(Json& specification, const FigureSize& size) {
     specification["spec"]["width"] = number(size.width / 2);
     return;
   }
-  const bool several = specification["encoding"].contains("row");
+  const bool several = specification.contains("encoding") && specification["encoding"].contains("row");
   specification["width"] = number(several ? size.width / 2 : size.width);
   if (size.height > 0 && !several) specification["height"] = number(size.height);
   if (!several) specification["autosize"] = {{"type", "fit"}, {"contains", "padding"}};

@@ -51,6 +51,7 @@ TEST_CASE("a study has the mean over seeds with its t interval for each value of
     CHECK(point.high == doctest::Approx(point.mean + half).epsilon(1e-12));
     CHECK(std::get<double>(figure.data.rows[i][2]) == point.mean);
   }
+  CHECK(figure.title == "Validation accuracy by batch");
   CHECK(contains(figure.caption, "95 % t interval"));
   CHECK(contains(figure.caption, "Effect of batch (32, 128 and 512) on MLP."));
   study_figure(content.studies, "study-mlp-train-seconds-batch");
