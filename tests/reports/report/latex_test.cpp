@@ -21,7 +21,7 @@ namespace {
 
 constexpr double article_width = 360;  // in points: \textwidth of an 11 pt A4 article
 
-// The width of the figures of the thesis page, and the options of the report that it is made with.
+// The width of the figures of the thesis page. They are drawn to it, as docs/results-and-sql.md says.
 constexpr const char* figure_width = "7cm";
 
 // Two comparisons with wide numbers. One arm failed, and one is NOT COMPARABLE.
@@ -146,7 +146,7 @@ TEST_CASE("a page of a thesis compiles: two figures side by side, the results an
   if (!has_latex()) return;
   const tests::ScratchFolder folder;
   const ReportData data = invented({.models = {"mlp", "cnn"}, .strategies = {"single", "ddp", "mp-ddp"}});
-  write_report(compose(data), folder / "report", {"pdf", "latex"});
+  write_report(compose(data), folder / "report", {"pdf", "latex"}, figure_size(figure_width, "", {}, false));
   const std::string page = R"tex(\documentclass[11pt,a4paper]{report}
 \usepackage[margin=2.5cm]{geometry}
 \usepackage{array,booktabs,graphicx,longtable}
@@ -155,15 +155,27 @@ TEST_CASE("a page of a thesis compiles: two figures side by side, the results an
 \chapter{Results}
 Figure~\ref{fig:mlp} shows the MLP. Tables~\ref{tab:results} and~\ref{tab:verdicts} have the numbers.
 \begin{figure}[h]
-\includegraphics[width=WIDTH]{mlp-validation-accuracy}\hfill
-\includegraphics[width=WIDTH]{mlp-speed-up}
+\includegraphics{mlp-validation-accuracy}\hfill
+\includegraphics{speed-up}
 \caption{Validation accuracy and speed-up of the MLP.}\label{fig:mlp}
 \end{figure}
 \input{report/tables/results}
 \input{report/tables/verdicts}
 \end{document}
 )tex";
-  check_compiles(folder.path(), "thesis", std::regex_replace(page, std::regex("WIDTH"), figure_width));
+  check_compiles(folder.path(), "thesis", page);
+  // The figures have this width without scaling. TeX prints the size of a box in points.
+  const std::string probe = R"tex(\documentclass{article}
+\usepackage{graphicx}
+\begin{document}
+\sbox0{\includegraphics{report/figures/mlp-validation-accuracy}}\typeout{width=\the\wd0}x
+\end{document}
+)tex";
+  check_compiles(folder.path(), "width", probe);
+  const std::string log = tests::read_text(folder / "width.log");
+  std::smatch found;
+  REQUIRE(std::regex_search(log, found, std::regex(R"(width=([0-9.]+)pt)")));
+  CHECK(std::stod(found[1]) == doctest::Approx(7 / 2.54 * latex_points_per_inch).epsilon(0.001));
 }
 
 }  // namespace
