@@ -135,19 +135,19 @@ void add_published(std::optional<experiments::Published>& all,
       sources.push_back(source);
 }
 
-// A copy for verdicts, without epochs.
-ReportData without_epochs(const ReportData& data) {
-  ReportData part;
-  part.experiment = data.experiment;
-  part.plan = data.plan;
-  part.history = data.history;
-  part.runs = data.runs;
-  part.finals = data.finals;
-  part.launched = data.launched;
-  part.evidence = data.evidence;
-  part.probes = data.probes;
-  part.schema_version = data.schema_version;
-  return part;
+// A copy for verdicts, without epochs. They are moved aside, because they may be large.
+ReportData without_epochs(ReportData& data) {
+  ReportData aside;
+  const auto swap_epochs = [&] {
+    data.averages.swap(aside.averages);
+    data.replicas.swap(aside.replicas);
+    data.times.swap(aside.times);
+    data.packed.swap(aside.packed);
+  };
+  swap_epochs();
+  ReportData copy = data;
+  swap_epochs();
+  return copy;
 }
 
 // Adds what one experiment has more than the others.
