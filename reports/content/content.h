@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/content/answer.h"
+#include "reports/answer/answer.h"
 #include "reports/content/curves.h"
 #include "reports/content/paper_tables.h"
 #include "reports/content/parameter_studies.h"

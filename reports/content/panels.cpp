@@ -90,11 +90,14 @@ std::string caption_of(const Metric& metric, const std::vector<Series>& series) 
   if (metric.kind == MetricKind::time && ranks)
     caption += " The time of several ranks is that of the slowest rank of each epoch.";
   if (metric.kind == MetricKind::energy) caption += " Sum over all devices, training only.";
-  if (metric.name == "train-seconds" || metric.kind == MetricKind::energy) {
-    const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
-    caption += warm ? " Right: median over epochs after the first." : " Right: median over all epochs.";
-  }
   return caption;
+}
+
+// What the final values at the right are, if they are not those of the last epoch.
+std::string strip_caption_of(const Metric& metric, const std::vector<Series>& series) {
+  if (metric.name != "train-seconds" && metric.kind != MetricKind::energy) return "";
+  const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
+  return warm ? " Right: median over epochs after the first." : " Right: median over all epochs.";
 }
 
 bool all_positive(const std::vector<Series>& series) {
@@ -119,6 +122,7 @@ std::optional<Figure> make_panel(const ReportData& data, const Cell& cell, const
   std::vector<Guide> guides = published_guides(data, cell.model, metric, series);
   figure.intervals = intervals_of_finals(series);
   figure.caption = figure.intervals + caption_of(metric, series) + published_caption(data, guides);
+  figure.strip_caption = strip_caption_of(metric, series);
   figure.sql = query_of(cell, metric);
   if (metric.name == "validation-seconds") {
     figure.data = bars_table(series);

@@ -126,7 +126,7 @@ TableRow number_row(const Comparison& comparison, const CellVerdicts& judged, co
                              margin.low, margin.high, verdict.p_value().value_or(none)})
     row.emplace_back(value);
   row.emplace_back(std::int64_t{verdict.n});
-  row.emplace_back(verdict.reason);
+  row.emplace_back(verdict.reason.text);
   row.emplace_back(verdict.hypothesis());
   return row;
 }

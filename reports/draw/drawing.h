@@ -61,9 +61,12 @@ Drawing drawing_of(const Figure& figure, const Stacks& stacks, const DrawingStyl
 Drawing drawing_of(const Figure& figure, const Effects& effects, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const HeatMap& map, const DrawingStyle& style);
 
-// Sized drawings of lines and bars leave out the strip of final values if they are narrower than this many
+// Sized drawings of lines leave out the strip of final values if they are narrower than this many
 // times the font size: 10.2 cm at 9 pt.
 inline constexpr double least_width_with_strip = 32;
+inline bool has_room_for_strip(double width, double font) {
+  return width >= least_width_with_strip * font;
+}
 
 // Height of lines and bars with `rows` of text above them, which are `row_height` high.
 double height_of_panel(const DrawingStyle& style, std::size_t rows, double row_height);

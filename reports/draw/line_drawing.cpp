@@ -554,7 +554,7 @@ LineLayout layout_with(const Lines& figure, const std::string& unit, const Drawi
   layout.right = layout.width - 8;
   layout.has_strip =
       std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); }) &&
-      (!style.sized() || style.width >= least_width_with_strip * style.font);
+      (!style.sized() || has_room_for_strip(style.width, style.font));
   if (layout.has_strip) {
     const Range strip = strip_range(figure);
     layout.strip = {strip.low, strip.high, layout.bottom, layout.top, false};

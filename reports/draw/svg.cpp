@@ -158,6 +158,11 @@ Markup page_svg(const Figure& figure) {
   return out;
 }
 
+std::string caption_of(const Figure& figure, const FigureSize& size) {
+  const bool strip = !size.sized() || has_room_for_strip(size.width, size.font);
+  return figure.caption + (strip ? figure.strip_caption : "");
+}
+
 namespace {
 
 // Class of all text of a sized figure, and its font size.
@@ -176,7 +181,8 @@ std::string svg_document(const Figure& figure, const FigureSize& size) {
   const double space = 4 * style.text(usual_caption_font) / usual_caption_font;
   const auto draw_foot = [&](Markup& out, double top) {
     double height = draw_legend(out, drawing, style, top);
-    if (size.title) height += draw_caption(out, figure.caption, drawing.width, style, top + height) + space;
+    if (size.title)
+      height += draw_caption(out, caption_of(figure, size), drawing.width, style, top + height) + space;
     return height;
   };
   if (size.height > 0) {

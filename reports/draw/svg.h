@@ -21,6 +21,9 @@ bool is_wide(const Figure& figure);
 // above the drawing names the values and their unit.
 std::string svg_document(const Figure& figure, const FigureSize& size = {});
 
+// The caption for a figure of this size. A narrow figure has no final values at the right.
+std::string caption_of(const Figure& figure, const FigureSize& size = {});
+
 // Class of a series: colour role and dash.
 std::string series_class(const Series& series);
 

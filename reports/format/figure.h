@@ -149,6 +149,7 @@ struct Figure {
   std::string unit;     // "%", "s", "log scale"
   std::variant<Lines, Bars, Stacks, Effects, HeatMap> picture;
   std::string caption;
+  std::string strip_caption;         // added to the caption if the final values are drawn at the right
   std::string intervals;             // how the caption starts: what means and intervals are; may be empty
   bool own_legend = false;           // its series are not in the legend of the page
   std::vector<std::string> remarks;  // one text per arm: "MLP, ddp: an epoch takes …"

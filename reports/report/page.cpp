@@ -227,8 +227,8 @@ void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& 
   out.add(page_svg(figure));
   if (wide) out.close().close();
   const bool explained = !shared.empty() && figure.intervals == shared;
-  const std::string caption =
-      explained ? figure.caption.substr(std::min(figure.caption.size(), shared.size() + 1)) : figure.caption;
+  const std::string whole = caption_of(figure);
+  const std::string caption = explained ? whole.substr(std::min(whole.size(), shared.size() + 1)) : whole;
   if (!caption.empty()) out.leaf("p", {{"class", "said"}}, caption);
   add_details(out, figure, formats);
   out.close().line();

@@ -20,6 +20,17 @@ std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
   return found == row.end() || found->second.empty() ? "–" : joined(found->second, {}, "; ");
 }
 
+// Text in which words such as "mp-ddp" are not broken at the hyphen.
+void add_unbroken(Markup& out, const std::string& text) {
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t end = std::min(text.find(' ', from), text.size());
+    const std::string word = text.substr(from, end - from);
+    word.find('-') == std::string::npos ? out.text(word) : out.leaf("span", {{"class", "nb"}}, word);
+    if (end < text.size()) out.text(" ");
+    from = end + 1;
+  }
+}
+
 bool is_empty(const PublishedTable::Row& row) {
   return std::ranges::all_of(row, [](const auto& one) { return one.second.empty(); });
 }
@@ -39,8 +50,11 @@ Markup models_by_verdict(const Comparison& comparison, bool several) {
     const auto look =
         std::ranges::find_if(looks(), [&](const VerdictBadge& one) { return one.style == style; });
     out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, look->glyph + (" " + name));
-    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time})
-      out.leaf("td", {}, names_in(row, kind));
+    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
+      out.open("td");
+      add_unbroken(out, names_in(row, kind));
+      out.close();
+    }
     out.close();
   }
   out.close().close().close();
@@ -115,8 +129,12 @@ Markup page_top(const Content& content) {
   out.leaf("p", {{"class", "sweep"}}, "trainyard report");
   out.leaf("h1", {}, content.data->experiment);
   if (!several) out.leaf("p", {{"class", "lede"}}, subtitle(content.comparisons.front()));
-  for (const std::string& paragraph : content.answer.paragraphs)
-    out.leaf("p", {{"class", "answer"}}, paragraph);
+  for (std::size_t i = 0; i < content.comparisons.size(); ++i) {
+    if (several) out.leaf("p", {{"class", "lede"}}, subtitle(content.comparisons[i]));
+    out.open("div", {{"class", "answer"}});
+    for (const std::string& paragraph : content.answer.paragraphs.at(i)) out.leaf("p", {}, paragraph);
+    out.close();
+  }
   out.open("div", {{"class", "first"}}).open("div");
   for (const Comparison& comparison : content.comparisons)
     if (has_verdicts(comparison)) out.add(models_by_verdict(comparison, several));

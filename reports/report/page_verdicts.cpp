@@ -275,7 +275,7 @@ std::string spoken(const Verdict& verdict) {
   if (const std::string p = p_text(verdict.p_value()); verdict.p_value())
     text += fmt::format(", p {}{} (Holm, {})", p.starts_with('<') ? "" : "= ", p, verdict.hypothesis());
   text += ", margin " + margin_text(verdict);
-  if (!verdict.reason.empty()) text += "; " + verdict.reason;
+  if (!verdict.reason.text.empty()) text += "; " + verdict.reason.text;
   for (const std::string& note : verdict.notes) text += "; " + note;
   return text;
 }
@@ -300,7 +300,7 @@ Markup verdict_cell(const Verdict* verdict) {
         .close();
     out.add(interval_picture(*verdict));
   } else {
-    out.leaf("i", {}, verdict->reason);
+    out.leaf("i", {}, verdict->reason.text);
   }
   for (const std::string& note : verdict->notes)
     if (note.starts_with(decided_at_look)) out.leaf("i", {}, note);

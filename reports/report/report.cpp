@@ -141,7 +141,7 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
                                                 bool ranks) {
   Writer writer(folder);
   if (formats.count("html") != 0) writer.write("index.html", page_html(content, formats));
-  if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats));
+  if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats, size));
   write_tables(writer, content, formats);
   for (const Figure* figure : all_figures(content)) {
     if (!figure->missing.empty()) continue;
@@ -153,7 +153,7 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
     }
     if (!size.title)
       writer.write(fmt::format("figures/{}.txt", figure->slug),
-                   whole_title(*figure, ": ") + "\n\n" + figure->caption + "\n");
+                   whole_title(*figure, ": ") + "\n\n" + caption_of(*figure, size) + "\n");
   }
   return writer.written();
 }
@@ -188,7 +188,8 @@ const char* sign_of(Severity bearing) {
 
 std::string opening(const Content& content) {
   std::string text = "# " + markdown_escaped(content.data->experiment) + "\n\n";
-  for (const std::string& paragraph : content.answer.paragraphs) text += markdown_escaped(paragraph) + "\n\n";
+  for (const std::vector<std::string>& paragraphs : content.answer.paragraphs)
+    for (const std::string& paragraph : paragraphs) text += markdown_escaped(paragraph) + "\n\n";
   for (const std::string& published : content.answer.published)
     text += "- **Published study**: " + markdown_escaped(published) + "\n";
   text += "- **Compared**: " + markdown_escaped(content.answer.compared) + "\n";
@@ -218,16 +219,17 @@ std::string expected_text(const Content& content) {
   return text;
 }
 
-std::string figure_text(const Figure& figure, const char* extension) {
+std::string figure_text(const Figure& figure, const char* extension, const FigureSize& size) {
   if (!figure.missing.empty()) return "";
   const std::string title = markdown_escaped(whole_title(figure, ": "));
   return fmt::format("![{}](figures/{}.{})\n\n{}. {}\n\n", title, figure.slug, extension, title,
-                     markdown_escaped(figure.caption));
+                     markdown_escaped(caption_of(figure, size)));
 }
 
 }  // namespace
 
-std::string markdown_report(const Content& content, const std::set<std::string>& formats) {
+std::string markdown_report(const Content& content, const std::set<std::string>& formats,
+                            const FigureSize& size) {
   std::string text = opening(content);
   if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
   for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
@@ -241,7 +243,7 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension != nullptr) {
     text += "## Figures\n\n";
-    for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension);
+    for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension, size);
   }
   return text + closing(content);
 }
@@ -336,7 +338,10 @@ std::string terminal_table(const Content& content, std::size_t width) {
   std::vector<std::string> blocks;
   for (std::size_t i = 0; i < content.comparisons.size(); ++i)
     if (has_verdicts(content.comparisons[i]))
-      blocks.push_back(paragraph(content.answer.paragraphs.at(i), width));
+      blocks.push_back(paragraph(as_one_paragraph(content.answer.paragraphs.at(i)), width));
+  std::string facts;
+  for (const std::string& fact : answer_facts(content.answer)) facts += paragraph(fact, width);
+  blocks.push_back(facts);
   for (const Comparison& comparison : content.comparisons) {
     if (has_verdicts(comparison)) {
       blocks.push_back(fmt::format("{}\n{}\n{}{}", paragraph(heading(comparison), width),

@@ -39,8 +39,9 @@ std::vector<std::string> missed_expectations(const std::vector<CheckedExpectatio
 std::vector<std::string> broken_arms(const ReportData& data);
 
 // The report as one Markdown document: provenance, fairness, verdicts and links to the figures.
-// `formats`: the figure files in figures/. SVG is linked if it is there, else PNG.
-std::string markdown_report(const Content& content, const std::set<std::string>& formats);
+// `formats`: the figure files in figures/, and `size`: theirs. SVG is linked if it is there, else PNG.
+std::string markdown_report(const Content& content, const std::set<std::string>& formats,
+                            const FigureSize& size = {});
 
 // The verdicts as plain text: one row per cell, arm and metric, then the models by verdict, then the
 // warnings. `width`: columns of the terminal. 0, for files and pipes: no line is wrapped. No text is ever

@@ -355,7 +355,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
       add(Severity::unfair, "Times NOT COMPARABLE", found.times_refused);
       for (const Verdict& verdict : judged.verdicts)
         if (verdict.arm == judged.cell.arms[i].value && verdict.word == VerdictKind::not_timed) {
-          add(Severity::unfair, "NOT TIMED", {verdict.reason});
+          add(Severity::unfair, "NOT TIMED", {verdict.reason.text});
           break;  // its other times have the same placement
         }
       add(Severity::unfair, "NOT VERIFIED", found.not_stated);

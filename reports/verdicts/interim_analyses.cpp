@@ -162,16 +162,20 @@ namespace {
 
 void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
   verdict.diverged = true;
+  const auto because = [](const std::string& text) {
+    return Reason{ReasonKind::diverged, "diverged: " + text};
+  };
+  const auto only = [&](const std::string& diverged, const std::string& other) {
+    return because(fmt::format("the loss of {} is not finite, that of {} is", diverged, other));
+  };
   if (differences.arm_diverged && !differences.baseline_diverged) {
     verdict.word = VerdictKind::deteriorates;
-    verdict.reason =
-        fmt::format("diverged: the loss of {} is not finite, that of {} is", verdict.arm, baseline.value);
+    verdict.reason = only(verdict.arm, baseline.value);
   } else if (differences.baseline_diverged && !differences.arm_diverged) {
     verdict.word = VerdictKind::improves;
-    verdict.reason =
-        fmt::format("diverged: the loss of {} is not finite, that of {} is", baseline.value, verdict.arm);
+    verdict.reason = only(baseline.value, verdict.arm);
   } else {
-    verdict.reason = "diverged: the loss is not finite in both arms";
+    verdict.reason = because("the loss is not finite in both arms");
   }
 }
 
@@ -187,13 +191,13 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
   verdict.n = static_cast<int>(std::min(a, b));
   verdict.baseline_mean = mean_of(differences.baseline);
   verdict.arm_mean = mean_of(differences.arm);
-  if (verdict.n < fewest_pairs) verdict.reason = too_few(verdict, paired);
+  if (verdict.n < fewest_pairs) verdict.reason = {ReasonKind::few_pairs, too_few(verdict, paired)};
   if (verdict.n < 1) return;
   const auto not_positive = [](double value) { return value <= 0; };
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
                                             std::ranges::any_of(differences.arm, not_positive))) {
     verdict.word = VerdictKind::no_data;
-    verdict.reason = "a value is 0 or negative, so there is no ratio";
+    verdict.reason = {ReasonKind::no_ratio, "a value is 0 or negative, so there is no ratio"};
     verdict.n = 0;
     return;
   }
@@ -208,7 +212,8 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
 void say_missing(Verdict& verdict, const Differences& differences) {
   const bool placed = !differences.placement.empty();
   verdict.word = placed ? VerdictKind::not_timed : VerdictKind::no_data;
-  verdict.reason = placed ? differences.placement : differences.missing;
+  verdict.reason = placed ? Reason{ReasonKind::placement, differences.placement}
+                          : Reason{ReasonKind::no_values, differences.missing};
 }
 
 Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const Differences& differences,
@@ -223,7 +228,8 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
   estimate(verdict, differences, measure, !rules.pair.empty());
   if (differences.open_runs > 0) {
     verdict.word = VerdictKind::interim;
-    verdict.reason = counted(differences.open_runs, "planned run") + " not finished yet";
+    verdict.reason = {ReasonKind::planned_runs,
+                      counted(differences.open_runs, "planned run") + " not finished yet"};
   } else if (differences.diverged()) {
     decide_diverged(verdict, differences, baseline);
   } else if (!differences.missing.empty()) {

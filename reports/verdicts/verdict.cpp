@@ -22,8 +22,10 @@ void plan_seeds(Verdict& verdict, double holm_level) {
       seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
   verdict.reason = verdict.seeds_needed
-                       ? "too few seeds: plan about " + std::to_string(*verdict.seeds_needed) + " in total"
-                       : "more seeds do not help: even 100 would not decide at this margin";
+                       ? Reason{ReasonKind::few_seeds,
+                                fmt::format("too few seeds: plan about {} in total", *verdict.seeds_needed)}
+                       : Reason{ReasonKind::narrow_margin,
+                                "more seeds do not help: even 100 would not decide at this margin"};
 }
 
 // One cell, arm and metric, with its result at each look.
@@ -59,10 +61,11 @@ void take_decision(Verdict& verdict, const Decision& decision) {
   verdict.adjusted_p = decision.adjusted_p;
   verdict.word = decision.word;
   if (verdict.constant) {
-    verdict.reason =
+    verdict.reason = {
+        ReasonKind::constant,
         verdict.word == VerdictKind::inconclusive
             ? "all differences are equal to the margin"
-            : "the difference is the same for every seed, so it is compared with the margin without a test";
+            : "the difference is the same for every seed, so it is compared with the margin without a test"};
   } else if (verdict.word == VerdictKind::inconclusive) {
     plan_seeds(verdict, decision.holm_level);
   }
@@ -90,7 +93,7 @@ void note_other_looks(Verdict& standing, const Case& one, const Decision& decisi
       standing.notes.push_back(look_name(look) + " gave no decision");
     if (look.look <= standing.look) continue;
     if (look.word == VerdictKind::interim) {
-      standing.notes.push_back(fmt::format("{}: {}", look_name(look), look.reason));
+      standing.notes.push_back(fmt::format("{}: {}", look_name(look), look.reason.text));
     } else if (word != standing.word && word != VerdictKind::interim && word != VerdictKind::inconclusive) {
       standing.notes.push_back(fmt::format("{}: {}", look_name(look), text_of(word)));
     }
@@ -112,7 +115,7 @@ bool in_family(const Case& one) {
 }
 
 // Replaces the verdict by `word`. Effect and intervals stay, as they may help to find the reason.
-void refuse(Verdict& verdict, VerdictKind word, const std::string& why) {
+void refuse(Verdict& verdict, VerdictKind word, const Reason& why) {
   verdict.word = word;
   verdict.reason = why;
   verdict.tested = false;
@@ -123,9 +126,9 @@ void apply(const Case& one, Verdict& verdict) {
   verdict.verified = found.verified();
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
-    refuse(verdict, VerdictKind::broken, found.broken);
+    refuse(verdict, VerdictKind::broken, {ReasonKind::broken, found.broken});
   } else if (const std::string why = refusal(one); !why.empty()) {
-    refuse(verdict, VerdictKind::not_comparable, why);
+    refuse(verdict, VerdictKind::not_comparable, {ReasonKind::not_comparable, why});
   }
 }
 

@@ -25,11 +25,33 @@ enum class Scale {
   decibels    // PSNR: d = B − A; change in dB
 };
 
+// Why a verdict has its word.
+enum class ReasonKind {
+  none,
+  few_pairs,       // too few for a test
+  few_seeds,       // the test did not decide, and more seeds can
+  narrow_margin,   // the test did not decide, and no number of seeds that is planned for can
+  constant,        // all differences are equal
+  diverged,        // the loss of an arm is not finite
+  planned_runs,    // they are not finished
+  placement,       // more ranks than devices
+  no_values,       // of an arm
+  no_ratio,        // a value is not above zero
+  not_comparable,  // the arms differ in a term of the contract
+  broken           // the parity check failed
+};
+
+// `text` has the details of this verdict. Texts on several verdicts group them by `kind`.
+struct Reason {
+  ReasonKind kind = ReasonKind::none;
+  std::string text;
+};
+
 struct Verdict {
   std::string metric;  // name in `metrics()`
   std::string arm;
   VerdictKind word = VerdictKind::inconclusive;
-  std::string reason;                // for example why it is inconclusive or interim; may be empty
+  Reason reason;                     // for example why it is inconclusive or interim
   std::vector<std::string> notes;    // on other looks, changed margins, warm-up
   std::vector<std::string> dropped;  // pairs left out, each with its reason
   Scale scale = Scale::log_ratio;

@@ -162,7 +162,8 @@ void add_numbers(const Verdict& verdict, VerdictRecord& record) {
 std::vector<std::string> left_out(const Verdict& verdict) {
   std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
   for (const std::string& dropped : verdict.dropped) {
-    if (verdict.word == VerdictKind::not_timed && dropped.find(verdict.reason) != std::string::npos) continue;
+    if (verdict.word == VerdictKind::not_timed && dropped.find(verdict.reason.text) != std::string::npos)
+      continue;
     const std::size_t colon = std::min(dropped.find(": "), dropped.size());
     const std::string reason = dropped.substr(colon);
     auto known = std::ranges::find(runs_by_reason, reason, &std::pair<std::string, std::string>::first);
@@ -267,7 +268,7 @@ std::string word_with_reason(const VerdictRecord& record) {
 
 std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::vector<std::string> parts;
-  if (!verdict.reason.empty()) parts.push_back(verdict.reason);
+  if (!verdict.reason.text.empty()) parts.push_back(verdict.reason.text);
   if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
   parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());
   for (const std::string& dropped : left_out(verdict)) parts.push_back("left out: " + dropped);

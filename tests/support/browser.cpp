@@ -119,7 +119,8 @@ void Browser::open(const std::filesystem::path& file, const View& view) {
   call("Emulation.setDeviceMetricsOverride",
        {{"width", view.width}, {"height", view.height}, {"deviceScaleFactor", 1}, {"mobile", false}});
   call("Emulation.setEmulatedMedia",
-       {{"features", {{{"name", "prefers-color-scheme"}, {"value", view.dark ? "dark" : "light"}}}}});
+       {{"media", view.print ? "print" : ""},
+        {"features", {{{"name", "prefers-color-scheme"}, {"value", view.dark ? "dark" : "light"}}}}});
   call("Emulation.setTouchEmulationEnabled", {{"enabled", view.touch}});
   call("Emulation.setScriptExecutionDisabled", {{"value", !view.scripts}});
   call("Page.navigate", {{"url", "about:blank"}});

@@ -20,6 +20,7 @@ struct View {
   bool dark = false;
   bool scripts = true;  // whether scripts of the page run
   bool touch = false;   // a touch screen
+  bool print = false;   // the styles of paper
 };
 
 class Browser {

@@ -18,6 +18,7 @@
 #include "reports/draw/scale.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
+#include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
@@ -290,6 +291,29 @@ TEST_CASE("a narrow forest plot has its columns below each other") {
   CHECK(heads(paper("7cm", 9)) == columns);
 }
 
+TEST_CASE("a caption explains the final values at the right only if the figure has them") {
+  const ReportData data = invented({.models = {"mlp"}});
+  const Content content = compose(data);
+  const std::vector<Figure>& panels = content.figures.front().panels;
+  const auto times = std::ranges::find(panels, "mlp-train-seconds", &Figure::slug);
+  REQUIRE(times != panels.end());
+  const std::string right = "Right: median over epochs after the first.";
+  const auto lines_of = [](std::string text) {  // a wrapped caption as one line
+    static const std::regex tags("<[^>]*>");
+    return std::regex_replace(text, tags, " ");
+  };
+  CHECK(contains(page_html(content), right));
+  const FigureSize wide = figure_size("16cm", "", 9, true);
+  const FigureSize narrow = figure_size("7cm", "", 9, true);
+  CHECK(contains(lines_of(svg_document(*times, wide)), "Right:"));
+  CHECK_FALSE(contains(lines_of(svg_document(*times, narrow)), "Right:"));
+  const tests::ScratchFolder folder;
+  write_report(content, folder.path(), {"svg", "markdown"}, paper("7cm", 9));
+  CHECK_FALSE(contains(tests::read_text(folder / "figures/mlp-train-seconds.txt"), "Right:"));
+  CHECK_FALSE(contains(tests::read_text(folder / "report.md"), "Right:"));
+  CHECK(contains(markdown_report(content, {"svg"}), right));
+}
+
 TEST_CASE("without titles the caption is in a text file and not in the picture") {
   const tests::ScratchFolder folder;
   const ReportData data = invented({.models = {"mlp"}});
@@ -297,7 +321,7 @@ TEST_CASE("without titles the caption is in a text file and not in the picture")
   write_report(content, folder.path(), {"svg", "pgf"}, paper("7cm", 9));
   const Figure& figure = content.figures.front().panels.front();
   CHECK(tests::read_text(folder / ("figures/" + figure.slug + ".txt")) ==
-        whole_title(figure, ": ") + "\n\n" + figure.caption + "\n");
+        whole_title(figure, ": ") + "\n\n" + caption_of(figure, paper("7cm", 9)) + "\n");
   const std::string svg = tests::read_text(folder / ("figures/" + figure.slug + ".svg"));
   CHECK_FALSE(contains(svg, "class=\"title\""));
   CHECK_FALSE(contains(svg, "class=\"cap\""));

@@ -141,7 +141,7 @@ TEST_CASE("the page starts with the answer, the table, the published study, the 
   for (const std::string& part :
        {std::string("<h1>first sweep</h1>"),
         std::string("Effect of strategy (ddp against single) on MLP and CNN"),
-        escaped(content.answer.paragraphs.front()),
+        escaped(content.answer.paragraphs.front().front()),
         std::string("Models by verdict: each model is in the row"), std::string("<dt>Published study</dt>"),
         std::string("<dt>Compared</dt>"), std::string("<dt>Machine</dt>"), std::string("<h2>Caveats</h2>"),
         std::string("Stand-in data: "), std::string("conditions of a fair comparison"), std::string("<nav"),

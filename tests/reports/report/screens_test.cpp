@@ -204,6 +204,23 @@ TEST_CASE("on a phone a finger scrolls a wide figure sideways") {
   CHECK(page->evaluate("document.querySelector('.scroll:has(> .wide)').scrollLeft") > 100);
 }
 
+TEST_CASE("a printed page has the caveats that the screen folds") {
+  Browser* page = page_browser();
+  if (page == nullptr) return;
+  const tests::ScratchFolder folder;
+  const auto file = write_page(folder, invented());
+  const std::string height =
+      "document.querySelector('.caveats details ul').getBoundingClientRect().height > 10 && "
+      "document.querySelector('.caveats details li').checkVisibility({contentVisibilityAuto: true})";
+  page->open(file, {});
+  CHECK(page->evaluate(height) == false);
+  page->open(file, {.print = true});
+  CHECK(page->evaluate(height) == true);
+  CHECK(page->evaluate("document.querySelector('figure details').checkVisibility()") == false);
+  keep_whole_picture(*page, "printed");
+  page->open(file, {});
+}
+
 TEST_CASE("small p-values of the page are written \"p < 0.0001\"") {
   ReportData data = invented({.models = {"mlp"}});
   set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 1.0 + 1e-5 * seed; });

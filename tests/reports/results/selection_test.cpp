@@ -186,7 +186,7 @@ TEST_CASE("sections, answers and terminal of a report of several experiments nam
   const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second});
   const Content content = compose(data);
   REQUIRE(content.answer.paragraphs.size() == 2);
-  CHECK(content.answer.paragraphs[1].starts_with("second sweep: With ddp"));
+  CHECK(content.answer.paragraphs[1].front().starts_with("second sweep: With ddp"));
   CHECK(terminal_table(content).find("\nsecond sweep: verdicts against single\n") != std::string::npos);
   const std::string page = page_html(content);
   CHECK(page.find("<h2>second sweep: verdicts against single</h2>") != std::string::npos);

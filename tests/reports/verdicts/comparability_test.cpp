@@ -65,7 +65,7 @@ TEST_CASE("another global batch makes the cell NOT COMPARABLE, unless the file d
     run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
   const Verdict refused = verdict_on(data, "validation-accuracy");
   CHECK(refused.word == VerdictKind::not_comparable);
-  CHECK(refused.reason == "global batch (samples per step) 256 against 128");
+  CHECK(refused.reason.text == "global batch (samples per step) 256 against 128");
   CHECK_FALSE(refused.tested);
   CHECK(refused.estimate.has_value());
   data.plan.compare.front().differs = {"batch"};
@@ -103,7 +103,7 @@ TEST_CASE("terms that only the records contain are compared too") {
     one.change(evidence_of(data, "ddp", 2));
     const Verdict verdict = verdict_on(data, "validation-loss");
     CHECK(verdict.word == VerdictKind::not_comparable);
-    CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
+    CHECK_MESSAGE(contains(verdict.reason.text, one.named), verdict.reason.text);
   }
 }
 
@@ -116,7 +116,7 @@ TEST_CASE("a Tesla K80 is not compared with a Tesla P100") {
   }
   const Verdict verdict = verdict_on(data, "validation-accuracy");
   CHECK(verdict.word == VerdictKind::not_comparable);
-  CHECK(verdict.reason == "kind of device cuda Tesla K80 against cuda Tesla P100");
+  CHECK(verdict.reason.text == "kind of device cuda Tesla K80 against cuda Tesla P100");
 }
 
 TEST_CASE("on a cluster the GPUs are those that the ranks found, not those the launcher requested") {
@@ -131,7 +131,7 @@ TEST_CASE("on a cluster the GPUs are those that the ranks found, not those the l
   }
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
   evidence_of(data, "ddp", 2).ranks.back().start["gpu"]["model"] = "NVIDIA A100";
-  CHECK(verdict_on(data, "train-seconds").reason ==
+  CHECK(verdict_on(data, "train-seconds").reason.text ==
         "kind of device cuda NVIDIA A100, cuda NVIDIA H200 against cuda NVIDIA H200");
 }
 
@@ -139,7 +139,7 @@ TEST_CASE("arms on different machines have no time verdict, but keep the other v
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).host = "lab-node-04";
   CHECK(verdict_on(data, "train-seconds").word == VerdictKind::not_comparable);
-  CHECK(contains(verdict_on(data, "train-seconds").reason,
+  CHECK(contains(verdict_on(data, "train-seconds").reason.text,
                  "machine lab-node-04 Xeon against lab-node-03 Xeon"));
   CHECK(verdict_on(data, "validation-accuracy").word != VerdictKind::not_comparable);
 }
@@ -171,7 +171,7 @@ TEST_CASE("a foreign arm that leaves out terms keeps its verdicts and is NOT VER
   CHECK(contains(said(), "threads per rank; kind of device"));
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "single", seed).strategy_kind = "single";
   for (db::RunSummary& run : data.runs) run.axes["epochs"] = std::int64_t{8};
-  CHECK(verdict_on(data, "train-seconds").reason == "epochs 6 against 8");
+  CHECK(verdict_on(data, "train-seconds").reason.text == "epochs 6 against 8");
 }
 
 TEST_CASE("threads, devices and layers of every rank of a foreign arm are compared") {
@@ -194,7 +194,7 @@ TEST_CASE("threads, devices and layers of every rank of a foreign arm are compar
     one.change(evidence.ranks.back());
     const Verdict verdict = verdict_on(data, "validation-loss");
     CHECK(verdict.word == VerdictKind::not_comparable);
-    CHECK_MESSAGE(contains(verdict.reason, one.named), verdict.reason);
+    CHECK_MESSAGE(contains(verdict.reason.text, one.named), verdict.reason.text);
   }
 }
 
@@ -221,7 +221,7 @@ TEST_CASE("an arm with other gradients than the reference is BROKEN, with the fi
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.3, "bb")};
   const Verdict verdict = verdict_on(data, "train-seconds");
   CHECK(verdict.word == VerdictKind::broken);
-  CHECK(verdict.reason == "the gradient of layer 2.weight differs from the reference after step 1");
+  CHECK(verdict.reason.text == "the gradient of layer 2.weight differs from the reference after step 1");
 }
 
 TEST_CASE("with bfloat16 the tolerance for gradients is its rounding") {
@@ -247,7 +247,7 @@ TEST_CASE("an arm is BROKEN if its replicas drift apart") {
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};
   const Verdict verdict = verdict_on(data, "validation-loss");
   CHECK(verdict.word == VerdictKind::broken);
-  CHECK(verdict.reason == "replicas have different parameters in layer 2.weight after step 1");
+  CHECK(verdict.reason.text == "replicas have different parameters in layer 2.weight after step 1");
   const Content content = compose(data);
   CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
     return statement.text.starts_with(

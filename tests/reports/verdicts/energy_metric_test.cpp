@@ -47,7 +47,7 @@ TEST_CASE("energy of runs that shared the host or a device is in no verdict") {
   const Verdict verdict = energy_verdict(data);
   CHECK(verdict.n == 0);
   CHECK(verdict.word == VerdictKind::no_data);
-  CHECK(verdict.reason == "the energy of all five runs of ddp does not count");
+  CHECK(verdict.reason.text == "the energy of all five runs of ddp does not count");
 }
 
 TEST_CASE("a run without the number is named, and the others count") {

@@ -19,7 +19,7 @@ TEST_CASE("an arm deteriorates, without a test, if it diverges where the baselin
     CHECK(verdict.word == VerdictKind::deteriorates);
     CHECK(verdict.diverged);
     CHECK_FALSE(verdict.tested);
-    CHECK(verdict.reason.find("diverged") == 0);
+    CHECK(verdict.reason.text.find("diverged") == 0);
   }
   // Times of a diverged run count.
   CHECK(verdict_on(judged(data), "mlp", "train-seconds").n == 5);
@@ -66,7 +66,7 @@ TEST_CASE("times that do not count are in no time verdict, and their runs are na
   for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
   const Verdict none = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(none.word == VerdictKind::no_data);
-  CHECK(none.reason == "the times of all five runs of ddp do not count");
+  CHECK(none.reason.text == "the times of all five runs of ddp do not count");
 }
 
 TEST_CASE("more ranks than devices are NOT TIMED, with both numbers, and other metrics keep their verdicts") {
@@ -82,7 +82,7 @@ TEST_CASE("more ranks than devices are NOT TIMED, with both numbers, and other m
   }
   for (const char* metric : {"train-seconds", "validation-seconds"}) {
     CHECK(on(metric).word == VerdictKind::not_timed);
-    CHECK(on(metric).reason == "four ranks on two devices");
+    CHECK(on(metric).reason.text == "four ranks on two devices");
     CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // once, not once per seed
     CHECK_FALSE(on(metric).seeds_needed);
   }
@@ -112,7 +112,7 @@ TEST_CASE("if all runs of an arm failed, it has NO DATA, with the cause once") {
   CHECK(cells.front().verdicts.size() > 5);
   for (const Verdict& verdict : cells.front().verdicts) {
     CHECK(verdict.word == VerdictKind::no_data);
-    CHECK(verdict.reason == "all three runs of ddp failed");
+    CHECK(verdict.reason.text == "all three runs of ddp failed");
     CHECK(verdict.dropped.size() == 3);
     CHECK(remarks_of(verdict) ==
           "all three runs of ddp failed; left out: seed 0, seed 1, seed 2: ddp failed: exit code 1");
@@ -124,7 +124,7 @@ TEST_CASE("NO DATA names the arm and what is missing") {
   const auto reason = [&] {
     const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
     CHECK(verdict.word == VerdictKind::no_data);
-    return verdict.reason;
+    return verdict.reason.text;
   };
   set_final(data, "mlp", "ddp", "validation_loss", [](int) { return std::nan(""); });
   set_final(data, "mlp", "ddp", "validation_accuracy", [](int) { return std::nan(""); });
@@ -139,7 +139,7 @@ TEST_CASE("arms that failed in different pairs have NO DATA, because no pair is 
   set_status(data, "mlp", "single", 1, "failed");
   const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
   CHECK(verdict.word == VerdictKind::no_data);
-  CHECK(verdict.reason == "no pair of runs has a value in both arms");
+  CHECK(verdict.reason.text == "no pair of runs has a value in both arms");
   CHECK(verdict.dropped.size() == 2);
 }
 

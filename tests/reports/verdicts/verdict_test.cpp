@@ -75,7 +75,7 @@ TEST_CASE("a cell with an unfinished planned run is INTERIM, with effect and int
   set_status(data, "mlp", "ddp", 4, "running");
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(verdict.word == VerdictKind::interim);
-  CHECK(verdict.reason == "1 planned run not finished yet");
+  CHECK(verdict.reason.text == "1 planned run not finished yet");
   CHECK(verdict.n == 4);
   CHECK(verdict.estimate.has_value());
 }
@@ -110,7 +110,7 @@ TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
   const ReportData data = one_model(2);
   const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(verdict.word == VerdictKind::inconclusive);
-  CHECK(verdict.reason == "only 2 pairs, at least 3 are needed");
+  CHECK(verdict.reason.text == "only 2 pairs, at least 3 are needed");
   CHECK_FALSE(verdict.tested);
 }
 
@@ -122,7 +122,7 @@ TEST_CASE("constant differences are compared with the margin and flagged") {
   const Verdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
   CHECK(verdict.word == VerdictKind::no_change);
   CHECK(verdict.constant);
-  CHECK(verdict.reason ==
+  CHECK(verdict.reason.text ==
         "the difference is the same for every seed, so it is compared with the margin without a test");
   CHECK_FALSE(verdict.p_value().has_value());
   CHECK(verdict_on(judged(data), "mlp", "train-seconds").p_value().has_value());
@@ -174,7 +174,7 @@ TEST_CASE("an inconclusive cell has the number of seeds that would be needed, as
   CHECK(verdict.word == VerdictKind::inconclusive);
   REQUIRE(verdict.seeds_needed.has_value());
   CHECK(*verdict.seeds_needed > 5);
-  CHECK(verdict.reason.find("plan about") != std::string::npos);
+  CHECK(verdict.reason.text.find("plan about") != std::string::npos);
 }
 
 TEST_CASE("unpaired arms are compared with Welch's test") {

@@ -16,11 +16,12 @@
 #include "base/text.h"
 #include "experiments/config/config.h"
 #include "orchestrator/yard/yard.h"
-#include "reports/content/answer.h"
+#include "reports/answer/answer.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
+#include "reports/results/provenance.h"
 #include "reports/results/report_data.h"
 #include "reports/verdicts/comparison.h"
 #include "reports/verdicts/verdict_text.h"
@@ -34,6 +35,7 @@ namespace trainyard::tools {
 struct Compared {
   std::string experiment;
   std::vector<reports::Comparison> comparisons;
+  reports::Answer answer;
   std::vector<reports::VerdictRecord> records;  // of all comparisons, in their order
   bool planned = true;                          // false: the file does not compare these groups
   std::size_t width = 0;                        // columns of the terminal, 0 for a file or a pipe
@@ -210,7 +212,8 @@ int compare(const CompareOptions& options) {
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
   reports::check_differs(data, options.differs);
   const std::vector<experiments::Compare> planned = data.plan.compare;
-  Compared compared{data.experiment, comparisons(data, options), {}, true, output_width()};
+  Compared compared{data.experiment, comparisons(data, options), {}, {}, true, output_width()};
+  compared.answer = reports::make_answer(data, compared.comparisons, reports::provenance(data));
   for (const auto& comparison : compared.comparisons) {
     const auto more = reports::verdict_records(comparison);
     compared.records.insert(compared.records.end(), more.begin(), more.end());
@@ -298,8 +301,11 @@ reports::Table table_of(const std::vector<VerdictRecord>& records) {
 
 std::string as_table(const Compared& compared) {
   std::string text;
-  for (const reports::Comparison& comparison : compared.comparisons)
-    text += reports::paragraph(reports::answer_text(comparison), compared.width) + "\n";
+  for (const std::vector<std::string>& paragraphs : compared.answer.paragraphs)
+    text += reports::paragraph(reports::as_one_paragraph(paragraphs), compared.width) + "\n";
+  for (const std::string& fact : reports::answer_facts(compared.answer))
+    text += reports::paragraph(fact, compared.width);
+  text += "\n";
   return text + reports::aligned_table(table_of(compared.records), compared.width);
 }
 

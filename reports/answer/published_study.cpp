@@ -1,4 +1,4 @@
-#include "reports/content/published_study.h"
+#include "reports/answer/published_study.h"
 
 #include <algorithm>
 #include <array>

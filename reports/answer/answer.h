@@ -13,10 +13,10 @@
 namespace trainyard::reports {
 
 struct Answer {
-  std::vector<std::string> paragraphs;  // one per comparison
-  std::vector<std::string> published;   // one per publication that the experiment file names
-  std::string compared;                 // what was compared
-  std::string machine;                  // on which machine
+  std::vector<std::vector<std::string>> paragraphs;  // `answer_paragraphs` of each comparison
+  std::vector<std::string> published;                // one per publication that the experiment file names
+  std::string compared;                              // what was compared
+  std::string machine;                               // on which machine, on CPU or GPU
 };
 
 // `provenance`: see reports/results/provenance.h.
@@ -26,9 +26,13 @@ Answer make_answer(const ReportData& data, const std::vector<Comparison>& compar
 // "Effect of threads (2 and 4 against 1) on MLP".
 std::string subtitle(const Comparison& comparison);
 
-// One paragraph. Per arm: which models get faster or slower, and what happens to accuracy and loss. Then what
-// is not decided, and why. It stays short if there are many models or arms: counts and some names.
-std::string answer_text(const Comparison& comparison);
+// Up to three short paragraphs, with at most six sentences together: which models get faster or slower, what
+// happens to accuracy and loss, and what is not decided and why. Long lists are shortened to counts.
+std::vector<std::string> answer_paragraphs(const Comparison& comparison);
+std::string as_one_paragraph(const std::vector<std::string>& paragraphs);
+
+// The published studies and the machine, each with its name: "Machine: …".
+std::vector<std::string> answer_facts(const Answer& answer);
 
 // The explanation of the table of models by verdict, with the margins.
 std::string shape_explanation(const Comparison& comparison);
