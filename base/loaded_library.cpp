@@ -1,5 +1,7 @@
 #include "base/loaded_library.h"
 
+#include <cerrno>
+#include <new>
 #include <utility>
 
 #include <dlfcn.h>
@@ -8,13 +10,14 @@
 
 namespace trainyard {
 
-LoadedLibrary::LoadedLibrary(std::string name, const std::string& use)
-    : name_(std::move(name)), handle_(::dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
+LoadedLibrary::LoadedLibrary(std::string name, const std::string& use) : name_(std::move(name)) {
+  errno = 0;
+  handle_ = ::dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (handle_ != nullptr) return;
+  if (errno == ENOMEM) throw std::bad_alloc();
   const char* why = ::dlerror();
-  throw UserError(
-      "cannot load the library " + name_ + " " + use + ": " + (why == nullptr ? "no reason given" : why),
-      "install the package that contains it");
+  throw UserError("cannot load the library " + use + ": " + (why == nullptr ? name_ : why),
+                  "install the package that contains it");
 }
 
 LoadedLibrary::Function LoadedLibrary::function(const char* name) const {

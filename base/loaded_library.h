@@ -25,7 +25,7 @@ class LoadedLibrary {
 
  private:
   std::string name_;
-  void* handle_;
+  void* handle_ = nullptr;
 };
 
 }  // namespace trainyard

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <malloc.h>
 #include <poll.h>
 
 #include "base/log.h"
@@ -377,6 +378,7 @@ void log_result(const SweepResult& result) {
 SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options) {
+  ::malloc_trim(0);  // each attempt forks, and planning left twice as much free memory as is in use
   const Subreaper subreaper;
   db::Ingest ingest(database);
   const Workplace workplace{yard, experiment.name, database, ingest, programs, launcher, status, options};
