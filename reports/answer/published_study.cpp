@@ -24,9 +24,9 @@ struct EffectWords {
   VerdictKind word;
 };
 constexpr std::array<EffectWords, 3> effect_words{
-    {{"deteriorates", "deteriorated for", VerdictKind::deteriorates},
-     {"improves", "improved for", VerdictKind::improves},
-     {"no-change", "unchanged for", VerdictKind::no_change}}};
+    {{"deteriorates", "deteriorated", VerdictKind::deteriorates},
+     {"improves", "improved", VerdictKind::improves},
+     {"no-change", "unchanged", VerdictKind::no_change}}};
 
 const char* metric_of(const std::string& published) {
   return published == "accuracy" ? "validation-accuracy"
@@ -52,7 +52,7 @@ std::string found_text(const PublishedSource& source) {
       std::vector<std::string> names;
       for (const PublishedVerdict& verdict : source.verdicts)
         if (verdict.metric == metric && verdict.effect == words.effect) names.push_back(name_of(verdict));
-      if (!names.empty()) clauses.push_back(std::string(words.words) + " " + some_of(names, 6));
+      if (!names.empty()) clauses.push_back(std::string(words.words) + " for " + some_of(names, 6));
     }
     if (clauses.empty()) continue;
     const std::string text = joined(clauses);
@@ -80,7 +80,7 @@ std::set<std::string> arms_with_numbers(const PublishedSource& source, const std
 // Our verdicts on published ones.
 struct Agreement {
   int same = 0, open = 0, all = 0;
-  std::vector<std::string> different;  // "accuracy of CNN: no change"
+  std::vector<std::string> different;  // "accuracy of CNN with ddp (improved there, no change here)"
 };
 
 // Whether the published verdict is on this verdict of ours. `arms`: those of the publication with numbers.
@@ -101,8 +101,9 @@ void count(const PublishedVerdict& published, const std::string& label, const Ve
   } else if (ours.word == effect->word) {
     ++result.same;
   } else {
-    result.different.push_back(fmt::format("{} of {} with {}: here {}", words_of(published.metric), label,
-                                           ours.arm, lower_first(badge_of(ours.word).text)));
+    result.different.push_back(fmt::format("{} of {} with {} ({} there, {} here)", words_of(published.metric),
+                                           label, ours.arm, effect->words,
+                                           lower_first(badge_of(ours.word).text)));
   }
 }
 
@@ -123,14 +124,10 @@ Agreement agreement(const PublishedSource& source, const std::vector<Comparison>
 
 std::string agreement_text(const Agreement& found) {
   if (found.all == 0) return " None of its verdicts is on a model and arm of this report.";
-  std::string text = fmt::format(" Our verdicts agree in {} of {}", found.same, found.all);
-  if (found.open > 0)
-    text +=
-        fmt::format(", {} not decided here", found.open == 1 ? "1 is" : fmt::format("{} are", found.open));
-  text += ".";
-  if (!found.different.empty())
-    text += fmt::format(" Ours differ in {}: {}.", found.different.size(), some_of(found.different));
-  return text;
+  std::vector<std::string> parts{fmt::format("{} of our {} verdicts on these agree", found.same, found.all)};
+  if (found.open > 0) parts.push_back(fmt::format("{} are not decided", found.open));
+  if (!found.different.empty()) parts.push_back(fmt::format("{} differ", found.different.size()));
+  return fmt::format(" {}{}.", all_of(parts), found.different.empty() ? "" : ": " + some_of(found.different));
 }
 
 std::string hardware_text(const PublishedSource& source) {
@@ -141,10 +138,8 @@ std::string hardware_text(const PublishedSource& source) {
     kinds.insert(name);
   }
   if (text.empty()) return "";
-  return " Its hardware: " + text +
-         (kinds.size() > 1
-              ? ". Its arms ran on different hardware, so hardware and strategy cannot be separated."
-              : ".");
+  if (kinds.size() == 1) return " Its hardware: " + text + ".";
+  return " Its arms ran on different hardware (" + text + "), so hardware and strategy cannot be separated.";
 }
 
 }  // namespace
@@ -154,10 +149,10 @@ std::vector<std::string> published_answers(const ReportData& data,
   std::vector<std::string> texts;
   if (!data.plan.published) return texts;
   for (const PublishedSource& source : data.plan.published->sources) {
-    std::string text = source.name + ".";
+    std::string text = source.name + "." + hardware_text(source);
     text += source.verdicts.empty() ? " Its numbers are drawn in the figures and not used in verdicts."
                                     : found_text(source) + agreement_text(agreement(source, comparisons));
-    texts.push_back(text + hardware_text(source));
+    texts.push_back(std::move(text));
   }
   return texts;
 }

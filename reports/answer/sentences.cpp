@@ -246,11 +246,11 @@ std::string quality_sentences(const Comparison& comparison, const CellNames& nam
     for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss})
       if (quality.kinds.contains(kind)) kinds.emplace_back(word_of(kind));
     const std::string either = fmt::format("{}", fmt::join(kinds, " or "));
-    const std::string found = quality.decided == 0
-                                  ? "No " + either + " is decided"
-                                  : fmt::format("{} {} {} by more than the margin",
-                                                quality.open > 0 ? "As far as decided, no" : "No", either,
-                                                quality.better.empty() ? "changes" : "gets worse");
+    const std::string found =
+        quality.decided == 0
+            ? "No " + either + " is decided"
+            : fmt::format("{} {} {} by more than the margin", quality.open > 0 ? "No decided" : "No", either,
+                          quality.better.empty() ? "changes" : "gets worse");
     if (!kinds.empty())
       add_sentence(text, found + with_label(", but other metrics get worse: ", elsewhere));
     else
@@ -281,8 +281,8 @@ std::string why(const Undecided& undecided) {
       return "there are too few seeds: " + (only.empty() ? "at least 3 pairs are needed" : only);
     case ReasonKind::few_seeds:
       return undecided.fewest_seeds == undecided.most_seeds
-                 ? fmt::format("more seeds are needed (about {})", undecided.most_seeds)
-                 : fmt::format("more seeds are needed (about {} – {})", undecided.fewest_seeds,
+                 ? fmt::format("more seeds are needed (about {} per arm)", undecided.most_seeds)
+                 : fmt::format("more seeds are needed (about {} – {} per arm)", undecided.fewest_seeds,
                                undecided.most_seeds);
     case ReasonKind::narrow_margin:
       return "even 100 seeds would not decide at this margin";

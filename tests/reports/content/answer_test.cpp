@@ -300,7 +300,8 @@ TEST_CASE("the terminal has the published study and the machine below the answer
   data.plan.published.emplace();
   data.plan.published->sources = {{"paper", {{"single", "one card"}}, {}, {}}};
   const std::string text = terminal_table(compose(data));
-  CHECK_MESSAGE(contains(text, "\nPublished study: paper. Its numbers are drawn"), text);
+  CHECK_MESSAGE(contains(text, "\nPublished study: paper. Its hardware: single on one card. Its numbers"),
+                text);
   CHECK_MESSAGE(contains(text, "\nMachine: lab-node-03, Xeon."), text);
   CHECK(text.find("Machine: ") < text.find("erdicts against single"));
 }
@@ -318,15 +319,12 @@ TEST_CASE("a published study is compared verdict by verdict, with its hardware")
   const std::vector<std::string> texts = compose(data).answer.published;
   REQUIRE(texts.size() == 1);
   CHECK(texts.front() ==
-        "paper. Training time: improved for MLP and CNN (ddp). Accuracy: deteriorated for CNN, improved for "
-        "MLP. "
-        "Loss: unchanged for MLP (ddp), VGG11 and CNN (mp-ddp). Our verdicts agree in 3 of 5. Ours differ in "
-        "2: "
-        "accuracy of MLP with ddp: here no change and accuracy of CNN with ddp: here no change. Its "
-        "hardware: ddp "
-        "on two others, single on one card. Its arms ran on different hardware, so hardware and strategy "
-        "cannot "
-        "be separated.");
+        "paper. Its arms ran on different hardware (ddp on two others, single on one card), so hardware and "
+        "strategy cannot be separated. Training time: improved for MLP and CNN (ddp). Accuracy: deteriorated "
+        "for CNN, improved for MLP. Loss: unchanged for MLP (ddp), VGG11 and CNN (mp-ddp). "
+        "3 of our 5 verdicts on these agree and 2 differ: accuracy of MLP with ddp (improved there, no "
+        "change here) and "
+        "accuracy of CNN with ddp (deteriorated there, no change here).");
 }
 
 TEST_CASE("a published source without a table of verdicts is said to be drawn only") {
@@ -334,8 +332,8 @@ TEST_CASE("a published source without a table of verdicts is said to be drawn on
   data.plan.published.emplace();
   data.plan.published->sources = {{"paper", {{"single", "one card"}}, {}, {}}};
   CHECK(compose(data).answer.published.front() ==
-        "paper. Its numbers are drawn in the figures and not used in verdicts. Its hardware: single on one "
-        "card.");
+        "paper. Its hardware: single on one card. Its numbers are drawn in the figures and not used in "
+        "verdicts.");
 }
 
 }  // namespace
