@@ -66,6 +66,19 @@ bool has_one_thread() {
   return ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == itself_and_parent + 1;
 }
 
+// Forks a process. It begins in the group of `folder`, if one is given. A process that is moved into a group waits 11 to 19
+// ms. Only clone3 can start one there. It lacks what ::fork does for locks of the C library, so this process must have one
+// thread.
+pid_t clone(const fs::path& folder, std::uint64_t flags, int exit_signal) {
+  const auto fd = folder.empty() ? FileDescriptor() : FileDescriptor::open(folder, O_RDONLY | O_DIRECTORY);
+  clone_args arguments{};
+  arguments.flags = flags | (fd ? CLONE_INTO_CGROUP : 0);
+  arguments.exit_signal = static_cast<std::uint64_t>(exit_signal);
+  arguments.cgroup = fd ? static_cast<std::uint64_t>(fd.get()) : 0;
+  if (!folder.empty() && !fd) return -1;
+  return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
+}
+
 fs::path own_folder() {
   return cgroup_folder(whole_file("/proc/self/mountinfo"), whole_file("/proc/self/cgroup"));
 }
@@ -95,7 +108,11 @@ Cgroup::Cgroup(const std::string& name) {
 }
 
 Cgroup::~Cgroup() {
-  remove();
+  if (owned_) remove();
+}
+
+Cgroup Cgroup::joined(const fs::path& folder) {
+  return {folder, Joined{}};
 }
 
 bool Cgroup::remove() {
@@ -105,19 +122,17 @@ bool Cgroup::remove() {
 }
 
 pid_t Cgroup::fork() {
-  // A process that is moved into the group waits 11 to 19 ms, and one that begins there does not. Only clone3 can do
-  // that. It lacks what ::fork does for locks of the C library, and with one thread none can be held.
-  if (!folder_.empty() && has_one_thread()) {
-    const auto fd = FileDescriptor::open(folder_, O_RDONLY | O_DIRECTORY);
-    clone_args arguments{};
-    arguments.flags = CLONE_INTO_CGROUP;
-    arguments.exit_signal = SIGCHLD;
-    arguments.cgroup = static_cast<std::uint64_t>(fd.get());
-    const auto pid = static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
-    if (pid >= 0) return pid;
-  }
+  if (!folder_.empty() && has_one_thread())
+    if (const pid_t pid = clone(folder_, 0, SIGCHLD); pid >= 0) return pid;
   remove();
   return ::fork();
+}
+
+pid_t Cgroup::fork_sibling(const fs::path& folder) {
+  constexpr int as_this_process = 0;  // the signal to the parent
+  pid_t pid = folder.empty() ? -1 : clone(folder, CLONE_PARENT, as_this_process);
+  if (pid < 0) pid = clone({}, CLONE_PARENT, as_this_process);
+  return pid;
 }
 
 bool Cgroup::leave() const {

@@ -12,9 +12,9 @@
 #include <optional>
 #include <string>
 
+#include "base/sockets/socket_relay.h"
 #include "orchestrator/rank/launch_secret.h"
 #include "orchestrator/rank/rendezvous.h"
-#include "orchestrator/rank/socket_relay.h"
 
 namespace trainyard::orchestrator {
 

@@ -23,6 +23,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "orchestrator/rank/fork_server.h"
 #include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
@@ -76,48 +77,7 @@ bool readable(int fd, std::chrono::milliseconds at_most) {
 
 // Supervisor: everything below runs in its process.
 
-constexpr int its_socket = 3, its_lock = 4;
-
-// Replaces name and arguments of this process, so that `pkill -f trainyard` does not end it with the orchestrator.
-void take_own_name() {
-  constexpr std::string_view name = "rank-supervisor";
-  ::prctl(PR_SET_NAME, name.data());
-  const std::string stat = whole_file("/proc/self/stat");
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
-  constexpr int first = 3, of_arguments = 48;  // fields of /proc/PID/stat, from 1
-  std::string skipped;
-  for (int field = first; field < of_arguments; ++field) fields >> skipped;
-  std::uintptr_t begin = 0, end = 0;
-  fields >> begin >> end;
-  if (!fields || begin == 0 || end <= begin) return;
-  auto* const text =
-      reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
-  std::memset(text, 0, end - begin);
-  std::memcpy(text, name.data(), std::min<std::size_t>(name.size(), end - begin - 1));
-}
-
-// It keeps nothing of the orchestrator but its memory, its socket and its lock: no other locks or open files, and no
-// signals of a terminal.
-void become_supervisor(int socket, int lock) {
-  ::setsid();
-  take_own_name();
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
-  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP})
-    ::signal(number, SIG_IGN);
-  sigset_t none;
-  ::sigemptyset(&none);
-  ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  // Both numbers are above those that they are moved to.
-  const int kept_socket = ::fcntl(socket, F_DUPFD, its_lock + 1);
-  const int kept_lock = ::fcntl(lock, F_DUPFD, its_lock + 1);
-  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, standard);
-  if (kept_socket < 0 || kept_lock < 0) throw std::system_error(errno, std::generic_category(), "fcntl");
-  ::dup3(kept_socket, its_socket, O_CLOEXEC);
-  ::dup3(kept_lock, its_lock, O_CLOEXEC);  // locked until this process ends
-  ::close_range(its_lock + 1, ~0U, 0);
-}
+constexpr int its_socket = ForkServer::first_fd;  // the next descriptor is its lock
 
 class Supervisor {
  public:
@@ -201,6 +161,11 @@ class Supervisor {
 
 }  // namespace
 
+void supervise(Cgroup& cgroup, const std::function<LocalProcesses()>& start) {
+  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+  Supervisor(cgroup).run(start);
+}
+
 SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<LocalProcesses()>& start)
     : setting_(std::move(setting)), cgroup_(cgroup_name(setting_.token)) {
   std::array<int, 2> ends{};
@@ -212,12 +177,14 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
   FileDescriptor lock = lock_attempt(setting_.attempt_folder, cgroup_.folder());
   since_ticks_ = ticks_now();
   // If the supervisor fails, the kernel kills its ranks, and this process ends the rest.
-  supervisor_ = cgroup_.fork();
+  const std::array fds{its_end.get(), lock.get()};
+  if (setting_.server) supervisor_ = setting_.server->fork({setting_.request, cgroup_.folder()}, fds);
+  if (supervisor_ <= 0) supervisor_ = cgroup_.fork();
   if (supervisor_ < 0) cannot_supervise("fork", "raise the limits of processes and memory (ulimit -u, -v)");
   if (supervisor_ == 0) {
     try {
-      become_supervisor(its_end.get(), lock.get());
-      Supervisor(cgroup_).run(start);
+      detach(fds);
+      supervise(cgroup_, start);
     } catch (const std::bad_alloc&) {
       ::_exit(no_memory_code);
     } catch (const std::exception&) {

@@ -490,7 +490,7 @@ int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard
   const std::string& spool = asked.experiment.machine.spool;
   if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);
   const auto launcher =
-      orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder});
+      orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder, choices.server});
   std::optional<HostShare> host;
   if (choices.no_wait)
     if (const auto plan = plan_of(asked, machine, choices, database); needs_devices(asked.experiment, plan))
@@ -516,6 +516,10 @@ int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard
 }
 
 }  // namespace
+
+void start_fork_server(SweepChoices& choices) {
+  choices.server = orchestrator::make_fork_server();
+}
 
 int run_experiment(Asked asked, const SweepChoices& choices) {
   const log::Level level = log_level_of(choices);

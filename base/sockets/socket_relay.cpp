@@ -1,4 +1,4 @@
-#include "orchestrator/rank/socket_relay.h"
+#include "base/sockets/socket_relay.h"
 
 #include <algorithm>
 #include <array>
@@ -20,7 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-namespace trainyard::orchestrator {
+namespace trainyard {
 
 namespace {
 
@@ -301,4 +301,4 @@ bool send_now(int connection, const std::string& bytes) {
          static_cast<ssize_t>(bytes.size());
 }
 
-}  // namespace trainyard::orchestrator
+}  // namespace trainyard

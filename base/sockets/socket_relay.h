@@ -10,7 +10,7 @@
 
 #include "base/fd.h"
 
-namespace trainyard::orchestrator {
+namespace trainyard {
 
 // Decides who may pass. It must not throw.
 class Door {
@@ -47,4 +47,4 @@ class SocketRelay {
 // Sends all bytes at once. For few bytes on a new connection, whose buffer is empty.
 bool send_now(int connection, const std::string& bytes);
 
-}  // namespace trainyard::orchestrator
+}  // namespace trainyard
