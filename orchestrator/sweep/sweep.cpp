@@ -233,6 +233,7 @@ class Sweep {
     std::vector<int> fds;
     for (const auto& active : active_) active.attempt->add_end_fds(fds);
     std::vector<pollfd> polled;
+    polled.reserve(fds.size());
     for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
     ::poll(polled.data(), polled.size(), poll_milliseconds);
   }

@@ -101,6 +101,7 @@ std::string trained_on(const ReportData& data) {
   if (strategies_by_device.empty()) return data.evidence.empty() ? "" : "CPU or GPU: not recorded";
   if (strategies_by_device.size() == 1) return "Trained on " + strategies_by_device.front().first;
   std::vector<std::string> texts;
+  texts.reserve(strategies_by_device.size());
   for (const auto& [device, strategies] : strategies_by_device)
     texts.push_back(fmt::format("{} on {}", all_of(strategies), device));
   return joined(texts);

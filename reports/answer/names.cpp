@@ -1,6 +1,7 @@
 #include "reports/answer/names.h"
 
 #include <algorithm>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -67,8 +68,8 @@ CellNames::CellNames(const Comparison& comparison) {
   for (const CellVerdicts& judged : comparison.cells) {
     std::string label = judged.cell.label;
     if (judged.cell.model.empty()) {  // models are compared
-      static const std::string all = "all models";
-      label = label.starts_with(all + ", ") ? label.substr(all.size() + 2) : "";
+      constexpr std::string_view all = "all models, ";
+      label = label.starts_with(all) ? label.substr(all.size()) : "";
     }
     labels_.push_back(label);
     models.insert(judged.cell.model);
@@ -81,6 +82,7 @@ std::string CellNames::text(const std::set<std::size_t>& cells) const {
   if (cells.size() == size())
     return size() == 2 ? fmt::format("both {}s", noun_) : fmt::format("all {} {}s", in_words(size()), noun_);
   std::vector<std::string> names;
+  names.reserve(cells.size());
   for (const std::size_t cell : cells) names.push_back(labels_[cell]);
   return fmt::format("{} of {} {}s ({})", in_words(cells.size()), in_words(size()), noun_,
                      some_of(names, most_names));

@@ -346,7 +346,8 @@ std::string items_of(const Comparison& comparison, const std::string& arm,
   std::vector<std::pair<std::vector<std::string>, std::set<std::size_t>>> by_cells;
   for (const auto& [kind, cells] : kinds) {
     open += cells.size();
-    const auto known = std::ranges::find_if(by_cells, [&](const auto& one) { return one.second == cells; });
+    const auto known = std::ranges::find(by_cells, cells,
+                                         &std::pair<std::vector<std::string>, std::set<std::size_t>>::second);
     if (known == by_cells.end())
       by_cells.push_back({{word_of(kind)}, cells});
     else
