@@ -377,7 +377,7 @@ std::string items_of(const Comparison& comparison, const Undecided& undecided, c
   std::vector<std::string> texts;
   for (const auto& [items, with] : arms_by_items)
     texts.push_back(arms.size() > 1 ? items + " with " + some_of(with) : items);
-  if (const std::string text = all_of(texts); text.size() <= longest_items) return text;
+  if (std::string text = all_of(texts); text.size() <= longest_items) return text;
   texts.clear();
   for (const MetricKind kind : table_kinds)
     if (counts[kind] > 0)

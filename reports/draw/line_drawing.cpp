@@ -166,9 +166,9 @@ std::vector<double> final_places(const Lines& figure) {
     const auto arm = std::ranges::find_if(figure.series, same_arm);
     if (arm == figure.series.end()) continue;
     const int side = rank.dash % 2 == 1 ? -1 : 1;
-    const double step = std::min(0.12, 0.4 / (arms * ((rank.dash + 1) / 2)));
-    places[i] =
-        places[static_cast<std::size_t>(arm - figure.series.begin())] + side * step * ((rank.dash + 1) / 2);
+    const int distance = (rank.dash + 1) / 2;  // in steps
+    const double step = std::min(0.12, 0.4 / (arms * distance));
+    places[i] = places[static_cast<std::size_t>(arm - figure.series.begin())] + side * step * distance;
   }
   return places;
 }

@@ -488,11 +488,10 @@ bool has_numbers(const ReportData& data, const std::string& axis) {
 void add_axis(Markup& out, const db::RunSummary& run, const std::string& name) {
   const auto value = run.axes.find(name);
   const std::string text = value_of(run, name);
-  if (value == run.axes.end())
-    out.leaf("td", {}, text);
-  else if (const auto* integer = std::get_if<std::int64_t>(&value->second))
+  const Value* const set = value == run.axes.end() ? nullptr : &value->second;  // std::get_if takes none
+  if (const auto* integer = std::get_if<std::int64_t>(set))
     add_number(out, static_cast<double>(*integer), text);
-  else if (const auto* number = std::get_if<double>(&value->second))
+  else if (const auto* number = std::get_if<double>(set))
     add_number(out, *number, text);
   else
     out.leaf("td", {}, text);

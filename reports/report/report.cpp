@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/format.h>
+
 #include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/plain_file.h"
