@@ -14,7 +14,6 @@
 #include <zlib.h>
 
 #include "base/error.h"
-#include "base/loaded_library.h"
 #include "base/plain_file.h"
 #include "base/text.h"
 
@@ -24,26 +23,6 @@ namespace {
 
 constexpr unsigned buffer_bytes = 1U << 18U;
 constexpr std::uint64_t piece_bytes = 1U << 20U;
-
-struct Libarchive {
-  LoadedLibrary library{"libarchive.so.13", "that reads archives"};
-
-  decltype(&archive_read_new) read_new = library.function("archive_read_new");
-  decltype(&archive_read_free) read_free = library.function("archive_read_free");
-  decltype(&archive_read_support_format_tar) support_tar =
-      library.function("archive_read_support_format_tar");
-  decltype(&archive_read_open) open = library.function("archive_read_open");
-  decltype(&archive_read_next_header) next_header = library.function("archive_read_next_header");
-  decltype(&archive_read_data) read_data = library.function("archive_read_data");
-  decltype(&archive_error_string) error_string = library.function("archive_error_string");
-  decltype(&archive_entry_pathname) pathname = library.function("archive_entry_pathname");
-  decltype(&archive_entry_filetype) filetype = library.function("archive_entry_filetype");
-};
-
-const Libarchive& libarchive() {
-  static const Libarchive loaded;
-  return loaded;
-}
 
 }  // namespace
 
@@ -149,7 +128,7 @@ struct Archive::State {
   void check(int result) const {
     if (result == ARCHIVE_OK || result == ARCHIVE_WARN || result == ARCHIVE_EOF) return;
     if (error) std::rethrow_exception(error);
-    const char* text = libarchive().error_string(reader.get());
+    const char* text = archive_error_string(reader.get());
     file.fail(file.offset(), fmt::format("the archive is truncated or damaged before this byte: {}",
                                          text == nullptr ? "libarchive gives no reason" : text));
   }
@@ -157,27 +136,26 @@ struct Archive::State {
   DataFile file;
   std::array<std::uint8_t, 65536> piece{};
   std::exception_ptr error;
-  std::unique_ptr<archive, decltype(&archive_read_free)> reader{libarchive().read_new(),
-                                                                libarchive().read_free};
+  std::unique_ptr<archive, decltype(&archive_read_free)> reader{archive_read_new(), &archive_read_free};
   archive_entry* entry = nullptr;
 };
 
 Archive::Archive(const std::filesystem::path& path) : state_(std::make_unique<State>(path)) {
   archive* reader = state_->reader.get();
-  if (reader == nullptr || libarchive().support_tar(reader) != ARCHIVE_OK)
+  if (reader == nullptr || archive_read_support_format_tar(reader) != ARCHIVE_OK)
     throw InternalError("libarchive cannot read tar archives");
-  state_->check(libarchive().open(reader, state_.get(), nullptr, &State::read, nullptr));
+  state_->check(archive_read_open(reader, state_.get(), nullptr, &State::read, nullptr));
 }
 
 Archive::~Archive() = default;
 
 std::optional<std::string> Archive::next() {
   for (;;) {
-    const int result = libarchive().next_header(state_->reader.get(), &state_->entry);
+    const int result = archive_read_next_header(state_->reader.get(), &state_->entry);
     state_->check(result);
     if (result == ARCHIVE_EOF) break;
-    const char* name = libarchive().pathname(state_->entry);
-    if (libarchive().filetype(state_->entry) == AE_IFREG && name != nullptr) return name;
+    const char* name = archive_entry_pathname(state_->entry);
+    if (archive_entry_filetype(state_->entry) == AE_IFREG && name != nullptr) return name;
   }
   while (state_->file.read(state_->piece) > 0) {  // read to the end, so that zlib verifies the checksum
   }
@@ -188,14 +166,14 @@ std::string Archive::content() {
   std::string text;
   std::array<char, 65536> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   for (;;) {                      // in pieces: a wrong size in a header costs no memory
-    const la_ssize_t got = libarchive().read_data(state_->reader.get(), piece.data(), piece.size());
+    const la_ssize_t got = archive_read_data(state_->reader.get(), piece.data(), piece.size());
     state_->check(got < 0 ? static_cast<int>(got) : ARCHIVE_OK);
     if (got <= 0) return text;
     text.append(piece.data(), static_cast<std::size_t>(got));
     if (text.size() > most_text)
       state_->file.fail(state_->file.offset(),
                         fmt::format("{} in the archive has more than {} bytes, which is the limit",
-                                    libarchive().pathname(state_->entry), most_text));
+                                    archive_entry_pathname(state_->entry), most_text));
   }
 }
 

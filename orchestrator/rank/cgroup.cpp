@@ -80,7 +80,9 @@ pid_t clone(const fs::path& folder, std::uint64_t flags, int exit_signal) {
 }
 
 fs::path own_folder() {
-  return cgroup_folder(whole_file("/proc/self/mountinfo"), whole_file("/proc/self/cgroup"));
+  static const std::string mounts =
+      whole_file("/proc/self/mountinfo");  // the kernel writes all for each reader
+  return cgroup_folder(mounts, whole_file("/proc/self/cgroup"));
 }
 
 }  // namespace
