@@ -355,6 +355,7 @@ std::string items_of(const Comparison& comparison, const std::string& arm,
   }
   if (open == count_of(comparison, arm, table_kinds)) return "all results";
   std::vector<std::string> items;
+  items.reserve(by_cells.size());
   for (const auto& [words, cells] : by_cells) items.push_back(all_of(words) + of_cells(names, cells));
   return all_of(items);
 }
@@ -375,6 +376,7 @@ std::string items_of(const Comparison& comparison, const Undecided& undecided, c
     known->second.push_back(value_text(comparison.compare, arm));
   }
   std::vector<std::string> texts;
+  texts.reserve(arms_by_items.size());
   for (const auto& [items, with] : arms_by_items)
     texts.push_back(arms.size() > 1 ? items + " with " + some_of(with) : items);
   if (std::string text = all_of(texts); text.size() <= longest_items) return text;

@@ -30,7 +30,7 @@ void set_validation_accuracy(ReportData& data, const std::string& model, const s
 }
 
 // All metrics of all arms are the same, but for the times: `ddp` takes `ratio` of the baseline's time.
-ReportData equal_but_for_times(std::vector<std::string> models, double ratio, int seeds = 5) {
+ReportData equal_but_for_times(const std::vector<std::string>& models, double ratio, int seeds = 5) {
   ReportData data = invented({.models = models, .seeds = seeds});
   for (const std::string& model : models)
     for (const db::FinalMetrics& single : std::vector<db::FinalMetrics>(data.finals)) {
@@ -241,6 +241,7 @@ TEST_CASE("the subtitle of a comparison of strategies names arms and models") {
 
 TEST_CASE("with 20 models and 5 arms the answer stays short, with counts and some names") {
   std::vector<std::string> models;
+  models.reserve(20);
   for (int i = 0; i < 20; ++i) models.push_back(std::string(1, static_cast<char>('a' + i)) + "x");
   ReportData data = invented(
       {.models = models, .strategies = {"single", "a", "b", "c", "d", "e"}, .seeds = 3, .epochs = 3});

@@ -481,7 +481,8 @@ int report(const Asked& asked, const SweepChoices& choices, const orchestrator::
 // The steps of a sweep: journal, recover, plan, host, prepare, run, report.
 // - The journal comes first, so that it has every request before any work for it.
 // - Recovery comes before the plan. Otherwise the plan could train finished runs again.
-int run_locked(Asked asked, const SweepChoices& choices, orchestrator::Yard yard, const Machine& machine) {
+int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Yard yard,
+               const Machine& machine) {
   auto database = db::open_yard_for_writing(yard.root(), [](const std::string& line) {
     std::cout << line << '\n';
     log::warning("rebuilt", {{"text", line}});
@@ -530,7 +531,7 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   log::pass_on(level);
   log::info("begins", {{"command", asked.command}, {"yard", yard.root()}, {"level", to_text(level)}});
   try {
-    const int code = run_locked(std::move(asked), choices, yard, machine);
+    const int code = run_locked(asked, choices, yard, machine);
     log::info("ends", {{"exit_code", code}});
     return code;
   } catch (const std::exception& error) {
