@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "experiments/protocol/launch.h"
-#include "models/catalogue.h"
+#include "experiments/run/run_model.h"
 #include "models/datasets/datasets.h"
 
 namespace {
@@ -59,7 +59,7 @@ nlohmann::json case_of(const experiments::Run& run) {
   const models::InputShape& input = run.data.input;
   nlohmann::json hyperparameters = nlohmann::json::object();
   for (const auto& [name, value] : run.hyperparameters) hyperparameters[name] = experiments::to_json(value);
-  return {{"task", models::find_model(run.model).task},
+  return {{"task", experiments::model_of(run).task},
           {"hyperparameters", hyperparameters},
           {"input",
            {{"channels", input.image.channels},

@@ -14,11 +14,6 @@ Model conv_autoencoder();
 Model cnn();
 Model mlp();
 
-double counted_cost(const Layer& layer) {
-  constexpr double operations_per_byte = 4;
-  return layer.forward_flops + operations_per_byte * layer.forward_bytes;
-}
-
 std::span<const Model> catalogue() {
   static const std::array rows{vgg11(), nbow(), seq2seq(), conv_autoencoder(), cnn(), mlp()};
   return rows;

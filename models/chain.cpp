@@ -26,12 +26,25 @@ std::int64_t output_padding(std::int64_t length, std::int64_t wanted, const Kern
 
 Chain& Chain::add(const std::string& kind, std::map<std::string, std::int64_t> sizes, std::int64_t parameters,
                   std::int64_t multiply_adds) {
-  layers_.push_back({.path = std::to_string(layers_.size()),
-                     .kind = kind,
-                     .sizes = std::move(sizes),
-                     .parameters = parameters,
-                     .forward_flops = 2.0 * static_cast<double>(multiply_adds)});
+  graph_.nodes.push_back({.path = std::to_string(graph_.nodes.size()),
+                          .kind = kind,
+                          .sizes = std::move(sizes),
+                          .reads = {last_},
+                          .parameters = parameters,
+                          .forward_flops = 2.0 * static_cast<double>(multiply_adds)});
+  last_ = new_value();
   return *this;
+}
+
+ValueId Chain::new_value() {
+  graph_.nodes.back().makes.push_back(graph_.values);
+  return graph_.values++;
+}
+
+Graph Chain::graph() const {
+  Graph graph = graph_;
+  graph.outputs = {last_};
+  return graph;
 }
 
 Chain& Chain::flatten() {
@@ -41,7 +54,7 @@ Chain& Chain::flatten() {
 
 Chain& Chain::dropout(double probability) {
   add("dropout", {});
-  layers_.back().dropout = probability;
+  graph_.nodes.back().dropout = probability;
   return *this;
 }
 
@@ -102,7 +115,7 @@ Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::i
   if (vocabulary < 1) throw InternalError("a model of texts needs data with a vocabulary");
   shape_ = {.channels = outputs, .height = 1, .width = 1};
   add(kind, {{"vocabulary", vocabulary}, {"outputs", outputs}}, vocabulary * outputs);
-  layers_.back().forward_bytes = static_cast<double>(moved * outputs) * sizeof(float);
+  graph_.nodes.back().forward_bytes = static_cast<double>(moved * outputs) * sizeof(float);
   return *this;
 }
 
@@ -111,12 +124,17 @@ Chain& Chain::mean_embedding(std::int64_t outputs) {
 }
 
 Chain& Chain::source_embedding(std::int64_t outputs) {
+  if (!graph_.nodes.empty()) throw InternalError("source_embedding is not the first layer");
+  graph_.inputs = graph_.values = 2;
   tokens_ = input_.source_length;
-  return embedding("source_embedding", input_.vocabulary, outputs, 2 * tokens_);
+  embedding("source_embedding", input_.vocabulary, outputs, 2 * tokens_);
+  lengths_ = new_value();
+  return *this;
 }
 
 Chain& Chain::target_embedding(std::int64_t outputs) {
   tokens_ = input_.target_length;
+  last_ = 1;  // the target
   return embedding("target_embedding", input_.target_vocabulary, outputs, 2 * tokens_);
 }
 
@@ -128,11 +146,18 @@ Chain& Chain::lstm(const std::string& kind, std::int64_t outputs, std::map<std::
 }
 
 Chain& Chain::encoder_lstm(std::int64_t outputs, bool last) {
-  return lstm("encoder_lstm", outputs, {{"last", last}});
+  lstm("encoder_lstm", outputs, {{"last", last}});
+  graph_.nodes.back().reads.push_back(lengths_);
+  const ValueId h = last ? last_ : new_value();
+  states_.push_back({h, new_value()});
+  return *this;
 }
 
 Chain& Chain::decoder_lstm(std::int64_t outputs) {
-  return lstm("decoder_lstm", outputs, {});
+  const auto [h, c] = states_.at(decoders_++);
+  lstm("decoder_lstm", outputs, {});
+  graph_.nodes.back().reads.insert(graph_.nodes.back().reads.end(), {h, c});
+  return *this;
 }
 
 namespace {

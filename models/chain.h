@@ -1,5 +1,5 @@
-// Builder for the layers of a model. It tracks the shape between layers, and counts parameters and
-// operations. `models/networks` implements each layer.
+// Builder for the graph of a model whose layers follow each other. It tracks the shape between layers, and
+// counts parameters and operations. `models/networks` implements each layer.
 //
 // Counts:
 // - A multiply-add is 2 operations. Biases, normalisation, comparisons and copies are 0.
@@ -47,12 +47,12 @@ class Chain {
   // {tokens [batch, length]} → {mean of the vectors of all tokens except padding [batch, outputs]}
   Chain& mean_embedding(std::int64_t outputs);
 
-  // Layers of a translation model. Each passes on the tensors that later layers need:
-  //   source_embedding  {source [batch, length], target} → {x [batch, length, outputs], lengths, target}
-  //   encoder_lstm      {x, lengths, target, states …}   → {y, lengths, target, states …, h, c}
-  //     the last encoder_lstm                            → {target, states …, h, c}
-  //   target_embedding  {target, states …}               → {x, states …}
-  //   decoder_lstm      {x, h, c, states …}              → {y, states …}
+  // Layers of a translation model. The graph has two inputs, source and target.
+  //   source_embedding  source [batch, length]  → x [batch, length, outputs], lengths [batch]
+  //   encoder_lstm      x, lengths              → y [batch, length, outputs], h, c
+  //     the last one    x, lengths              → h, c
+  //   target_embedding  target [batch, steps]   → x [batch, steps, outputs]
+  //   decoder_lstm      x, h, c                 → y [batch, steps, outputs]
   // h and c [batch, outputs] are the state of an encoder layer after the last token of each source. The
   // decoder layer of the same depth starts with them.
   Chain& source_embedding(std::int64_t outputs);
@@ -61,11 +61,14 @@ class Chain {
   Chain& decoder_lstm(std::int64_t outputs);
 
   const ImageShape& shape() const { return shape_; }  // output of the last layer; features are channels
-  std::vector<Layer> layers() const { return layers_; }
+  // The output of the last layer is the output of the graph.
+  Graph graph() const;
 
  private:
+  // A layer that reads the output of the one before and makes one value.
   Chain& add(const std::string& kind, std::map<std::string, std::int64_t> sizes, std::int64_t parameters = 0,
              std::int64_t multiply_adds = 0);
+  ValueId new_value();  // made by the last layer
   // `moved`: number of vectors that are read and written per sample.
   Chain& embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs,
                    std::int64_t moved);
@@ -74,7 +77,14 @@ class Chain {
   InputShape input_;
   ImageShape shape_;
   std::int64_t tokens_ = 1;  // tokens of a sample that a layer processes at once
-  std::vector<Layer> layers_;
+  Graph graph_;
+  ValueId last_ = 0;     // output of the last layer
+  ValueId lengths_ = 0;  // of the sources
+  struct State {
+    ValueId h = 0, c = 0;
+  };
+  std::vector<State> states_;  // of the encoder layers
+  std::size_t decoders_ = 0;
 };
 
 // The value of a hyper-parameter. InternalError if it is missing or has another type.

@@ -197,7 +197,7 @@ std::vector<std::string> dataset_names(const Declared& declared) {
 }
 
 bool is_declared(const models::Model& model) {
-  return !model.layers;
+  return !model.graph;
 }
 
 }  // namespace trainyard::experiments

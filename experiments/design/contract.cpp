@@ -93,9 +93,10 @@ bool averages_batches(const models::Model& model, const Values& values) {
   const auto rows = models::datasets();
   const auto dataset = std::ranges::find(rows, value_text(values, "dataset"), &models::Dataset::name);
   if (dataset == rows.end() || hyperparameters.size() < model.hyperparameters.size()) return false;
-  const std::vector<models::Layer> layers = model.layers(hyperparameters, models::input_shape(*dataset));
-  return std::ranges::any_of(
-      layers, [](const models::Layer& layer) { return layer.kind.find("batch_norm") != std::string::npos; });
+  const models::Graph graph = model.graph(hyperparameters, models::input_shape(*dataset));
+  return std::ranges::any_of(graph.nodes, [](const models::Node& node) {
+    return node.kind.find("batch_norm") != std::string::npos;
+  });
 }
 
 bool allowed_by(const std::vector<std::string>& names, const std::string& name) {

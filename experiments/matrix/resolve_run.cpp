@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/matrix/stage_split.h"
+#include "experiments/run/run_model.h"
 
 namespace trainyard::experiments {
 
@@ -338,13 +339,13 @@ class Check {
   }
 
   void layers() try {
-    const auto layers = model_layers(run_, models::input_shape(models::find_dataset(run_.data.dataset)));
-    const auto normalises = [](const models::Layer& layer) { return layer.kind.starts_with("batch_norm"); };
-    if (run_.batch_norm != "local" && std::none_of(layers.begin(), layers.end(), normalises) &&
+    const auto nodes = graph_of(run_, models::input_shape(models::find_dataset(run_.data.dataset))).nodes;
+    const auto normalises = [](const models::Node& node) { return node.kind.starts_with("batch_norm"); };
+    if (run_.batch_norm != "local" && std::ranges::none_of(nodes, normalises) &&
         !warn_unused("batch_norm",
                      "is not used by model " + in_quotes(run_.model) + ", which has no batch normalisation"))
       run_.batch_norm = "local";
-    if (run_.strategy.stages > 1) stages(static_cast<std::int64_t>(layers.size()));
+    if (run_.strategy.stages > 1) stages(static_cast<std::int64_t>(nodes.size()));
   } catch (const UserError& error) {
     problems_.error(settings_.place("dataset"), error.what());
   }

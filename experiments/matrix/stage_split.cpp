@@ -9,7 +9,7 @@
 
 #include "base/error.h"
 #include "experiments/design/experiment.h"
-#include "models/catalogue.h"
+#include "experiments/run/run_model.h"
 
 namespace trainyard::experiments {
 
@@ -51,8 +51,8 @@ std::vector<std::int64_t> whole_shares(const std::vector<double>& costs, double 
 // The forward cost of each layer for one typical sample.
 std::vector<double> layer_costs(const Run& run) {
   std::vector<double> costs;
-  for (const models::Layer& layer : model_layers(run, run.data.input))
-    costs.push_back(models::counted_cost(layer));
+  for (const models::Node& node : graph_of(run, run.data.input).nodes)
+    costs.push_back(models::counted_cost(node));
   return costs;
 }
 
@@ -83,10 +83,6 @@ Cuts cuts_within(double limit, const std::vector<double>& sums, const std::vecto
 }
 
 }  // namespace
-
-std::vector<models::Layer> model_layers(const Run& run, const models::InputShape& input) {
-  return models::find_model(run.model).layers(run.hyperparameters, input);
-}
 
 std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts) {
   const auto count = static_cast<std::size_t>(parts);

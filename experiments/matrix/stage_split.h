@@ -1,4 +1,4 @@
-// Split of a chain of layers into stages, balanced by the estimated cost of the layers.
+// Split of a graph into stages, balanced by the estimated cost of the nodes.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +10,6 @@
 namespace trainyard::experiments {
 
 struct Experiment;
-
-// The chain of layers of the run's model. UserError if the model does not accept this input.
-std::vector<models::Layer> model_layers(const Run& run, const models::InputShape& input);
 
 // The first items of parts 1 … parts − 1, if `costs` (each >= 0) are cut into consecutive, non-empty parts.
 // The cost of the most expensive part is minimal. Ties are resolved

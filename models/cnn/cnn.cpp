@@ -2,14 +2,14 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> cnn_layers(const Hyperparameters& values, const InputShape& input) {
+static Graph cnn_graph(const Hyperparameters& values, const InputShape& input) {
   Chain chain(input);
   for (const std::int64_t channels : integers(values, "channels")) {
     chain.convolution(channels).relu().max_pool();
   }
   chain.flatten();
   for (const std::int64_t width : integers(values, "hidden")) chain.linear(width).relu();
-  return chain.linear(input.classes).layers();
+  return chain.linear(input.classes).graph();
 }
 
 Model cnn() {
@@ -23,7 +23,7 @@ Model cnn() {
                               sizes_parameter("hidden", {128}, 1, 1,
                                               "outputs of the hidden fully connected layer")},
           .about = "two 3x3 convolutions with ReLU and 2x2 max pooling, then two fully connected layers",
-          .layers = cnn_layers};
+          .graph = cnn_graph};
 }
 
 }  // namespace trainyard::models

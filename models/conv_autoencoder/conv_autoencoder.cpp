@@ -2,7 +2,7 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> conv_autoencoder_layers(const Hyperparameters& values, const InputShape& input) {
+static Graph conv_autoencoder_graph(const Hyperparameters& values, const InputShape& input) {
   const Kernel halving{.size = 3, .stride = 2, .padding = 1};
   Chain chain(input);
   std::vector<ImageShape> shapes;  // before each convolution
@@ -15,7 +15,7 @@ static std::vector<Layer> conv_autoencoder_layers(const Hyperparameters& values,
     chain.transposed_convolution(to.channels, halving, to.height, to.width);
     if (i > 0) chain.relu();
   }
-  return chain.sigmoid().layers();
+  return chain.sigmoid().graph();
 }
 
 Model conv_autoencoder() {
@@ -27,7 +27,7 @@ Model conv_autoencoder() {
           .hyperparameters = {sizes_parameter("channels", {16, 32, 64}, 1, 5,
                                               "output channels of each convolution; each halves the image")},
           .about = "three 3x3 convolutions of stride 2, then three transposed ones back to the image",
-          .layers = conv_autoencoder_layers};
+          .graph = conv_autoencoder_graph};
 }
 
 }  // namespace trainyard::models

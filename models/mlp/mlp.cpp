@@ -2,11 +2,11 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> mlp_layers(const Hyperparameters& values, const InputShape& input) {
+static Graph mlp_graph(const Hyperparameters& values, const InputShape& input) {
   Chain chain(input);
   chain.flatten();
   for (const std::int64_t width : integers(values, "hidden")) chain.linear(width).relu();
-  return chain.linear(input.classes).layers();
+  return chain.linear(input.classes).graph();
 }
 
 Model mlp() {
@@ -18,7 +18,7 @@ Model mlp() {
           .hyperparameters = {sizes_parameter("hidden", {250, 100}, 0, 16,
                                               "outputs of each hidden layer; [] is a linear model")},
           .about = "fully connected layers with ReLU between them",
-          .layers = mlp_layers};
+          .graph = mlp_graph};
 }
 
 }  // namespace trainyard::models

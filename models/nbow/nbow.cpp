@@ -4,12 +4,12 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> nbow_layers(const Hyperparameters& values, const InputShape& input) {
+static Graph nbow_graph(const Hyperparameters& values, const InputShape& input) {
   return Chain(input)
       .mean_embedding(integer(values, "embedding"))
       .dropout(number(values, "dropout"))
       .linear(input.classes)
-      .layers();
+      .graph();
 }
 
 Model nbow() {
@@ -20,7 +20,7 @@ Model nbow() {
           .hyperparameters = {size_parameter("embedding", 300, "size of the embedding of a word"),
                               dropout_parameter(0, "probability; applied to the mean of the words")},
           .about = "the mean of the embeddings of a text's words, then one linear layer",
-          .layers = nbow_layers};
+          .graph = nbow_graph};
 }
 
 }  // namespace trainyard::models

@@ -109,7 +109,7 @@ at::Tensor dropout_factors(const at::Tensor& like, const at::Tensor& samples, co
   return factors.to(like.scalar_type());
 }
 
-Layer dropout(const models::Layer& row, const Initialisation&) {
+Layer dropout(const models::Node& row, const Initialisation&) {
   return {row.path,
           row.kind,
           {},
@@ -118,9 +118,7 @@ Layer dropout(const models::Layer& row, const Initialisation&) {
             if (!context.training || p == 0) return inputs;
             const DropoutStream stream{stream_seed("dropout", context.seed, path), context.step, p,
                                        context.step_on_device};
-            Activations outputs = inputs;
-            outputs.front() = inputs.front() * dropout_factors(inputs.front(), context.samples, stream);
-            return outputs;
+            return Activations{inputs.front() * dropout_factors(inputs.front(), context.samples, stream)};
           }};
 }
 

@@ -16,39 +16,40 @@
 
 namespace trainyard::networks {
 
-Layer flatten(const models::Layer& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return x.flatten(1); })};
+Layer flatten(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return x.flatten(1); })};
 }
 
 // Overwrites its input if no other layer reads it. Autograd does not allow that for a leaf.
-Layer relu(const models::Layer& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, on_first([](at::Tensor x) {
+Layer relu(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](at::Tensor x) {
             return has_single_reader(x) && !x.is_leaf() ? at::relu_(x) : at::relu(x);
           })};
 }
 
-Layer sigmoid(const models::Layer& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return at::sigmoid(x); })};
+Layer sigmoid(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::sigmoid(x); })};
 }
 
-Layer linear(const models::Layer& row, const Initialisation& start) {
+Layer linear(const models::Node& row, const Initialisation& start) {
   const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
   const double bound = fan_in_bound({outputs, inputs});
   InitialWeights weights(row.path, start);
   const auto weight = weights.uniform("weight", {outputs, inputs}, bound);
   const auto bias = weights.uniform("bias", {outputs}, bound);
-  return {row.path,
-          row.kind,
-          {weight, bias},
-          {},
-          on_first([w = weight.value, b = bias.value](const at::Tensor& x) { return at::linear(x, w, b); })};
+  return {
+      row.path,
+      row.kind,
+      {weight, bias},
+      {},
+      of_one_value([w = weight.value, b = bias.value](const at::Tensor& x) { return at::linear(x, w, b); })};
 }
 
 namespace {
 
 // A layer with its weight as first parameter and its bias, if it has one, as second. `sizes` is the shape of
 // the weight.
-Layer convolution(const models::Layer& row, const Initialisation& start, at::IntArrayRef sizes) {
+Layer convolution(const models::Node& row, const Initialisation& start, at::IntArrayRef sizes) {
   InitialWeights weights(row.path, start);
   Layer layer{row.path, row.kind, {}, {}, {}};
   const double bound = fan_in_bound(sizes);
@@ -65,31 +66,35 @@ at::Tensor bias_of(const Layer& layer) {
 
 }  // namespace
 
-Layer conv2d(const models::Layer& row, const Initialisation& start) {
+Layer conv2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t kernel = row.sizes.at("kernel");
   Layer layer = convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs"), kernel, kernel});
-  layer.forward = on_first([weight = layer.parameters[0].value, bias = bias_of(layer),
-                            stride = row.sizes.at("stride"), padding = row.sizes.at("padding")](
-                               const at::Tensor& x) { return at::conv2d(x, weight, bias, stride, padding); });
+  layer.forward =
+      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
+                    stride = row.sizes.at("stride"), padding = row.sizes.at("padding")](const at::Tensor& x) {
+        return at::conv2d(x, weight, bias, stride, padding);
+      });
   return layer;
 }
 
 // PyTorch computes fan_in of a transposed convolution as the product of all sizes but the first, too,
 // although that is not its number of inputs.
-Layer conv_transpose2d(const models::Layer& row, const Initialisation& start) {
+Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t kernel = row.sizes.at("kernel");
   Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
   const TransposedConvolution how{
       row.sizes.at("stride"),
       row.sizes.at("padding"),
       {row.sizes.at("output_padding_height"), row.sizes.at("output_padding_width")}};
-  layer.forward = on_first([weight = layer.parameters[0].value, bias = bias_of(layer), how](
-                               const at::Tensor& x) { return transposed_convolution(x, weight, bias, how); });
+  layer.forward =
+      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer), how](const at::Tensor& x) {
+        return transposed_convolution(x, weight, bias, how);
+      });
   return layer;
 }
 
-Layer max_pool2d(const models::Layer& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, on_first([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
+Layer max_pool2d(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
 }
 
 // Batch normalisation: Ioffe, Szegedy, "Batch normalization", ICML 2015, algorithm 1, with the momentum and
@@ -134,7 +139,7 @@ struct Normalisation {
 
 }  // namespace
 
-Layer batch_norm2d(const models::Layer& row, const Initialisation& start) {
+Layer batch_norm2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t channels = row.sizes.at("channels");
   InitialWeights weights(row.path, start);
   const NamedParameter weight = weights.constant("weight", {channels}, 1);
@@ -148,17 +153,15 @@ Layer batch_norm2d(const models::Layer& row, const Initialisation& start) {
           {mean, variance},
           [normalisation](const Activations& inputs, const ForwardContext& context) {
             const bool synchronised = context.training && context.sum_over_replicas;
-            Activations outputs = inputs;
-            outputs.front() = synchronised ? normalisation.synchronised(inputs.front(), context)
-                                           : normalisation.local(inputs.front(), context.training);
-            return outputs;
+            return Activations{synchronised ? normalisation.synchronised(inputs.front(), context)
+                                            : normalisation.local(inputs.front(), context.training)};
           }};
 }
 
 namespace {
 
 // Normal, as in PyTorch. The row of padding is 0 and stays 0, because its gradient is always 0.
-NamedParameter embedding_weight(const models::Layer& row, const Initialisation& start) {
+NamedParameter embedding_weight(const models::Node& row, const Initialisation& start) {
   NamedParameter weight =
       InitialWeights(row.path, start).normal("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")});
   weight.value.detach()[models::pad_token].zero_();
@@ -187,25 +190,25 @@ at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens)
                                        /*include_last_offset=*/false, models::pad_token));
 }
 
-Layer mean_embedding(const models::Layer& row, const Initialisation& start) {
+Layer mean_embedding(const models::Node& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
-  return {row.path, row.kind, {weight}, {}, on_first([w = weight.value](const at::Tensor& tokens) {
+  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
             return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_sync(w, tokens);
           })};
 }
 
-Layer source_embedding(const models::Layer& row, const Initialisation& start) {
+Layer source_embedding(const models::Node& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
   return {
       row.path, row.kind, {weight}, {}, [w = weight.value](const Activations& inputs, const ForwardContext&) {
         const at::Tensor& source = inputs.at(0);
-        return Activations{look_up(w, source), source.ne(models::pad_token).sum(1), inputs.at(1)};
+        return Activations{look_up(w, source), source.ne(models::pad_token).sum(1)};
       }};
 }
 
-Layer target_embedding(const models::Layer& row, const Initialisation& start) {
+Layer target_embedding(const models::Node& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
-  return {row.path, row.kind, {weight}, {}, on_first([w = weight.value](const at::Tensor& tokens) {
+  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
             return look_up(w, tokens);
           })};
 }
@@ -214,7 +217,7 @@ Layer target_embedding(const models::Layer& row, const Initialisation& start) {
 // Schmidhuber, "Long short-term memory", 1997, with forget gates.
 namespace {
 
-std::vector<NamedParameter> lstm_weights(const models::Layer& row, const Initialisation& start) {
+std::vector<NamedParameter> lstm_weights(const models::Node& row, const Initialisation& start) {
   const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
   const double bound = 1 / std::sqrt(static_cast<double>(outputs));
   InitialWeights weights(row.path, start);
@@ -260,7 +263,7 @@ constexpr double closed = -1e4;
 
 // Weights of additional inputs: [4 · outputs, additional inputs]. The first input closes the input gate. The
 // others are 0 and align the rows in memory.
-at::Tensor closing_weight(const models::Layer& row, const Initialisation& start) {
+at::Tensor closing_weight(const models::Node& row, const Initialisation& start) {
   constexpr std::int64_t aligned = 8;
   const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
   at::Tensor weight = at::zeros({4 * outputs, aligned - inputs % aligned}, start.options());
@@ -335,7 +338,7 @@ Encoded encode_in_groups(const at::Tensor& input, const at::Tensor& lengths,
 }
 
 // If weights are not in one piece of memory, cuDNN copies them in every step.
-void lay_out_for_cudnn(const models::Layer& row, const std::vector<at::Tensor>& weights) {
+void lay_out_for_cudnn(const models::Node& row, const std::vector<at::Tensor>& weights) {
   if (!at::cudnn_is_acceptable(weights.front())) return;
   const at::NoGradGuard no_grad;
   libtorch::flatten_lstm_weights(weights, row.sizes.at("inputs"), row.sizes.at("outputs"));
@@ -343,7 +346,7 @@ void lay_out_for_cudnn(const models::Layer& row, const std::vector<at::Tensor>& 
 
 }  // namespace
 
-Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
+Layer encoder_lstm(const models::Node& row, const Initialisation& start) {
   auto parameters = lstm_weights(row, start);
   auto forward = [weights = values_of(parameters), closing = closing_weight(row, start),
                   last = row.sizes.at("last") != 0](const Activations& inputs,
@@ -352,25 +355,20 @@ Layer encoder_lstm(const models::Layer& row, const Initialisation& start) {
     const bool may_sync = inputs.at(0).is_cpu() && !context.step_on_device.defined();
     const Encoded encoded = (may_sync ? encode_in_groups : encode_without_sync)(
         inputs.at(0), inputs.at(1), widened(weights, closing), !last);
-    Activations outputs(inputs.begin() + (last ? 2 : 0), inputs.end());
-    if (!last) outputs.front() = encoded.outputs;
-    outputs.insert(outputs.end(), {encoded.h, encoded.c});
-    return outputs;
+    return last ? Activations{encoded.h, encoded.c} : Activations{encoded.outputs, encoded.h, encoded.c};
   };
   return {row.path, row.kind, std::move(parameters), {}, std::move(forward)};
 }
 
-Layer decoder_lstm(const models::Layer& row, const Initialisation& start) {
+Layer decoder_lstm(const models::Node& row, const Initialisation& start) {
   auto parameters = lstm_weights(row, start);
   lay_out_for_cudnn(row, values_of(parameters));
   auto forward = [weights = values_of(parameters)](const Activations& inputs, const ForwardContext&) {
     const SupportedOn support(inputs.at(0));
     const at::Tensor x = support.wide(inputs.at(0));
     const at::Tensor h = support.wide(inputs.at(1)).unsqueeze(0), c = support.wide(inputs.at(2)).unsqueeze(0);
-    Activations outputs(inputs.begin() + 2, inputs.end());
-    outputs.front() =
-        std::get<0>(at::lstm(x, {h, c}, weights, true, 1, 0, true, false, /*batch_first=*/true));
-    return outputs;
+    return Activations{
+        std::get<0>(at::lstm(x, {h, c}, weights, true, 1, 0, true, false, /*batch_first=*/true))};
   };
   return {row.path, row.kind, std::move(parameters), {}, std::move(forward)};
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,24 +26,94 @@ Parameters all_of(const std::vector<Layer>& layers, Parameters Layer::*kind) {
   return all;
 }
 
+// Numbers the values of the stage in the order in which they appear.
+class Slots {
+ public:
+  explicit Slots(std::size_t values) : of_(values) {}
+  std::size_t add(models::ValueId value) {
+    of_.at(value) = count_;
+    return count_++;
+  }
+  std::size_t at(models::ValueId value) const {
+    if (!of_.at(value))
+      throw InternalError("a stage reads value " + std::to_string(value) + ", which it lacks");
+    return *of_[value];
+  }
+  std::size_t count() const { return count_; }
+
+ private:
+  std::vector<std::optional<std::size_t>> of_;
+  std::size_t count_ = 0;
+};
+
+// The values that the stage passes on, with what the next stages or the caller read.
+std::vector<models::ValueId> passed_on(const models::Graph& graph, std::size_t last) {
+  return last == graph.nodes.size() ? graph.outputs : models::crossing(graph, last);
+}
+
+std::vector<models::ValueId> received(const models::Graph& graph, std::size_t first) {
+  if (first > 0) return models::crossing(graph, first);
+  std::vector<models::ValueId> inputs(graph.inputs);
+  std::iota(inputs.begin(), inputs.end(), models::ValueId{0});
+  return inputs;
+}
+
 }  // namespace
 
-Activations Network::forward(const Activations& inputs, const ForwardContext& context) const {
-  Activations x = inputs;
-  for (const Layer& layer : layers) {
-    if (context.positions.defined() && &layer == &layers.back())
-      x.front() = x.front().flatten(0, 1).index_select(0, context.positions);
-    x = layer.forward(std::move(x), context);
+Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers)
+    : layers_(std::move(layers)) {
+  Slots slots(graph.values);
+  for (const models::ValueId value : received(graph, range.first)) inputs_.push_back(slots.add(value));
+  for (std::size_t i = range.first; i < range.last; ++i) {
+    const models::Node& node = graph.nodes.at(i);
+    Wiring& wiring = wiring_.emplace_back();
+    for (const models::ValueId value : node.reads) wiring.reads.push_back({slots.at(value)});
+    for (const models::ValueId value : node.makes) wiring.makes.emplace_back(slots.add(value));
   }
-  return x;
+  for (const models::ValueId value : passed_on(graph, range.last)) outputs_.push_back(slots.at(value));
+  slots_ = slots.count();
+  std::vector<bool> read_later(slots_, false);
+  for (const std::size_t slot : outputs_) read_later[slot] = true;
+  for (auto wiring = wiring_.rbegin(); wiring != wiring_.rend(); ++wiring) {
+    for (std::optional<std::size_t>& slot : wiring->makes)
+      if (!read_later[*slot]) slot.reset();
+    for (auto read = wiring->reads.rbegin(); read != wiring->reads.rend(); ++read) {
+      read->last = !read_later[read->slot];
+      read_later[read->slot] = true;
+    }
+  }
+}
+
+Activations Network::forward(const Activations& inputs, const ForwardContext& context) const {
+  if (inputs.size() != inputs_.size())
+    throw InternalError("a stage reads " + std::to_string(inputs_.size()) + " values, but has got " +
+                        std::to_string(inputs.size()));
+  Activations values(slots_);
+  for (std::size_t i = 0; i < inputs.size(); ++i) values[inputs_[i]] = inputs[i];
+  for (std::size_t i = 0; i < layers_.size(); ++i) {
+    const Wiring& wiring = wiring_[i];
+    Activations read;
+    read.reserve(wiring.reads.size());
+    for (const auto& [slot, last] : wiring.reads)
+      read.push_back(last ? std::move(values[slot]) : values[slot]);
+    if (context.positions.defined() && i + 1 == layers_.size())
+      read.front() = read.front().flatten(0, 1).index_select(0, context.positions);
+    Activations made = layers_[i].forward(std::move(read), context);
+    for (std::size_t k = 0; k < wiring.makes.size(); ++k)
+      if (wiring.makes[k]) values[*wiring.makes[k]] = std::move(made.at(k));
+  }
+  Activations outputs;
+  outputs.reserve(outputs_.size());
+  for (const std::size_t slot : outputs_) outputs.push_back(values[slot]);
+  return outputs;
 }
 
 Parameters Network::parameters() const {
-  return all_of(layers, &Layer::parameters);
+  return all_of(layers_, &Layer::parameters);
 }
 
 Parameters Network::buffers() const {
-  return all_of(layers, &Layer::buffers);
+  return all_of(layers_, &Layer::buffers);
 }
 
 Parameters Network::state() const {
@@ -74,21 +145,18 @@ void load_values(const Network& network, const std::vector<NamedParameter>& valu
   }
 }
 
-Network build_network(std::string_view model, const models::Hyperparameters& hyperparameters,
-                      const models::InputShape& input, std::uint64_t seed, at::ScalarType dtype,
-                      const std::optional<LayerRange>& stage, at::Device device) {
-  const std::vector<models::Layer> rows = models::find_model(model).layers(hyperparameters, input);
-  const LayerRange range = stage.value_or(LayerRange{0, rows.size()});
-  if (range.first >= range.last || range.last > rows.size()) {
-    throw InternalError("a stage cannot be layers " + std::to_string(range.first) + " to " +
-                        std::to_string(range.last) + " of " + std::to_string(rows.size()));
+Network build_network(const models::Graph& graph, const Initialisation& start,
+                      const std::optional<models::NodeRange>& stage) {
+  const models::NodeRange range = stage.value_or(models::NodeRange{0, graph.nodes.size()});
+  if (range.first >= range.last || range.last > graph.nodes.size()) {
+    throw InternalError("a stage cannot be nodes " + std::to_string(range.first) + " to " +
+                        std::to_string(range.last) + " of " + std::to_string(graph.nodes.size()));
   }
-  Network network;
+  std::vector<Layer> layers;
+  for (std::size_t i = range.first; i < range.last; ++i) layers.push_back(make_layer(graph.nodes[i], start));
+  Network network(graph, range, std::move(layers));
   network.channels_last =
-      std::any_of(rows.begin(), rows.end(), [](const models::Layer& row) { return row.kind == "conv2d"; });
-  for (std::size_t i = range.first; i < range.last; ++i) {
-    network.layers.push_back(make_layer(rows[i], {seed, dtype, device}));
-  }
+      std::ranges::any_of(graph.nodes, [](const models::Node& node) { return node.kind == "conv2d"; });
   return network;
 }
 
@@ -96,7 +164,7 @@ namespace {
 
 struct Kind {
   std::string_view name;
-  Layer (*make)(const models::Layer&, const Initialisation&);
+  Layer (*make)(const models::Node&, const Initialisation&);
 };
 
 constexpr std::array kinds{
@@ -130,10 +198,10 @@ bool has_single_reader(const at::Tensor& value) {
          value.is_non_overlapping_and_dense();
 }
 
-Layer make_layer(const models::Layer& row, const Initialisation& start) {
-  const Kind* kind = row_or_null(kinds, &Kind::name, row.kind);
-  if (kind == nullptr) throw InternalError("there is no layer of kind " + row.kind);
-  return kind->make(row, start);
+Layer make_layer(const models::Node& node, const Initialisation& start) {
+  const Kind* kind = row_or_null(kinds, &Kind::name, node.kind);
+  if (kind == nullptr) throw InternalError("there is no layer of kind " + node.kind);
+  return kind->make(node, start);
 }
 
 }  // namespace trainyard::networks

@@ -1,4 +1,4 @@
-// A model as single-device LibTorch code: all its layers, or the consecutive layers of a pipeline stage.
+// A graph as single-device LibTorch code: all its nodes, or the consecutive nodes of a pipeline stage.
 // `runner` adds the parallelism. This code has no processes or ranks.
 //
 // Inputs and outputs:
@@ -15,18 +15,15 @@
 #include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "models/catalogue.h"
+#include "models/graph.h"
 
 namespace trainyard::networks {
 
-// The tensors that one layer passes to the next.
-// - A layer processes the first tensor and passes on the others, unless `models/chain.h` says otherwise.
-// - A layer may pass on a tensor several times, as a skip connection does.
+// Values: those that a layer reads or makes, or those that cross a cut between stages.
 // - Integer tensors (tokens, lengths) have no gradient.
 using Activations = std::vector<at::Tensor>;
 
@@ -52,19 +49,21 @@ struct NamedParameter {
 
 std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters);
 
+// A node of the graph.
 struct Layer {
   std::string path;  // "0", "1", …
-  std::string kind;  // as in the catalogue: "linear", "relu", …
+  std::string kind;  // as in the graph: "linear", "relu", …
   std::vector<NamedParameter> parameters;
   std::vector<NamedParameter> buffers;  // running statistics, changed by the forward pass in training
-  // If the caller moves the inputs, `forward(std::move(inputs), context)`, the layer may overwrite a tensor
-  // that has no other reader (`has_single_reader`).
+  // From the values that the node reads to those that it makes. If the caller moves the inputs,
+  // `forward(std::move(inputs), context)`, the layer may overwrite a tensor that has no other reader
+  // (`has_single_reader`).
   std::function<Activations(Activations, const ForwardContext&)> forward;
 };
 
 // Whether only the caller, who got `value` by value, can read its memory. Then an in-place operator is
-// allowed. False if another tensor shares the memory: a skip connection, a view, or a tensor that was saved
-// for a backward pass.
+// allowed. False if another tensor shares the memory: a value that a later node reads, a view, or a tensor
+// that was saved for a backward pass.
 bool has_single_reader(const at::Tensor& value);
 
 // Seed, type and device of parameters. They are always drawn on the CPU, so that they are the same on every
@@ -76,20 +75,43 @@ struct Initialisation {
   at::TensorOptions options() const { return at::TensorOptions(dtype).device(device); }
 };
 
-// The layer that `row` describes, with its initial parameters. They have the distributions of PyTorch and are
+// The layer that `node` describes, with its initial parameters. They have the distributions of PyTorch and are
 // drawn from the stream "weights/seed/path".
-Layer make_layer(const models::Layer& row, const Initialisation& start);
+Layer make_layer(const models::Node& node, const Initialisation& start);
 
-struct Network {
-  std::vector<Layer> layers;
-  bool channels_last = false;  // the fastest memory order for images; other orders also work
+// The nodes `range` of a graph, ready to compute.
+class Network {
+ public:
+  Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers);
 
+  // `inputs`: the inputs of the graph, or of a later stage the values that cross the cut before it. Returns the
+  // outputs of the graph, or of an earlier stage the values that cross the cut after it. See `crossing`.
+  // A value is released after its last reader.
   Activations forward(const Activations& inputs, const ForwardContext& context = {}) const;
+
+  const std::vector<Layer>& layers() const { return layers_; }
   std::vector<NamedParameter> parameters() const;  // in the order of the layers
   std::vector<NamedParameter> buffers() const;
   std::vector<NamedParameter> state() const;  // the parameters, then the buffers
   std::vector<at::Tensor> parameter_values() const;
   std::int64_t parameter_count() const;
+
+  bool channels_last = false;  // the fastest memory order for images; other orders also work
+
+ private:
+  struct Read {
+    std::size_t slot = 0;
+    bool last = false;  // nobody reads the value afterwards
+  };
+  struct Wiring {
+    std::vector<Read> reads;
+    std::vector<std::optional<std::size_t>> makes;  // slots; empty if nobody reads the value
+  };
+
+  std::vector<Layer> layers_;
+  std::vector<Wiring> wiring_;                 // per layer
+  std::vector<std::size_t> inputs_, outputs_;  // slots
+  std::size_t slots_ = 0;
 };
 
 // Copy values into the parameters and buffers with the same names.
@@ -97,18 +119,11 @@ struct Network {
 // - Values with other names, such as those of another stage, are ignored.
 void load_values(const Network& network, const std::vector<NamedParameter>& values);
 
-// Layers first … last − 1 of a chain.
-struct LayerRange {
-  std::size_t first = 0;
-  std::size_t last = 0;
-};
-
-// Build `model`, or one `stage` of it, on `device`.
+// Build the network of `graph`, or of one `stage` of it, on `device`.
 // - The initial weights are a pure function of (seed, layer path): the same on every rank, in every split
 //   into stages and on every device.
-// - UserError if there is no such model. InternalError if the stage is empty or not within the model.
-Network build_network(std::string_view model, const models::Hyperparameters& hyperparameters,
-                      const models::InputShape& input, std::uint64_t seed, at::ScalarType dtype = at::kFloat,
-                      const std::optional<LayerRange>& stage = {}, at::Device device = at::kCPU);
+// - InternalError if the stage is empty or not within the graph.
+Network build_network(const models::Graph& graph, const Initialisation& start,
+                      const std::optional<models::NodeRange>& stage = {});
 
 }  // namespace trainyard::networks

@@ -5,7 +5,7 @@
 
 namespace trainyard::models {
 
-static std::vector<Layer> seq2seq_layers(const Hyperparameters& values, const InputShape& input) {
+static Graph seq2seq_graph(const Hyperparameters& values, const InputShape& input) {
   const std::int64_t embedding = integer(values, "embedding"), hidden = integer(values, "hidden");
   const std::int64_t depth = integer(values, "layers");
   const double dropout = number(values, "dropout");
@@ -14,7 +14,7 @@ static std::vector<Layer> seq2seq_layers(const Hyperparameters& values, const In
   for (std::int64_t i = 0; i < depth; ++i) chain.dropout(dropout).encoder_lstm(hidden, i == depth - 1);
   chain.target_embedding(embedding);
   for (std::int64_t i = 0; i < depth; ++i) chain.dropout(dropout).decoder_lstm(hidden);
-  return chain.linear(input.target_vocabulary).layers();
+  return chain.linear(input.target_vocabulary).graph();
 }
 
 static Parameter depth_parameter() {
@@ -34,7 +34,7 @@ Model seq2seq() {
                               dropout_parameter(
                                   0.5, "probability; applied to embeddings and between LSTM layers")},
           .about = "an LSTM encoder whose last states start an LSTM decoder; teacher forcing",
-          .layers = seq2seq_layers};
+          .graph = seq2seq_graph};
 }
 
 }  // namespace trainyard::models

@@ -15,7 +15,7 @@ static void add_head(Chain& chain, const Hyperparameters& values) {
   for (int i = 0; i < 2; ++i) chain.linear(width).relu().dropout(dropout);
 }
 
-static std::vector<Layer> vgg11_layers(const Hyperparameters& values, const InputShape& input) {
+static Graph vgg11_graph(const Hyperparameters& values, const InputShape& input) {
   const std::int64_t width = integer(values, "width");
   Chain chain(input);
   for (const auto& block : blocks) {
@@ -26,7 +26,7 @@ static std::vector<Layer> vgg11_layers(const Hyperparameters& values, const Inpu
   }
   chain.flatten();
   add_head(chain, values);
-  return chain.linear(input.classes).layers();
+  return chain.linear(input.classes).graph();
 }
 
 Model vgg11() {
@@ -43,7 +43,7 @@ Model vgg11() {
            size_parameter("head_width", 4096, "outputs of each hidden layer of the head \"paper\""),
            dropout_parameter(0.5, "probability; applied after each hidden layer of the head \"paper\"")},
       .about = "configuration A: eight 3x3 convolutions with batch normalisation, images of 32x32 or more",
-      .layers = vgg11_layers};
+      .graph = vgg11_graph};
 }
 
 }  // namespace trainyard::models

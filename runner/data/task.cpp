@@ -12,7 +12,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/named_row.h"
-#include "models/catalogue.h"
+#include "experiments/run/run_model.h"
 #include "models/networks/vector_kernels.h"
 #include "models/samples/tokenizer.h"
 
@@ -61,7 +61,7 @@ const Task& find_task(std::string_view name) {
 }
 
 Task task_of(const experiments::Run& run) {
-  return find_task(models::find_model(run.model).task);
+  return find_task(experiments::model_of(run).task);
 }
 
 MetricSums::MetricSums(const Task& task, at::Device device)

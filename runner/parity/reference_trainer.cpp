@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "models/catalogue.h"
+#include "experiments/run/run_model.h"
 #include "models/networks/libtorch_private.h"
 #include "runner/data/task.h"
 #include "runner/device/precision.h"
@@ -37,7 +37,7 @@ ReferenceTrainer::ReferenceTrainer(const experiments::Run& run, const models::In
                                    std::int64_t replicas, std::int64_t micro_batches, at::ScalarType dtype,
                                    at::Device device)
     : run_(run),
-      network_(networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype, {}, device)),
+      network_(networks::build_network(experiments::graph_of(run, input), {run.seed, dtype, device})),
       replicas_(replicas),
       micro_batches_(micro_batches),
       optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}

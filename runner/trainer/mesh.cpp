@@ -42,7 +42,7 @@ Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
   return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
 }
 
-StageLayers layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
+models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
   const auto count = static_cast<std::int64_t>(layers);
   if (strategy.stages > count) {
     throw UserError("strategy " + strategy.name + " has " + std::to_string(strategy.stages) +

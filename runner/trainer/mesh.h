@@ -10,6 +10,7 @@
 #include <memory>
 
 #include "experiments/run/run.h"
+#include "models/graph.h"
 #include "runner/communicator/communicator.h"
 #include "runner/communicator/gloo_communicator.h"
 #include "runner/device/device.h"
@@ -34,16 +35,9 @@ struct Mesh {
 // does not allow.
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size);
 
-// Layers [first, last) of a chain.
-struct StageLayers {
-  std::size_t first = 0;
-  std::size_t last = 0;
-  bool operator==(const StageLayers&) const = default;
-};
-
-// The layers of `stage` in a chain of `layers`. UserError if there are more stages than layers, or if the
-// boundaries do not divide the chain into the stages.
-StageLayers layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers);
+// The nodes of `stage` in a graph with `layers` nodes. UserError if there are more stages than nodes, or if the
+// boundaries do not divide the graph into the stages.
+models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers);
 
 // The communicators of a rank, one per dimension of the mesh.
 // - `replicas`: the ranks with the same layers. They reduce gradients.

@@ -9,7 +9,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
-#include "models/catalogue.h"
+#include "experiments/run/run_model.h"
 #include "runner/communicator/communicator.h"
 #include "runner/device/gpu.h"
 #include "runner/device/precision.h"
@@ -268,10 +268,9 @@ StepTimes Trainer::take_times() {
 
 networks::Network build_stage(const experiments::Run& run, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype) {
-  const auto layers = models::find_model(run.model).layers(run.hyperparameters, input).size();
-  const StageLayers range = layers_of_stage(run.strategy, ranks.position.stage, layers);
-  return networks::build_network(run.model, run.hyperparameters, input, run.seed, dtype,
-                                 networks::LayerRange{range.first, range.last}, ranks.device);
+  const models::Graph graph = experiments::graph_of(run, input);
+  return networks::build_network(graph, {run.seed, dtype, ranks.device},
+                                 layers_of_stage(run.strategy, ranks.position.stage, graph.nodes.size()));
 }
 
 Update make_update(const experiments::Optimizer& settings, const networks::Network& network,

@@ -30,7 +30,7 @@ TEST_CASE("every model is described, its defaults are allowed, and its data sets
     }
     for (const std::string& name : model.datasets) {
       const Dataset& dataset = find_dataset(name);
-      const auto layers = model.layers(defaults(model), input_shape(dataset));
+      const auto layers = model.graph(defaults(model), input_shape(dataset)).nodes;
       for (std::size_t i = 0; i < layers.size(); ++i) CHECK(layers[i].path == std::to_string(i));
     }
   }
@@ -45,5 +45,5 @@ TEST_CASE("the error for an unknown model suggests the nearest name, or lists al
 }
 
 TEST_CASE("a missing hyper-parameter is an internal error") {
-  CHECK_THROWS_AS(find_model("mlp").layers({}, {{1, 28, 28}, 10}), trainyard::InternalError);
+  CHECK_THROWS_AS(find_model("mlp").graph({}, {{1, 28, 28}, 10}), trainyard::InternalError);
 }

@@ -8,26 +8,26 @@ models::Hyperparameters defaults(const models::Model& model) {
   return values;
 }
 
-std::vector<models::Layer> layers_of(const std::string& model, const models::InputShape& input,
-                                     const models::Hyperparameters& changed) {
+std::vector<models::Node> layers_of(const std::string& model, const models::InputShape& input,
+                                    const models::Hyperparameters& changed) {
   const models::Model& row = models::find_model(model);
   models::Hyperparameters values = defaults(row);
   for (const auto& [name, value] : changed) values[name] = value;
-  return row.layers(values, input);
+  return row.graph(values, input).nodes;
 }
 
-Totals totals(const std::vector<models::Layer>& layers) {
+Totals totals(const std::vector<models::Node>& layers) {
   Totals sum;
-  for (const models::Layer& layer : layers) {
+  for (const models::Node& layer : layers) {
     sum.parameters += layer.parameters;
     sum.forward_flops += layer.forward_flops;
   }
   return sum;
 }
 
-std::string kinds(const std::vector<models::Layer>& layers) {
+std::string kinds(const std::vector<models::Node>& layers) {
   std::string text;
-  for (const models::Layer& layer : layers) text += (text.empty() ? "" : " ") + layer.path + ":" + layer.kind;
+  for (const models::Node& layer : layers) text += (text.empty() ? "" : " ") + layer.path + ":" + layer.kind;
   return text;
 }
 

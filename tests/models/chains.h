@@ -16,10 +16,10 @@ struct Totals {
 
 models::Hyperparameters defaults(const models::Model& model);
 // The layers of a model with its default hyper-parameters, except those in `changed`.
-std::vector<models::Layer> layers_of(const std::string& model, const models::InputShape& input,
-                                     const models::Hyperparameters& changed = {});
-Totals totals(const std::vector<models::Layer>& layers);
-std::string kinds(const std::vector<models::Layer>& layers);  // "0:flatten 1:linear"
+std::vector<models::Node> layers_of(const std::string& model, const models::InputShape& input,
+                                    const models::Hyperparameters& changed = {});
+Totals totals(const std::vector<models::Node>& layers);
+std::string kinds(const std::vector<models::Node>& layers);  // "0:flatten 1:linear"
 
 inline constexpr models::InputShape grey28{.image = {1, 28, 28}, .classes = 10};
 inline constexpr models::InputShape color32{.image = {3, 32, 32}, .classes = 10};

@@ -6,6 +6,7 @@
 #include "models/networks/network.h"
 #include "models/networks/random_stream.h"
 #include "models/samples/tokenizer.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace {
@@ -49,15 +50,15 @@ TEST_CASE("each model of the catalogue has a network with its number of paramete
     CAPTURE(model.name);
     for (const std::string& name : model.datasets) {
       const models::InputShape input = small_input(models::input_shape(models::find_dataset(name)));
-      const auto rows = model.layers(defaults_of(model), input);
+      const auto nodes = model.graph(defaults_of(model), input).nodes;
       const Network network = build_network(model.name, defaults_of(model), input, 0);
-      REQUIRE(network.layers.size() == rows.size());
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        CHECK(network.layers[i].path == rows[i].path);
-        CHECK(network.layers[i].kind == rows[i].kind);
+      REQUIRE(network.layers().size() == nodes.size());
+      for (std::size_t i = 0; i < nodes.size(); ++i) {
+        CHECK(network.layers()[i].path == nodes[i].path);
+        CHECK(network.layers()[i].kind == nodes[i].kind);
         std::int64_t parameters = 0;
-        for (const auto& parameter : network.layers[i].parameters) parameters += parameter.value.numel();
-        CHECK(parameters == rows[i].parameters);
+        for (const auto& parameter : network.layers()[i].parameters) parameters += parameter.value.numel();
+        CHECK(parameters == nodes[i].parameters);
       }
       ForwardContext evaluation;
       evaluation.training = false;
@@ -112,14 +113,15 @@ TEST_CASE("a stage has only its own layers, with the weights that they have in t
   const models::InputShape input{{1, 9, 8}, 10};
   const auto& cnn = models::find_model("cnn");
   const Network whole = build_network("cnn", defaults_of(cnn), input, 5);
-  const Network first = build_network("cnn", defaults_of(cnn), input, 5, at::kFloat, LayerRange{0, 4});
-  const Network second = build_network("cnn", defaults_of(cnn), input, 5, at::kFloat, LayerRange{4, 10});
+  const Network first = build_network("cnn", defaults_of(cnn), input, 5, at::kFloat, models::NodeRange{0, 4});
+  const Network second =
+      build_network("cnn", defaults_of(cnn), input, 5, at::kFloat, models::NodeRange{4, 10});
   CHECK(first.parameter_count() + second.parameter_count() == whole.parameter_count());
   CHECK(second.channels_last);
   CHECK(second.parameters()[0].name == "7.weight");
   const Activations images{at::rand({2, 1, 9, 8})};
   CHECK(at::equal(second.forward(first.forward(images)).front(), whole.forward(images).front()));
-  for (const LayerRange& wrong : {LayerRange{4, 4}, LayerRange{9, 11}}) {
+  for (const models::NodeRange& wrong : {models::NodeRange{4, 4}, models::NodeRange{9, 11}}) {
     CHECK_THROWS_AS(build_network("cnn", defaults_of(cnn), input, 5, at::kFloat, wrong), InternalError);
   }
 }

@@ -9,6 +9,7 @@
 #include "models/catalogue.h"
 #include "models/networks/network.h"
 #include "models/networks/safetensors.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/support/scratch_folder.h"
 
@@ -207,7 +208,7 @@ void check_trained(const Case& c, const std::vector<NamedParameter>& expected) {
 }
 
 void check_operations(const Case& c, const std::vector<NamedParameter>& expected) {
-  for (const models::Layer& row : models::find_model(c.model).layers(hyperparameters(c), c.input)) {
+  for (const models::Node& row : models::find_model(c.model).graph(hyperparameters(c), c.input).nodes) {
     CAPTURE(row.path);
     CHECK(named(expected, "flops." + row.path).item<double>() == row.forward_flops * batch);
   }

@@ -11,6 +11,7 @@
 #include "models/chain.h"
 #include "models/networks/network.h"
 #include "models/networks/safetensors.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/support/scratch_folder.h"
 
@@ -30,42 +31,65 @@ Layer custom(const std::string& path, Forward forward) {
   return {path, "custom", {}, {}, std::move(forward)};
 }
 
-Layer chained(const Chain& chain) {
-  return make_layer(chain.layers().back(), {3, at::kDouble});
+Layer last_of(const Chain& chain, const std::string& path = "") {
+  models::Node node = chain.graph().nodes.back();
+  if (!path.empty()) node.path = path;
+  return make_layer(node, {3, at::kDouble});
 }
 
 Layer linear(const std::string& path) {
-  models::Layer row = Chain(numbers).linear(width).layers().back();
-  row.path = path;
-  return make_layer(row, {3, at::kDouble});
+  return last_of(Chain(numbers).linear(width), path);
 }
 
 // The relu of the catalogue, or one that never overwrites its input.
 Layer relu(bool may_overwrite) {
-  if (may_overwrite) return chained(Chain(numbers).relu());
+  if (may_overwrite) return last_of(Chain(numbers).relu());
   return custom("relu", [](const Activations& inputs, const ForwardContext&) {
-    Activations outputs = inputs;
-    outputs.front() = at::relu(inputs.front());
-    return outputs;
+    return Activations{at::relu(inputs.front())};
   });
 }
 
-Layer keep() {  // {x} → {x, x}
-  return custom("keep", [](const Activations& inputs, const ForwardContext&) {
-    return Activations{inputs.front(), inputs.front()};
+Layer view() {
+  return custom("view", [](const Activations& inputs, const ForwardContext&) {
+    return Activations{inputs.front().view({-1})};
   });
 }
 
-Layer keep_a_view() {  // {x} → {x, a view of x}
-  return custom("keep", [](const Activations& inputs, const ForwardContext&) {
-    return Activations{inputs.front(), inputs.front().view({-1})};
-  });
-}
-
-Layer add() {  // {x, kept} → {x + kept}
+Layer add() {
   return custom("add", [](const Activations& inputs, const ForwardContext&) {
     return Activations{inputs.at(0) + inputs.at(1).view_as(inputs.at(0))};
   });
+}
+
+// A network of given layers. Value 0 is its input.
+class Builder {
+ public:
+  // Returns the value that `layer` makes.
+  models::ValueId add(Layer layer, std::vector<models::ValueId> reads) {
+    graph_.nodes.push_back(
+        {.path = layer.path, .kind = layer.kind, .reads = std::move(reads), .makes = {graph_.values}});
+    layers_.push_back(std::move(layer));
+    return graph_.values++;
+  }
+  // Each layer reads what the one before makes. Returns the last value.
+  models::ValueId add_all(std::vector<Layer> layers, models::ValueId first) {
+    for (Layer& layer : layers) first = add(std::move(layer), {first});
+    return first;
+  }
+  Network network(models::ValueId output) {
+    graph_.outputs = {output};
+    return {graph_, {0, graph_.nodes.size()}, layers_};
+  }
+
+ private:
+  models::Graph graph_;
+  std::vector<Layer> layers_;
+};
+
+Network network_of(std::vector<Layer> layers) {
+  Builder builder;
+  const models::ValueId output = builder.add_all(std::move(layers), 0);
+  return builder.network(output);
 }
 
 // A layer that contains others, and reads its input after them.
@@ -79,7 +103,7 @@ Layer residual(const Layer& first, const Layer& second) {
 }
 
 Layer sigmoid() {
-  return chained(Chain(numbers).sigmoid());
+  return last_of(Chain(numbers).sigmoid());
 }
 
 struct Trained {
@@ -118,42 +142,48 @@ void check_equal_without_overwriting(const Build& build) {
 
 TEST_CASE("a network with a skip connection trains exactly as without in-place operators") {
   check_equal_without_overwriting([](bool may_overwrite) {
-    return Network{
-        {linear("0"), keep(), relu(may_overwrite), linear("1"), add(), relu(may_overwrite), linear("2")}};
+    Builder builder;
+    const auto kept = builder.add(linear("0"), {0});
+    const auto inside = builder.add_all({relu(may_overwrite), linear("1")}, kept);
+    const auto sum = builder.add(add(), {inside, kept});
+    return builder.network(builder.add_all({relu(may_overwrite), linear("2")}, sum));
   });
 }
 
 TEST_CASE("so does a network whose skip connection keeps a view of the value") {
   check_equal_without_overwriting([](bool may_overwrite) {
-    return Network{{linear("0"), keep_a_view(), relu(may_overwrite), linear("1"), add(), linear("2")}};
+    Builder builder;
+    const auto first = builder.add(linear("0"), {0});
+    const auto kept = builder.add(view(), {first});
+    const auto inside = builder.add_all({relu(may_overwrite), linear("1")}, first);
+    return builder.network(builder.add(linear("2"), {builder.add(add(), {inside, kept})}));
   });
 }
 
 TEST_CASE("so does a network with a layer that contains others and reads its input after them") {
   check_equal_without_overwriting([](bool may_overwrite) {
-    return Network{{linear("0"), residual(relu(may_overwrite), linear("1")), linear("2")}};
+    return network_of({linear("0"), residual(relu(may_overwrite), linear("1")), linear("2")});
   });
 }
 
 TEST_CASE("a relu does not overwrite the output of a layer whose backward pass needs it") {
   check_equal_without_overwriting([](bool may_overwrite) {
-    return Network{{linear("0"), sigmoid(), relu(may_overwrite), linear("1")}};
+    return network_of({linear("0"), sigmoid(), relu(may_overwrite), linear("1")});
   });
 }
 
 TEST_CASE("a relu does not overwrite the input of another layer whose backward pass needs it") {
   check_equal_without_overwriting([](bool may_overwrite) {
-    const Layer side = linear("1");
-    Layer both = custom("both", [side](const Activations& inputs, const ForwardContext& context) {
-      return Activations{inputs.front(), side.forward(inputs, context).front()};
-    });
-    both.parameters = side.parameters;
-    return Network{{linear("0"), both, relu(may_overwrite), linear("2"), add()}};
+    Builder builder;
+    const auto first = builder.add(linear("0"), {0});
+    const auto side = builder.add(linear("1"), {first});
+    const auto inside = builder.add_all({relu(may_overwrite), linear("2")}, first);
+    return builder.network(builder.add(add(), {inside, side}));
   });
 }
 
 TEST_CASE("a network does not overwrite its inputs, even if they have a gradient") {
-  const Network network{{relu(true), linear("0")}};
+  const Network network = network_of({relu(true), linear("0")});
   const at::Tensor leaf = at::full({1, width}, -1, at::kDouble).requires_grad_();
   const at::Tensor given = leaf * 1;
   const at::Tensor output = network.forward({given}).front();
@@ -177,7 +207,7 @@ TEST_CASE(
       context.samples = at::arange(2);
       Activations x{at::rand({2, 3, 32, 32}, dtype)};
       if (network.channels_last) x.front() = x.front().contiguous(at::MemoryFormat::ChannelsLast);
-      for (const Layer& layer : network.layers) {
+      for (const Layer& layer : network.layers()) {
         CAPTURE(layer.path);
         const void* before = x.front().const_data_ptr();
         x = layer.forward(std::move(x), context);
@@ -196,18 +226,17 @@ TEST_CASE("a small residual network of convolutions trains as in PyTorch") {
     MESSAGE("skipped: no Python with torch was found when this was configured");
     return;
   }
-  const InputShape images{.image = {2, 6, 6}, .classes = 4};
-  const auto made = [&](const char* path, models::Layer row) {
-    row.path = path;
-    return make_layer(row, {3, at::kDouble});
-  };
   const auto convolution = [&](const char* path, std::int64_t inputs) {
-    return made(path, Chain({.image = {inputs, 6, 6}, .classes = 4}).convolution(4).layers().back());
+    return last_of(Chain({.image = {inputs, 6, 6}, .classes = 4}).convolution(4), path);
   };
-  const Network network{
-      {convolution("0", 2), keep(), relu(true), convolution("1", 4), relu(true), convolution("2", 4), add(),
-       relu(true), chained(Chain(images).flatten()),
-       made("3", Chain({.image = {4, 6, 6}, .classes = 4}).flatten().linear(4).layers().back())}};
+  const Chain end = Chain({.image = {4, 6, 6}, .classes = 4}).flatten();
+  Builder builder;
+  const auto kept = builder.add(convolution("0", 2), {0});
+  const auto inside =
+      builder.add_all({relu(true), convolution("1", 4), relu(true), convolution("2", 4)}, kept);
+  const auto sum = builder.add(add(), {inside, kept});
+  const Network network =
+      builder.network(builder.add_all({relu(true), last_of(end), last_of(Chain(end).linear(4), "3")}, sum));
   at::manual_seed(2);
   const at::Tensor inputs = at::rand({steps, batch, 2, 6, 6}, at::kDouble);
   const at::Tensor labels = at::randint(4, {steps, batch}, at::kLong);

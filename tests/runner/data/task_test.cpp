@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "models/networks/network.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace trainyard::runner::task_test {

@@ -14,6 +14,7 @@
 #include "experiments/protocol/record.h"
 #include "models/catalogue.h"
 #include "runner/training/checkpoints.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/parity/unsynchronised.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"

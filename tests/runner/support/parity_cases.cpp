@@ -117,7 +117,7 @@ experiments::Run parity_run(const ParityModel& model, const experiments::Strateg
   run.hyperparameters = model.hyperparameters;
   run.strategy = strategy;
   if (strategy.stages == 2) {
-    const auto layers = models::find_model(model.name).layers(model.hyperparameters, model.input).size();
+    const auto layers = models::find_model(model.name).graph(model.hyperparameters, model.input).nodes.size();
     run.strategy.boundaries = {boundary(strategy, static_cast<std::int64_t>(layers))};
   }
   run.optimizer.learning_rate = model.learning_rate;

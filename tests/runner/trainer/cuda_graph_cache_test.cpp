@@ -127,9 +127,9 @@ TEST_CASE("a replayed step applies the dropout of its own step number") {
   models::InputShape texts;
   texts.vocabulary = 50;
   texts.classes = 2;
-  const auto layers =
-      models::find_model("nbow").layers({{"dropout", 0.5}, {"embedding", std::int64_t{8}}}, texts);
-  const networks::Layer dropout = networks::make_layer(layers.at(1), {});
+  const auto graph =
+      models::find_model("nbow").graph({{"dropout", 0.5}, {"embedding", std::int64_t{8}}}, texts);
+  const networks::Layer dropout = networks::make_layer(graph.nodes.at(1), {});
   const at::Tensor x = at::ones({4, 8});
   networks::ForwardContext context;
   context.samples = at::arange(4);

@@ -10,6 +10,7 @@
 #include "runner/device/device.h"
 #include "runner/gradients/clipping.h"
 #include "runner/training/rank_records.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_mark.h"
 #include "tests/runner/support/launched_ranks.h"

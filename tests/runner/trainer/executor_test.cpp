@@ -231,9 +231,9 @@ TEST_CASE("tensors that differ from the expected ones are an error") {
 
 TEST_CASE("stages are the layers between boundaries") {
   experiments::Strategy strategy{.name = "three", .kind = "mp", .stages = 3, .boundaries = {2, 5}};
-  CHECK(layers_of_stage(strategy, 0, 7) == StageLayers{0, 2});
-  CHECK(layers_of_stage(strategy, 1, 7) == StageLayers{2, 5});
-  CHECK(layers_of_stage(strategy, 2, 7) == StageLayers{5, 7});
+  CHECK(layers_of_stage(strategy, 0, 7) == models::NodeRange{0, 2});
+  CHECK(layers_of_stage(strategy, 1, 7) == models::NodeRange{2, 5});
+  CHECK(layers_of_stage(strategy, 2, 7) == models::NodeRange{5, 7});
   CHECK_THROWS_WITH_AS(layers_of_stage(strategy, 0, 2),
                        "strategy three has 3 stages, but the model has 2 layers; use at most 2 stages",
                        UserError);

@@ -5,6 +5,7 @@
 #include "runner/data/sampler.h"
 #include "runner/data/task.h"
 #include "runner/optimizer/optimizer.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 
 namespace trainyard::runner::learns_test {

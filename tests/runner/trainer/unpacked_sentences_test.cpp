@@ -11,6 +11,7 @@
 #include "models/chain.h"
 #include "models/networks/network.h"
 #include "runner/data/task.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/fake_graph.h"
 #include "tests/runner/support/operations_of.h"
@@ -38,9 +39,7 @@ using Encoder = std::function<Activations(const at::Tensor& x, const at::Tensor&
 
 Encoder encoder_of(const networks::Layer& layer, const ForwardContext& context) {
   return [&layer, context](const at::Tensor& x, const at::Tensor& lengths) {
-    Activations outputs = layer.forward({x, lengths, at::empty({0}, at::kLong)}, context);
-    std::erase_if(outputs, [](const at::Tensor& output) { return !output.is_floating_point(); });
-    return outputs;
+    return layer.forward({x, lengths}, context);
   };
 }
 
@@ -114,11 +113,11 @@ TEST_CASE(
           CAPTURE(each.name);
           CAPTURE(last);
           CAPTURE(inputs);
-          const auto layers = models::Chain({.image = {}, .vocabulary = 9, .source_length = 5})
-                                  .source_embedding(inputs)
-                                  .encoder_lstm(7, last)
-                                  .layers();
-          const networks::Layer layer = networks::make_layer(layers.back(), {3, dtype});
+          const auto graph = models::Chain({.image = {}, .vocabulary = 9, .source_length = 5})
+                                 .source_embedding(inputs)
+                                 .encoder_lstm(7, last)
+                                 .graph();
+          const networks::Layer layer = networks::make_layer(graph.nodes.back(), {3, dtype});
           const at::Tensor lengths = at::tensor(each.lengths, at::kLong);
           // Values that are not 0 in the padding.
           const at::Tensor x = at::arange(lengths.size(0) * each.columns * inputs, dtype)
@@ -142,8 +141,7 @@ TEST_CASE(
 
 TEST_CASE("between any two layers of Seq2Seq the activations are the same with and without reading lengths") {
   testing::ParityModel model = testing::parity_model("seq2seq");
-  const auto network =
-      networks::build_network(model.name, model.hyperparameters, model.input, 5, at::kDouble);
+  const models::Graph graph = models::find_model(model.name).graph(model.hyperparameters, model.input);
   const Batch batch =
       testing::data_of(model, 6, at::kDouble, false)->padded_like(at::arange(6))->gather(at::arange(6));
   ForwardContext seen;
@@ -153,10 +151,11 @@ TEST_CASE("between any two layers of Seq2Seq the activations are the same with a
   not_seen.step = -1;
   not_seen.step_on_device = at::full({}, 9, at::kLong);
   Activations grouped = batch.inputs, free = batch.inputs;
-  for (const networks::Layer& layer : network.layers) {
-    CAPTURE(layer.path);
-    grouped = layer.forward(grouped, seen);
-    free = layer.forward(free, not_seen);
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    CAPTURE(i);
+    const auto node = networks::build_network(graph, {5, at::kDouble}, models::NodeRange{i, i + 1});
+    grouped = node.forward(grouped, seen);
+    free = node.forward(free, not_seen);
     check_near(grouped, free, 1e-14);
   }
 }

@@ -10,6 +10,7 @@
 #include "models/networks/safetensors.h"
 #include "runner/data/sampler.h"
 #include "runner/training/checkpoints.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/runner/support/replicas.h"

@@ -7,6 +7,7 @@
 #include "models/networks/safetensors.h"
 #include "runner/trainer/trainer.h"
 #include "runner/training/checkpoints.h"
+#include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/parity_cases.h"
 #include "tests/runner/support/passed_on.h"

@@ -22,7 +22,7 @@
 #include "base/text.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
-#include "models/catalogue.h"
+#include "experiments/run/run_model.h"
 #include "reports/format/aligned_text.h"
 #include "reports/statistics/power_analysis.h"
 #include "reports/statistics/procedure.h"
@@ -275,7 +275,7 @@ reports::Table outlook_table(const Compare& compare, const std::vector<PlannedAr
 
 bool classifies(const Run& run) {
   if (!run.declared.model_title.empty()) return run.declared.task == "classification";
-  return models::find_model(run.model).task == "classification";
+  return experiments::model_of(run).task == "classification";
 }
 
 // Numbers of validation samples. The data is read once per data set and split.

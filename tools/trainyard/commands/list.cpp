@@ -66,10 +66,9 @@ void show_model(const std::string& name) {
   Table table;
   table.columns = {"layer", "kind", right_column("parameters"), right_column("forward FLOP per sample")};
   std::int64_t total = 0;
-  for (const auto& layer : model.layers(defaults, models::input_shape(dataset))) {
-    table.rows.push_back(
-        {layer.path, layer.kind, layer.parameters, reports::decimals(layer.forward_flops, 0)});
-    total += layer.parameters;
+  for (const auto& node : model.graph(defaults, models::input_shape(dataset)).nodes) {
+    table.rows.push_back({node.path, node.kind, node.parameters, reports::decimals(node.forward_flops, 0)});
+    total += node.parameters;
   }
   std::cout << "\nlayers with these defaults on " << dataset.name << " (" << sample_text(dataset) << "), "
             << total << " parameters:\n"

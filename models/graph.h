@@ -1,0 +1,111 @@
+// A network as a graph: nodes in the order of execution, and the values between them. No LibTorch.
+// - `models/chain.h` builds the graphs of trainyard's models. `models/exported` reads those of PyTorch.
+// - `models/networks` executes a graph, or the consecutive nodes of a pipeline stage.
+#pragma once
+
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace trainyard::models {
+
+using ValueId = std::size_t;
+
+enum class Dtype { float32, float64, bfloat16, float16, int64, int32, int16, int8, uint8, boolean };
+
+enum class MemoryOrder { contiguous, channels_last, channels_last_3d, preserve };
+
+// Stands for the device of the run, whatever device the file names.
+struct RunDevice {
+  bool operator==(const RunDevice&) const = default;
+};
+
+// An argument of an operator of PyTorch.
+struct Argument {
+  struct Read {             // one of the values that the node reads
+    std::size_t index = 0;  // into Node::reads
+    bool operator==(const Read&) const = default;
+  };
+  using List = std::vector<Argument>;
+  std::string name;  // as in the operator's schema; empty for the items of a list
+  // monostate: None.
+  std::variant<std::monostate, Read, std::int64_t, double, bool, std::string, std::complex<double>, Dtype,
+               MemoryOrder, RunDevice, List>
+      value;
+  bool operator==(const Argument&) const = default;
+};
+
+// What an operator of PyTorch returns: one value, a list of values, or a result that nobody reads.
+struct Returned {
+  std::size_t values = 1;
+  bool list = false;
+  bool operator==(const Returned&) const = default;
+};
+
+// One node: a layer of trainyard, or an operator of PyTorch.
+struct Node {
+  std::string path;  // "0", "1", …, or the name in the file: part of the names of random streams
+  std::string kind;  // "linear", "conv2d", …: see `Chain`; or "aten.linear.default"
+  std::map<std::string, std::int64_t> sizes =
+      {};                                // of a layer of trainyard: {"inputs", 784}, {"outputs", 250}
+  double dropout = 0;                    // probability; for kind "dropout" only
+  std::vector<Argument> arguments = {};  // of an operator of PyTorch
+  std::vector<Returned> returned = {};   // of an operator of PyTorch
+  std::vector<ValueId> reads = {};
+  std::vector<ValueId> makes = {};
+  std::string module = {};      // the author's name of the module, "layer1.0.conv1"; may be empty
+  std::int64_t parameters = 0;  // number of trainable values
+  double forward_flops = 0;     // multiply-adds × 2 for one typical sample
+  double forward_bytes = 0;     // bytes moved for one typical sample; for embeddings only
+  bool may_begin_stage = true;  // false if a stage must not begin here: memory would be overwritten
+  bool begins_block = true;     // preferred beginning of a stage
+};
+
+// Values of a tensor of an exported file, which share `storage` with other tensors.
+struct StoredTensor {
+  enum class Role { parameter, buffer, constant };
+  std::string name;  // "layer1.0.conv1.weight"
+  Role role = Role::parameter;
+  ValueId value = 0;
+  Dtype dtype = Dtype::float32;
+  std::vector<std::int64_t> sizes, strides;  // in items
+  std::int64_t offset = 0;                   // in items
+  bool requires_grad = true;                 // of a parameter
+  std::shared_ptr<const std::string> storage;
+};
+
+struct Graph {
+  std::size_t inputs = 1;  // they are the values 0 … inputs − 1
+  std::size_t values = 1;  // number of all values
+  std::vector<Node> nodes = {};
+  std::vector<ValueId> outputs = {};
+  // Parameters, buffers and constants of an exported file. Tied parameters are one tensor. Layers of trainyard
+  // make their own parameters.
+  std::vector<StoredTensor> tensors = {};
+  bool exported() const { return !tensors.empty(); }
+};
+
+// Nodes first … last − 1 of a graph: a pipeline stage.
+struct NodeRange {
+  std::size_t first = 0;
+  std::size_t last = 0;
+  bool operator==(const NodeRange&) const = default;
+};
+
+// The values that cross the cut before node `node`, ascending: those that are made before it and read after
+// it, or are outputs.
+// - A parameter belongs to the stage that reads it first. If a later stage reads it too, it crosses.
+// - Each stage has its own copies of constants and of buffers.
+std::vector<ValueId> crossing(const Graph& graph, std::size_t node);
+
+// Estimated cost of a node, by which stages are balanced: its operations, plus 4 operations per byte moved.
+// 4 is the ridge point of a CPU with four cores, rounded: the operations that take as long as moving one byte
+// (Williams, Waterman, Patterson, "Roofline", CACM 52(4), 2009, section 3).
+double counted_cost(const Node& node);
+
+}  // namespace trainyard::models
