@@ -59,7 +59,7 @@ nlohmann::json case_of(const experiments::Run& run) {
   const models::InputShape& input = run.data.input;
   nlohmann::json hyperparameters = nlohmann::json::object();
   for (const auto& [name, value] : run.hyperparameters) hyperparameters[name] = experiments::to_json(value);
-  return {{"task", experiments::model_of(run).task},
+  return {{"task", experiments::task_name(run)},
           {"hyperparameters", hyperparameters},
           {"input",
            {{"channels", input.image.channels},

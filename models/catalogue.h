@@ -34,6 +34,8 @@ struct Model {
   std::string about;  // one line
   // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<Graph(const Hyperparameters&, const InputShape&)> graph;
+  // Of a network that PyTorch exported: its file and the SHA-256 of the file. Empty for models of trainyard.
+  std::string file = {}, sha256 = {};
 };
 
 std::span<const Model> catalogue();

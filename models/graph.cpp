@@ -1,6 +1,7 @@
 #include "models/graph.h"
 
 #include <algorithm>
+#include <array>
 
 #include "base/error.h"
 
@@ -32,6 +33,11 @@ std::vector<Life> lives(const Graph& graph) {
 }
 
 }  // namespace
+
+bool makes_number(const Node& node) {
+  constexpr std::array kinds{"_operator.", "torch.sym_", "aten.sym_", "aten.item."};
+  return std::ranges::any_of(kinds, [&](const char* kind) { return node.kind.starts_with(kind); });
+}
 
 std::vector<ValueId> crossing(const Graph& graph, std::size_t node) {
   if (node > graph.nodes.size()) throw InternalError("a cut is beyond the graph");

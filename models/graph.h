@@ -64,7 +64,11 @@ struct Node {
   double forward_bytes = 0;     // bytes moved for one typical sample; for embeddings only
   bool may_begin_stage = true;  // false if a stage must not begin here: memory would be overwritten
   bool begins_block = true;     // preferred beginning of a stage
+  bool draws = false;           // random numbers, other than dropout of each sample
 };
+
+// Whether the node makes numbers, such as the size of a batch, and no tensors.
+bool makes_number(const Node& node);
 
 // Values of a tensor of an exported file, which share `storage` with other tensors.
 struct StoredTensor {

@@ -101,7 +101,7 @@ void read_model(const TomlMember& member, const models::Model& model, const Decl
   if (table == nullptr) return;
   TomlNode::Table settings;
   for (const TomlMember& each : *table) {
-    if (is_declared(model) && declares_model(each.name)) continue;
+    if ((is_declared(model) || is_exported(model)) && declares_model(each.name)) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
       problems.error(each.at, fmt::format("{} of {} is a parameter of this model; set it in `parameters`",
                                           in_quotes(each.name), where));

@@ -11,6 +11,7 @@
 #include "experiments/config/config.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/run/run.h"
+#include "experiments/run/run_model.h"
 
 namespace trainyard::experiments {
 
@@ -104,8 +105,40 @@ bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics
   return false;
 }
 
+// Reads an exported network. Its file is relative to the folder of the experiment file.
+void declare_exported(const TomlMember& member, const TomlMember& line, Declared& declared,
+                      Diagnostics& problems) {
+  models::Model named;
+  named.name = named.title = member.name;
+  bool tasked = false;
+  for (const TomlMember& each : *member.value.table()) {
+    if (each.name == "title") read_title(each.value, named.title, problems);
+    if (each.name == "task") read_task(each.value, named, problems);
+    if (each.name == "parameters")
+      problems.error(each.at, "an exported network has no parameters; its sizes are those of the file");
+    tasked = tasked || each.name == "task";
+  }
+  if (!tasked)
+    problems.error(member.at, fmt::format("model {} has no task; add one of {}", in_quotes(member.name),
+                                          joined(task_parameter().choices)));
+  if (line.value.text() == nullptr)
+    return problems.error(line.value.at,
+                          "export must be the name of a .pt2 file, but is " + description(line.value));
+  if (named.task.empty()) return;
+  try {
+    const std::filesystem::path folder = std::filesystem::path(line.at.file).parent_path();
+    declared.models.push_back(exported_model(
+        {named.name, named.title, named.task, std::filesystem::absolute(folder / *line.value.text())}));
+  } catch (const UserError& error) {
+    problems.error(line.value.at, error.what());
+  }
+}
+
 void declare_model(const TomlMember& member, Declared& declared, Diagnostics& problems) {
   if (!has_own_name(member, "model", problems)) return;
+  const TomlNode::Table& table = *member.value.table();
+  const auto line = std::ranges::find(table, "export", &TomlMember::name);
+  if (line != table.end()) return declare_exported(member, *line, declared, problems);
   models::Model model;
   model.name = member.name;
   bool titled = false;
@@ -161,7 +194,7 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
 }  // namespace
 
 bool declares_model(const std::string& key) {
-  return key == "title" || key == "task" || key == "parameters";
+  return key == "title" || key == "task" || key == "parameters" || key == "export";
 }
 
 Declared read_declared(const TomlNode& root, Diagnostics& problems) {
@@ -198,6 +231,10 @@ std::vector<std::string> dataset_names(const Declared& declared) {
 
 bool is_declared(const models::Model& model) {
   return !model.graph;
+}
+
+bool is_exported(const models::Model& model) {
+  return !model.file.empty();
 }
 
 }  // namespace trainyard::experiments

@@ -1,7 +1,8 @@
-// Models and data sets that a file declares for the user's own programs.
-// - [model.NAME] has a title, and optionally a task and parameters. [dataset.NAME] has a title.
-// - They are rows like those of the catalogue, but without layers and files. Only a strategy with a command
-//   can train them.
+// Models and data sets that a file declares.
+// - [model.NAME] with `export` is a network that PyTorch exported, with a task. All strategies can train it.
+// - [model.NAME] without `export` has a title, and optionally a task and parameters. [dataset.NAME] has a
+//   title. They are rows like those of the catalogue, but without graph and files. Only a strategy with a
+//   command can train them.
 #pragma once
 
 #include <string>
@@ -33,7 +34,9 @@ const models::Dataset* declared_dataset(std::string_view name, const Declared& d
 std::vector<std::string> model_names(const Declared& declared);
 std::vector<std::string> dataset_names(const Declared& declared);
 
-// Whether the file declares the model; false for a model of the catalogue.
+// Whether only the user's own program can train the model; false for models of the catalogue and for exported
+// networks.
 bool is_declared(const models::Model& model);
+bool is_exported(const models::Model& model);
 
 }  // namespace trainyard::experiments

@@ -42,7 +42,8 @@ void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problem
 
 Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
   Declaration declared;
-  if (is_declared(settings.model())) declared = {settings.model().title, settings.model().task, ""};
+  const models::Model& model = settings.model();
+  if (is_declared(model) || is_exported(model)) declared = {model.title, model.task, ""};
   if (const models::Dataset* own = settings.declared_dataset(dataset)) declared.dataset_title = own->title;
   return declared;
 }
@@ -340,20 +341,51 @@ class Check {
 
   void layers() try {
     const auto nodes = graph_of(run_, models::input_shape(models::find_dataset(run_.data.dataset))).nodes;
-    const auto normalises = [](const models::Node& node) { return node.kind.starts_with("batch_norm"); };
+    const auto normalises = [](const models::Node& node) {
+      return node.kind.find("batch_norm") != std::string::npos;
+    };
     if (run_.batch_norm != "local" && std::ranges::none_of(nodes, normalises) &&
         !warn_unused("batch_norm",
                      "is not used by model " + in_quotes(run_.model) + ", which has no batch normalisation"))
       run_.batch_norm = "local";
-    if (run_.strategy.stages > 1) stages(static_cast<std::int64_t>(nodes.size()));
+    if (run_.exported) split_of_batch(nodes);
+    if (run_.strategy.stages > 1) stages(nodes);
   } catch (const UserError& error) {
     problems_.error(settings_.place("dataset"), error.what());
   }
 
-  void stages(std::int64_t layers) {
+  // Operators that draw one number per value of a batch draw others for its parts.
+  void split_of_batch(const std::vector<models::Node>& nodes) {
+    const std::int64_t parts =
+        run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
+    const auto draws = std::ranges::find_if(nodes, &models::Node::draws);
+    if (parts == 1 || draws == nodes.end()) return;
+    problems_.error(
+        settings_.place("strategy"),
+        fmt::format("node {} of model {} draws random numbers for the whole batch ({}), so a batch "
+                    "cannot be split into {} parts; use strategy single or mp, or draw with dropout",
+                    draws->path, in_quotes(run_.model), draws->kind, parts));
+  }
+
+  void stages(const std::vector<models::Node>& nodes) {
+    const auto layers = static_cast<std::int64_t>(nodes.size());
     const Strategy& strategy = run_.strategy;
     const std::string model = fmt::format("{} layers of model {}", layers, in_quotes(run_.model));
-    if (strategy.stages > layers) {
+    const std::int64_t possible = std::ranges::count_if(nodes, &models::Node::may_begin_stage);
+    if (strategy.split == "given")
+      for (const std::int64_t begin : strategy.boundaries)
+        if (begin > 0 && begin < layers && !nodes[static_cast<std::size_t>(begin)].may_begin_stage)
+          problems_.error(
+              settings_.place("stage_split"),
+              fmt::format("no stage of model {} can begin at layer {}, because it would separate an "
+                          "operator that writes in place from others that use the same memory",
+                          in_quotes(run_.model), begin));
+    if (strategy.stages > possible && possible < layers) {
+      problems_.error(
+          settings_.place("stages"),
+          fmt::format("{} stages are more than the {} layers of model {} at which a stage can begin",
+                      strategy.stages, possible, in_quotes(run_.model)));
+    } else if (strategy.stages > layers) {
       problems_.error(
           settings_.place("stages"),
           fmt::format("{} stages are more than the {}; each needs at least one", strategy.stages, model));
@@ -392,6 +424,7 @@ Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics
   run.data.split_seed = sheet.data_seed;
   resolve_dataset(settings, run, problems);
   run.declared = declaration_of(settings, run.data.dataset);
+  if (is_exported(settings.model())) run.exported = {settings.model().file, settings.model().sha256};
   resolve_optimizer(settings, run);
   resolve_batch(settings, run);
   resolve_kept(run);

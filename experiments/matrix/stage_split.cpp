@@ -101,10 +101,42 @@ std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, 
   return boundaries;
 }
 
+namespace {
+
+// The nodes at which a stage may begin, the first one included. Beginnings of blocks if there are enough.
+std::vector<std::size_t> beginnings(const std::vector<models::Node>& nodes, std::int64_t stages) {
+  const auto all = [&](bool models::Node::*wanted) {
+    std::vector<std::size_t> found{0};
+    for (std::size_t i = 1; i < nodes.size(); ++i)
+      if (nodes[i].may_begin_stage && nodes[i].*wanted) found.push_back(i);
+    return found;
+  };
+  std::vector<std::size_t> blocks = all(&models::Node::begins_block);
+  return static_cast<std::int64_t>(blocks.size()) >= stages ? blocks : all(&models::Node::may_begin_stage);
+}
+
+std::vector<std::int64_t> boundaries_between_blocks(const std::vector<models::Node>& nodes,
+                                                    std::int64_t stages) {
+  const std::vector<std::size_t> begins = beginnings(nodes, stages);
+  std::vector<double> costs(begins.size(), 0);
+  for (std::size_t i = 0, block = 0; i < nodes.size(); ++i) {
+    if (block + 1 < begins.size() && i == begins[block + 1]) ++block;
+    costs[block] += models::counted_cost(nodes[i]);
+  }
+  std::vector<std::int64_t> boundaries = balanced_boundaries(costs, stages);
+  for (std::int64_t& boundary : boundaries)
+    boundary = static_cast<std::int64_t>(begins.at(static_cast<std::size_t>(boundary)));
+  return boundaries;
+}
+
+}  // namespace
+
 void resolve_stages(Experiment& experiment) {
   for (Run& run : experiment.runs) {
-    if (run.strategy.stages == 1 || run.strategy.split != "auto") continue;
-    run.strategy.boundaries = balanced_boundaries(layer_costs(run), run.strategy.stages);
+    const bool splits = run.strategy.stages > 1 && run.strategy.split == "auto";
+    if (!splits && !run.exported) continue;
+    const models::Graph graph = graph_of(run, run.data.input);  // also checks that the data fits
+    if (splits) run.strategy.boundaries = boundaries_between_blocks(graph.nodes, run.strategy.stages);
   }
 }
 

@@ -61,12 +61,19 @@ struct Optimizer {
 };
 
 // Declaration of the user's own model and data set, so that reports need no other file. Empty for those of
-// trainyard. Not part of the run key, which has the names.
+// trainyard. Not part of the run key, which has the names, and the task of an exported model.
 struct Declaration {
   std::string model_title;
   std::string task;  // of the model; empty: not in the file
   std::string dataset_title;
   bool operator==(const Declaration&) const = default;
+};
+
+// A network that PyTorch exported. The run key has the hash, not the path.
+struct ExportedModel {
+  std::string path;    // absolute
+  std::string sha256;  // of the file
+  bool operator==(const ExportedModel&) const = default;
 };
 
 struct Run {
@@ -93,6 +100,7 @@ struct Run {
   // run key, except `threads`.
   std::map<std::string, Value> axes;
   Declaration declared;
+  std::optional<ExportedModel> exported;
   bool operator==(const Run&) const = default;
 };
 

@@ -211,6 +211,7 @@ json to_json(const Run& run) {
                  {"strategy", strategy_json(run.strategy)}};
   add_keys(run, object);
   add_declared(run.declared, object);
+  if (run.exported) object["exported"] = {{"path", run.exported->path}, {"sha256", run.exported->sha256}};
   return object;
 }
 
@@ -227,6 +228,10 @@ Run run_from_json(const json& object) try {
   run.strategy = strategy_from_json(object.at("strategy"));
   read_keys(object, run);
   if (object.contains("declared")) run.declared = declared_from_json(object.at("declared"));
+  if (object.contains("exported")) {
+    read(object.at("exported").at("path"), run.exported.emplace().path);
+    read(object.at("exported").at("sha256"), run.exported->sha256);
+  }
   return run;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of a run: ") + error.what());
@@ -356,6 +361,9 @@ std::string canonical_work(const Run& run) {
   Members work = key_work(run, "");
   work["batch"] = batch_work(run);
   work["data"] = data_work(run);
+  if (run.exported)
+    work["exported"] =
+        object_of({{"sha256", quoted(run.exported->sha256)}, {"task", quoted(run.declared.task)}});
   work["hyperparameters"] = hyperparameters_work(run.hyperparameters);
   work["model"] = text_of(run.model);
   work["optimizer"] = optimizer_work(run);

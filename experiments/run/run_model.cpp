@@ -1,9 +1,172 @@
 #include "experiments/run/run_model.h"
 
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "base/error.h"
+#include "base/plain_file.h"
+#include "base/sha256.h"
+#include "models/exported/exported.h"
+
 namespace trainyard::experiments {
 
-const models::Model& model_of(const Run& run) {
-  return models::find_model(run.model);
+namespace {
+
+using models::Exported;
+using Sizes = std::vector<std::int64_t>;
+
+struct ExportedFile {
+  Exported content;
+  std::string sha256;
+};
+
+std::string sha256_of(const std::filesystem::path& path) {
+  PlainFileReader in(path);
+  if (!in) throw UserError(path.string() + ": cannot be opened: " + in.problem(), "correct the path");
+  Sha256 hash;
+  std::string piece(1 << 20, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    hash.update(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
+  return hash.hex();
+}
+
+// A file is read once, if it does not change.
+std::shared_ptr<const ExportedFile> read_once(const std::filesystem::path& path) {
+  static std::mutex mutex;
+  static std::map<std::string, std::shared_ptr<const ExportedFile>> known;  // by hash
+  const std::lock_guard lock(mutex);
+  std::string sha256 = sha256_of(path);
+  std::shared_ptr<const ExportedFile>& file = known[sha256];
+  if (!file) file = std::make_shared<const ExportedFile>(ExportedFile{models::read_exported(path), sha256});
+  return file;
+}
+
+std::string sizes_text(const Sizes& sizes) {
+  std::vector<std::string> parts;
+  for (const std::int64_t size : sizes) parts.push_back(size < 0 ? "any" : std::to_string(size));
+  return fmt::format("[{}]", fmt::join(parts, ", "));
+}
+
+bool is_image(const Exported::Input& value) {
+  return value.sizes.size() == 4 &&
+         (value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64);
+}
+
+bool is_text(const Exported::Input& value) {
+  return value.sizes.size() == 2 && value.dtype == models::Dtype::int64 && value.sizes[1] < 0;
+}
+
+constexpr const char* images_text = "floating-point images [batch, channels, height, width]";
+constexpr const char* texts_text = "int64 tokens [batch, length], with any length";
+
+// Why the inputs and outputs are not those of the task; empty if they are.
+std::string task_problem(const Exported& network, const std::string& task) {
+  const auto& inputs = network.inputs;
+  const Exported::Input& output = network.outputs.front();
+  if (task == "translation") {
+    if (inputs.size() != 2 || !is_text(inputs[0]) || !is_text(inputs[1]))
+      return fmt::format("a translation reads source and target, each {}", texts_text);
+    if (output.sizes.size() != 3) return "a translation gives logits [batch, steps, vocabulary]";
+    return "";
+  }
+  if (inputs.size() != 1)
+    return fmt::format("a {} has one input, but the network has {}", task, inputs.size());
+  if (task == "reconstruction") {
+    if (!is_image(inputs[0])) return fmt::format("a reconstruction reads {}", images_text);
+    if (output.sizes != inputs[0].sizes) return "a reconstruction gives images of the shape that it reads";
+    return "";
+  }
+  if (!is_image(inputs[0]) && !is_text(inputs[0]))
+    return fmt::format("a classification reads {}, or {}", images_text, texts_text);
+  if (output.sizes.size() != 2 || output.sizes[1] < 0)
+    return "a classification gives logits [batch, classes]";
+  return "";
+}
+
+models::DataKind kind_of(const Exported& network, const std::string& task) {
+  if (task == "translation") return models::DataKind::text_pairs;
+  return is_image(network.inputs.front()) ? models::DataKind::images : models::DataKind::texts;
+}
+
+// Why the data does not fit the network; empty if it does. What is 0 in `input` is not known yet.
+std::string data_problem(const Exported& network, const std::string& task, const models::InputShape& input) {
+  const Sizes& sizes = network.inputs.front().sizes;
+  const Sizes& output = network.outputs.front().sizes;
+  if (is_image(network.inputs.front())) {
+    const Sizes samples{input.image.channels, input.image.height, input.image.width};
+    for (std::size_t i = 0; i < samples.size(); ++i)
+      if (sizes[i + 1] >= 0 && sizes[i + 1] != samples[i])
+        return fmt::format("it reads images {}, but the images of the data are {}",
+                           sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples));
+  }
+  const std::int64_t classes = task == "translation" ? input.target_vocabulary : input.classes;
+  const char* what = task == "translation" ? "target tokens" : "classes";
+  if (task != "reconstruction" && classes > 0 && output.back() != classes)
+    return fmt::format("it has logits for {} {}, but the data has {}", output.back(), what, classes);
+  for (const models::Node& node : network.graph.nodes) {
+    if (!node.kind.starts_with("aten.embedding") || node.reads.size() < 2) continue;
+    const auto weight = std::ranges::find(network.graph.tensors, node.reads[0], &models::StoredTensor::value);
+    const models::ValueId tokens = node.reads[1];
+    if (weight == network.graph.tensors.end() || tokens >= network.graph.inputs) continue;
+    const std::int64_t vocabulary = tokens == 0 ? input.vocabulary : input.target_vocabulary;
+    if (vocabulary > weight->sizes.at(0))
+      return fmt::format("its {} has {} rows, but the data has {} tokens; limit vocabulary_max_size",
+                         weight->name, weight->sizes.at(0), vocabulary);
+  }
+  return "";
+}
+
+models::Model model_from(const ExportedLine& line, const std::shared_ptr<const ExportedFile>& file) {
+  models::Model model{.name = line.name,
+                      .title = line.title,
+                      .task = line.task,
+                      .datasets = {},
+                      .hyperparameters = {},
+                      .about = "a network that PyTorch exported",
+                      .graph = {},
+                      .file = line.path.string(),
+                      .sha256 = file->sha256};
+  const models::DataKind kind = kind_of(file->content, line.task);
+  for (const models::Dataset& dataset : models::datasets())
+    if (dataset.kind == kind) model.datasets.push_back(dataset.name);
+  model.graph = [file, line](const models::Hyperparameters&, const models::InputShape& input) {
+    if (const std::string why = data_problem(file->content, line.task, input); !why.empty())
+      throw UserError(fmt::format("the network of {} does not fit the data: {}", line.path.string(), why),
+                      "export a network for this data, or choose another data set");
+    return file->content.graph;
+  };
+  return model;
+}
+
+}  // namespace
+
+models::Model exported_model(const ExportedLine& line) {
+  const auto file = read_once(line.path);
+  if (const std::string why = task_problem(file->content, line.task); !why.empty())
+    throw UserError(
+        fmt::format("the network of {} does not fit the task {}: {}", line.path.string(), line.task, why),
+        "export a network that does, or correct `task`");
+  return model_from(line, file);
+}
+
+models::Model model_of(const Run& run) {
+  if (!run.exported) return models::find_model(run.model);
+  models::Model model =
+      exported_model({run.model, run.declared.model_title, run.declared.task, run.exported->path});
+  if (model.sha256 != run.exported->sha256)
+    throw UserError(run.exported->path + " has changed since the run was planned",
+                    "put the file back, or plan the experiment again");
+  return model;
+}
+
+std::string task_name(const Run& run) {
+  return run.exported ? run.declared.task : models::find_model(run.model).task;
 }
 
 models::Graph graph_of(const Run& run, const models::InputShape& input) {

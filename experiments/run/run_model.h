@@ -1,5 +1,8 @@
-// The model of a run.
+// The model of a run: a model of trainyard, or a network that PyTorch exported.
 #pragma once
+
+#include <filesystem>
+#include <string>
 
 #include "experiments/run/run.h"
 #include "models/catalogue.h"
@@ -7,8 +10,22 @@
 
 namespace trainyard::experiments {
 
-// UserError if there is no such model.
-const models::Model& model_of(const Run& run);
+// What an experiment file says of an exported network.
+struct ExportedLine {
+  std::string name, title, task;
+  std::filesystem::path path;
+};
+
+// The model of an exported network. Its data sets are those whose samples have the shape of its inputs.
+// - Its graph is that of the file. UserError if the data has another shape.
+// - UserError if the file cannot be read, or its inputs and outputs are not those of the task.
+models::Model exported_model(const ExportedLine& line);
+
+// UserError if there is no such model, or if the file of an exported network has changed or cannot be read.
+models::Model model_of(const Run& run);
+
+// The name of the run's task. It reads no file.
+std::string task_name(const Run& run);
 
 // The graph of the run's model. UserError if the model does not accept this input.
 models::Graph graph_of(const Run& run, const models::InputShape& input);

@@ -13,6 +13,8 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "models/networks/layer_kinds.h"
+#include "models/networks/operator_node.h"
+#include "models/networks/stored_tensors.h"
 
 namespace trainyard::networks {
 
@@ -34,6 +36,7 @@ class Slots {
     of_.at(value) = count_;
     return count_++;
   }
+  bool has(models::ValueId value) const { return of_.at(value).has_value(); }
   std::size_t at(models::ValueId value) const {
     if (!of_.at(value))
       throw InternalError("a stage reads value " + std::to_string(value) + ", which it lacks");
@@ -58,12 +61,73 @@ std::vector<models::ValueId> received(const models::Graph& graph, std::size_t fi
   return inputs;
 }
 
+// Values that are numbers: sizes, and what is computed from them.
+std::vector<bool> numbers_of(const models::Graph& graph) {
+  std::vector<bool> numbers(graph.values, false);
+  for (const models::Node& node : graph.nodes)
+    if (models::makes_number(node))
+      for (const models::ValueId value : node.makes) numbers.at(value) = true;
+  return numbers;
+}
+
+// For convolutions of images on a CPU or a GPU, the weights have the memory order of the images.
+bool is_image_weight(const models::Graph& graph, const models::StoredTensor& stored) {
+  const auto reads = [&](const models::Node& node) {
+    return std::ranges::find(node.reads, stored.value) != node.reads.end();
+  };
+  return stored.sizes.size() == 4 && std::ranges::all_of(graph.nodes, [&](const models::Node& node) {
+           return !reads(node) || node.kind.starts_with("aten.conv2d.");
+         });
+}
+
+void in_channels_last(at::Tensor& weight) {
+  weight = weight.detach().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(weight.requires_grad());
+}
+
+// The first and the last node that read a value. Without a reader the first is behind the graph.
+std::pair<std::size_t, std::size_t> readers(const models::Graph& graph, models::ValueId value) {
+  std::pair<std::size_t, std::size_t> found{graph.nodes.size(), 0};
+  for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+    const auto& reads = graph.nodes[i].reads;
+    if (std::ranges::find(reads, value) == reads.end()) continue;
+    found = {std::min(found.first, i), i};
+  }
+  return found;
+}
+
+// Whether images may have the order "channels last": it is faster for convolutions. `view` needs the order of
+// the export.
+bool prefers_channels_last(const models::Graph& graph) {
+  const auto has = [&](std::string_view kind) {
+    return std::ranges::any_of(graph.nodes,
+                               [&](const models::Node& node) { return node.kind.starts_with(kind); });
+  };
+  return has("conv2d") || (has("aten.conv2d.") && !has("aten.view."));
+}
+
 }  // namespace
 
-Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers)
-    : layers_(std::move(layers)) {
+Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
+                 at::Device device)
+    : channels_last(prefers_channels_last(graph)),
+      layers_(std::move(layers)),
+      selects_outputs_(graph.exported()) {
   Slots slots(graph.values);
-  for (const models::ValueId value : received(graph, range.first)) inputs_.push_back(slots.add(value));
+  const std::vector<bool> numbers = numbers_of(graph);
+  for (const models::ValueId value : received(graph, range.first)) {
+    inputs_.push_back(slots.add(value));
+    number_inputs_.push_back(numbers.at(value));
+  }
+  for (const models::StoredTensor& stored : graph.tensors) {
+    const auto [first, last] = readers(graph, stored.value);
+    if (last < range.first || first >= range.last || slots.has(stored.value)) continue;
+    NamedParameter tensor{stored.name, make_tensor(stored, device)};
+    if (channels_last && is_image_weight(graph, stored)) in_channels_last(tensor.value);
+    auto& holder = tensor.value.requires_grad()                                                 ? parameters_
+                   : stored.role == models::StoredTensor::Role::constant || first < range.first ? constants_
+                                                                                                : buffers_;
+    holder.push_back({slots.add(stored.value), std::move(tensor)});
+  }
   for (std::size_t i = range.first; i < range.last; ++i) {
     const models::Node& node = graph.nodes.at(i);
     Wiring& wiring = wiring_.emplace_back();
@@ -89,14 +153,17 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
     throw InternalError("a stage reads " + std::to_string(inputs_.size()) + " values, but has got " +
                         std::to_string(inputs.size()));
   Activations values(slots_);
-  for (std::size_t i = 0; i < inputs.size(); ++i) values[inputs_[i]] = inputs[i];
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    values[inputs_[i]] = number_inputs_[i] ? number_tensor(inputs[i].item()) : inputs[i];
+  for (const std::vector<Held>* held : {&parameters_, &buffers_, &constants_})
+    for (const auto& [slot, tensor] : *held) values[slot] = tensor.value;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Wiring& wiring = wiring_[i];
     Activations read;
     read.reserve(wiring.reads.size());
     for (const auto& [slot, last] : wiring.reads)
       read.push_back(last ? std::move(values[slot]) : values[slot]);
-    if (context.positions.defined() && i + 1 == layers_.size())
+    if (context.positions.defined() && !selects_outputs_ && i + 1 == layers_.size())
       read.front() = read.front().flatten(0, 1).index_select(0, context.positions);
     Activations made = layers_[i].forward(std::move(read), context);
     for (std::size_t k = 0; k < wiring.makes.size(); ++k)
@@ -105,15 +172,21 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
   Activations outputs;
   outputs.reserve(outputs_.size());
   for (const std::size_t slot : outputs_) outputs.push_back(values[slot]);
+  if (context.positions.defined() && selects_outputs_)
+    outputs.front() = outputs.front().flatten(0, 1).index_select(0, context.positions);
   return outputs;
 }
 
 Parameters Network::parameters() const {
-  return all_of(layers_, &Layer::parameters);
+  Parameters all = all_of(layers_, &Layer::parameters);
+  for (const Held& held : parameters_) all.push_back(held.tensor);
+  return all;
 }
 
 Parameters Network::buffers() const {
-  return all_of(layers_, &Layer::buffers);
+  Parameters all = all_of(layers_, &Layer::buffers);
+  for (const Held& held : buffers_) all.push_back(held.tensor);
+  return all;
 }
 
 Parameters Network::state() const {
@@ -154,10 +227,12 @@ Network build_network(const models::Graph& graph, const Initialisation& start,
   }
   std::vector<Layer> layers;
   for (std::size_t i = range.first; i < range.last; ++i) layers.push_back(make_layer(graph.nodes[i], start));
-  Network network(graph, range, std::move(layers));
-  network.channels_last =
-      std::ranges::any_of(graph.nodes, [](const models::Node& node) { return node.kind == "conv2d"; });
-  return network;
+  for (const models::StoredTensor& stored : graph.tensors)
+    if (at::isFloatingType(scalar_type(stored.dtype)) && stored.requires_grad &&
+        scalar_type(stored.dtype) != start.dtype)
+      throw UserError(stored.name + " of the exported network has another type than the run",
+                      "export the network in float32");
+  return {graph, range, std::move(layers), start.device};
 }
 
 namespace {
@@ -199,6 +274,7 @@ bool has_single_reader(const at::Tensor& value) {
 }
 
 Layer make_layer(const models::Node& node, const Initialisation& start) {
+  if (is_operator(node)) return {node.path, node.kind, {}, {}, operator_forward(node, start.device)};
   const Kind* kind = row_or_null(kinds, &Kind::name, node.kind);
   if (kind == nullptr) throw InternalError("there is no layer of kind " + node.kind);
   return kind->make(node, start);

@@ -82,7 +82,8 @@ Layer make_layer(const models::Node& node, const Initialisation& start);
 // The nodes `range` of a graph, ready to compute.
 class Network {
  public:
-  Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers);
+  Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
+          at::Device device = at::kCPU);
 
   // `inputs`: the inputs of the graph, or of a later stage the values that cross the cut before it. Returns the
   // outputs of the graph, or of an earlier stage the values that cross the cut after it. See `crossing`.
@@ -90,7 +91,8 @@ class Network {
   Activations forward(const Activations& inputs, const ForwardContext& context = {}) const;
 
   const std::vector<Layer>& layers() const { return layers_; }
-  std::vector<NamedParameter> parameters() const;  // in the order of the layers
+  // In the order of the layers. A parameter that several stages read is only in the first of them.
+  std::vector<NamedParameter> parameters() const;
   std::vector<NamedParameter> buffers() const;
   std::vector<NamedParameter> state() const;  // the parameters, then the buffers
   std::vector<at::Tensor> parameter_values() const;
@@ -112,6 +114,14 @@ class Network {
   std::vector<Wiring> wiring_;                 // per layer
   std::vector<std::size_t> inputs_, outputs_;  // slots
   std::size_t slots_ = 0;
+  // Of an exported graph: the tensors that every forward pass begins with.
+  struct Held {
+    std::size_t slot = 0;
+    NamedParameter tensor;
+  };
+  std::vector<Held> parameters_, buffers_, constants_;
+  std::vector<bool> number_inputs_;  // per input: a number, not a tensor
+  bool selects_outputs_ = false;     // `positions` of the context select rows of the output
 };
 
 // Copy values into the parameters and buffers with the same names.

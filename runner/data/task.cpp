@@ -61,7 +61,7 @@ const Task& find_task(std::string_view name) {
 }
 
 Task task_of(const experiments::Run& run) {
-  return find_task(experiments::model_of(run).task);
+  return find_task(experiments::task_name(run));
 }
 
 MetricSums::MetricSums(const Task& task, at::Device device)

@@ -275,7 +275,7 @@ reports::Table outlook_table(const Compare& compare, const std::vector<PlannedAr
 
 bool classifies(const Run& run) {
   if (!run.declared.model_title.empty()) return run.declared.task == "classification";
-  return experiments::model_of(run).task == "classification";
+  return experiments::task_name(run) == "classification";
 }
 
 // Numbers of validation samples. The data is read once per data set and split.

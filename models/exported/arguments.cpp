@@ -1,0 +1,163 @@
+#include "models/exported/arguments.h"
+
+#include <functional>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "models/exported/tensors.h"
+
+namespace trainyard::models::pt2 {
+
+namespace {
+
+constexpr std::size_t most_text_bytes = 10'000;
+
+// Reads one argument of a node, without its name.
+class ArgumentReader {
+ public:
+  ArgumentReader(const Values& values, Node& node) : values_(values), node_(node) {}
+
+  Argument read(const std::string& kind, const Json& json) {
+    using Method = Argument (ArgumentReader::*)(const Json&);
+    static const std::map<std::string, Method> methods{
+        {"as_none", &ArgumentReader::none},
+        {"as_tensor", &ArgumentReader::tensor},
+        {"as_tensors", &ArgumentReader::list<&ArgumentReader::tensor>},
+        {"as_optional_tensor", &ArgumentReader::optional_tensor},
+        {"as_optional_tensors", &ArgumentReader::list<&ArgumentReader::optional_tensor>},
+        {"as_int", &ArgumentReader::integer},
+        {"as_ints", &ArgumentReader::list<&ArgumentReader::integer>},
+        {"as_float", &ArgumentReader::number},
+        {"as_floats", &ArgumentReader::list<&ArgumentReader::number>},
+        {"as_bool", &ArgumentReader::flag},
+        {"as_bools", &ArgumentReader::list<&ArgumentReader::flag>},
+        {"as_string", &ArgumentReader::text},
+        {"as_strings", &ArgumentReader::list<&ArgumentReader::text>},
+        {"as_sym_int", &ArgumentReader::computed},
+        {"as_sym_ints", &ArgumentReader::list<&ArgumentReader::computed>},
+        {"as_sym_float", &ArgumentReader::computed},
+        {"as_sym_floats", &ArgumentReader::list<&ArgumentReader::computed>},
+        {"as_sym_bool", &ArgumentReader::computed},
+        {"as_sym_bools", &ArgumentReader::list<&ArgumentReader::computed>},
+        {"as_complex", &ArgumentReader::complex},
+        {"as_scalar_type", &ArgumentReader::dtype},
+        {"as_memory_format", &ArgumentReader::memory_order},
+        {"as_layout", &ArgumentReader::layout},
+        {"as_device", &ArgumentReader::device},
+    };
+    if (kind == "as_graph")
+      throw Fault("it runs a part of the network as a region, and regions are not supported",
+                  "write the network without torch.cond, while_loop, no_grad, set_grad_enabled and autocast");
+    const auto found = methods.find(kind);
+    if (found == methods.end())
+      throw Fault("arguments of the kind " + in_quotes(kind) + " are not supported",
+                  "write this part differently");
+    return (this->*found->second)(json);
+  }
+
+ private:
+  Argument none(const Json& /*json*/) { return {}; }
+  Argument tensor(const Json& json) { return value(member(json, "name"), true); }
+  Argument optional_tensor(const Json& json) {
+    const auto [kind, content] = choice_in(json);
+    if (kind == "as_none") return {};
+    if (kind != "as_tensor") throw Fault("a tensor of the kind " + in_quotes(kind) + " is unknown");
+    return tensor(content);
+  }
+  Argument integer(const Json& json) { return {.name = {}, .value = integer_in(json)}; }
+  Argument number(const Json& json) { return {.name = {}, .value = number_in(json)}; }
+  Argument flag(const Json& json) { return {.name = {}, .value = flag_in(json)}; }
+  Argument text(const Json& json) {
+    const std::string& text = text_in(json);
+    if (text.size() > most_text_bytes)
+      throw Fault(
+          fmt::format("a text has {} bytes, but at most {} are allowed", text.size(), most_text_bytes));
+    return {.name = {}, .value = text};
+  }
+  // A number that a node computes, or one among those: {"as_name": "sym_size_int"}, {"as_int": 3}.
+  Argument computed(const Json& json) {
+    const auto [kind, content] = choice_in(json);
+    if (kind == "as_name") return value(content, false);
+    if (kind == "as_int") return integer(content);
+    if (kind == "as_float") return number(content);
+    if (kind == "as_bool") return flag(content);
+    throw Fault("a number of the kind " + in_quotes(kind) + " is unknown");
+  }
+  Argument complex(const Json& json) {
+    return {.name = {},
+            .value = std::complex<double>(number_in(member(json, "real")), number_in(member(json, "imag")))};
+  }
+  Argument dtype(const Json& json) { return {.name = {}, .value = supported_dtype(integer_in(json))}; }
+  Argument memory_order(const Json& json) {
+    switch (integer_in(json)) {
+      case 1:
+        return {.name = {}, .value = MemoryOrder::contiguous};
+      case 2:
+        return {.name = {}, .value = MemoryOrder::channels_last};
+      case 3:
+        return {.name = {}, .value = MemoryOrder::channels_last_3d};
+      case 4:
+        return {.name = {}, .value = MemoryOrder::preserve};
+      default:
+        throw Fault(fmt::format("the memory format {} is unknown", integer_in(json)));
+    }
+  }
+  Argument layout(const Json& json) {
+    if (integer_in(json) != strided_layout)
+      throw Fault("tensors that are not dense are not supported", "write the network with dense tensors");
+    return {};
+  }
+  Argument device(const Json& json) {
+    object_in(json);
+    return {.name = {}, .value = RunDevice{}};
+  }
+
+  Argument value(const Json& name, bool is_tensor) {
+    const ValueId found = values_.find(name_in(name), is_tensor);
+    node_.reads.push_back(found);
+    return {.name = {}, .value = Argument::Read{node_.reads.size() - 1}};
+  }
+
+  template <Argument (ArgumentReader::*item)(const Json&)>
+  Argument list(const Json& json) {
+    Argument::List items;
+    for (const Json& one : list_in(json, most_list_items)) items.push_back((this->*item)(one));
+    return {.name = {}, .value = std::move(items)};
+  }
+
+  const Values& values_;
+  Node& node_;
+};
+
+}  // namespace
+
+Argument read_argument(const Json& json, const Values& values, Node& node) {
+  const auto [kind, content] = choice_in(json);
+  return ArgumentReader(values, node).read(kind, content);
+}
+
+void read_result(const Json& json, Values& values, Node& node) {
+  const auto [kind, content] = choice_in(json);
+  const auto make = [&](const Json& name, bool tensor) {
+    node.makes.push_back(values.add(name_in(name), tensor));
+  };
+  if (kind == "as_none") {
+    node.returned.push_back({.values = 0});
+  } else if (kind == "as_tensor") {
+    make(member(content, "name"), true);
+    node.returned.push_back({});
+  } else if (kind == "as_tensors") {
+    const auto& items = list_in(content, most_list_items);
+    for (const Json& item : items) make(member(item, "name"), true);
+    node.returned.push_back({.values = items.size(), .list = true});
+  } else if (kind == "as_sym_int" || kind == "as_sym_float" || kind == "as_sym_bool") {
+    make(member(content, "as_name"), false);
+    node.returned.push_back({});
+  } else {
+    throw Fault("results of the kind " + in_quotes(kind) + " are not supported",
+                "write this part differently");
+  }
+}
+
+}  // namespace trainyard::models::pt2

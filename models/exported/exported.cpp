@@ -1,0 +1,389 @@
+#include "models/exported/exported.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "models/exported/archive.h"
+#include "models/exported/arguments.h"
+#include "models/exported/cost.h"
+#include "models/exported/cuts.h"
+#include "models/exported/json.h"
+#include "models/exported/operators.h"
+#include "models/exported/tensors.h"
+#include "models/exported/values.h"
+
+namespace trainyard::models {
+
+namespace pt2 {
+namespace {
+
+constexpr std::size_t most_model_bytes = std::size_t{1} << 26U;
+constexpr std::size_t most_metadata_bytes = std::size_t{1} << 20U;
+constexpr std::size_t most_nodes = 100'000;
+constexpr std::size_t most_arguments = 1000;  // of a node
+constexpr std::int64_t schema = 8;
+constexpr const char* model_entry = "models/model.json";
+constexpr const char* metadata_entry = "extra/trainyard.json";
+
+bool is_read(const std::string& name) {
+  return name == "archive_format" || name == "byteorder" || name == model_entry || name == metadata_entry ||
+         name.starts_with("data/weights/") || name.starts_with("data/constants/");
+}
+
+const std::string& entry(const Entries& entries, const std::string& name) {
+  const auto found = entries.find(name);
+  if (found == entries.end())
+    throw Fault("the archive has no entry " + in_quotes(name) + ", so torch.export.save did not write it");
+  return *found->second;
+}
+
+// The author's name of the innermost module: "layer1.0" of "L__self__,,Net;L__self__layer1_0,layer1.0,Conv2d".
+std::string module_of(const Json& node) {
+  constexpr std::size_t longest = 200;
+  const Json* metadata = member_or_null(node, "metadata");
+  const Json* stack = metadata == nullptr ? nullptr : member_or_null(*metadata, "nn_module_stack");
+  if (stack == nullptr) return "";
+  std::string_view text = text_in(*stack);
+  text.remove_prefix(text.rfind(';') + 1);  // 0 without a ;
+  const std::size_t first = text.find(',');
+  if (first == std::string_view::npos) return "";
+  text.remove_prefix(first + 1);
+  text = text.substr(0, text.find(','));
+  std::string name;
+  for (const char letter : text)
+    if (static_cast<unsigned char>(letter) >= 0x20 && letter != 0x7F) name += letter;
+  return shortened(printable_line(name), longest);
+}
+
+const Operator& operator_of(const std::string& kind) {
+  const Operator* found = find_operator(kind);
+  if (found != nullptr) return *found;
+  if (kind.starts_with("higher_order."))
+    throw Fault("it runs a part of the network as a region, and regions are not supported",
+                "write the network without torch.cond, while_loop, no_grad, set_grad_enabled and autocast");
+  if (kind.starts_with("aten.empty") || kind.starts_with("aten.new_empty"))
+    throw Fault("this operator returns memory that nobody has set", "use zeros in place of empty");
+  throw Fault("this operator is not supported",
+              "write this part of the network with other operators of PyTorch");
+}
+
+// Builds the graph of one file.
+class Builder {
+ public:
+  // `weights`, `constants`: stored tensors by name.
+  using Tensors = std::map<std::string, StoredTensor>;
+  Builder(const Json& model, Tensors weights, Tensors constants)
+      : module_(member(model, "graph_module")),
+        json_(member(module_, "graph")),
+        values_(json_),
+        weights_(std::move(weights)),
+        constants_(std::move(constants)) {}
+
+  Exported build() {
+    read_inputs();
+    read_nodes();
+    read_outputs();
+    graph_.values = values_.count();
+    finish_tensors();
+    find_cuts(graph_, values_);
+    exported_.graph = std::move(graph_);
+    return std::move(exported_);
+  }
+
+ private:
+  void read_inputs();
+  void read_user_input(const Json& json);
+  void read_stored_input(const std::string& kind, const Json& json);
+  void read_nodes();
+  void read_node(const Json& json, std::size_t index);
+  void read_outputs();
+  void finish_tensors();
+  void check_parameters() const;
+  Exported::Input described(const std::string& name) const;
+
+  const Json& module_;
+  const Json& json_;
+  Values values_;
+  Tensors weights_, constants_;
+  std::set<std::string> paths_;
+  std::string batch_;   // symbolic expression of the number of samples; empty if it is a number
+  double samples_ = 1;  // of the author's example
+  Graph graph_{.inputs = 0, .values = 0};
+  Exported exported_;
+};
+
+void Builder::read_inputs() {
+  const auto& specs = list_in(member(member(module_, "signature"), "input_specs"));
+  const auto& inputs = list_in(member(json_, "inputs"));
+  if (specs.size() != inputs.size())
+    throw Fault("the signature and the graph have different numbers of inputs");
+  for (const Json& spec : specs) {
+    const auto [kind, content] = choice_in(spec);
+    if (kind == "user_input") read_user_input(content);
+    if (kind == "constant_input")
+      throw Fault(
+          "the network has an input that is not a tensor: " + in_quotes(text_in(member(content, "name"))),
+          "make it a constant of the module, so that forward takes only tensors");
+  }
+  if (graph_.inputs == 0)
+    throw Fault("the network has no input", "export a network whose forward takes a batch");
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const auto [kind, content] = choice_in(specs[i]);
+    const Json& argument =
+        kind == "user_input" ? member(member(content, "arg"), "as_tensor") : member(content, "arg");
+    if (name_in(member(argument, "name")) != name_in(member(member(inputs[i], "as_tensor"), "name")))
+      throw Fault(fmt::format("input {} has another name in the signature than in the graph", i));
+    if (kind != "user_input") read_stored_input(kind, content);
+  }
+}
+
+void Builder::read_user_input(const Json& json) {
+  const auto [kind, content] = choice_in(member(json, "arg"));
+  if (kind != "as_tensor")
+    throw Fault(fmt::format("input {} of the network is not a tensor", graph_.inputs),
+                "make it a constant of the module, so that forward takes only tensors");
+  const std::string& name = name_in(member(content, "name"));
+  const Description& description = values_[values_.add(name, true)].description;
+  const bool symbolic = !description.sizes.empty() && !description.symbols.front().empty();
+  if (batch_.empty() && !description.sizes.empty() && (symbolic || graph_.inputs == 0)) {
+    batch_ = description.symbols.front();
+    samples_ = static_cast<double>(std::max<std::int64_t>(1, description.sizes.front()));
+  }
+  ++graph_.inputs;
+}
+
+void Builder::read_stored_input(const std::string& kind, const Json& json) {
+  using Role = StoredTensor::Role;
+  static const std::map<std::string, std::pair<Role, const char*>> roles{
+      {"parameter", {Role::parameter, "parameter_name"}},
+      {"buffer", {Role::buffer, "buffer_name"}},
+      {"tensor_constant", {Role::constant, "tensor_constant_name"}}};
+  const auto role = roles.find(kind);
+  if (role == roles.end())
+    throw Fault("an input of the kind " + in_quotes(kind) + " is not supported",
+                "use only tensors in the network");
+  const std::string& name = name_in(member(json, role->second.second));
+  within(kind + " " + in_quotes(name), [&] {
+    auto found = weights_.find(name);
+    if (found == weights_.end() && role->second.first != Role::parameter) {
+      found = constants_.find(name);  // a buffer that is not persistent
+      if (found == constants_.end()) throw Fault("the file has no values for it");
+    } else if (found == weights_.end()) {
+      throw Fault("the file has no values for it");
+    }
+    StoredTensor tensor = found->second;
+    tensor.role = role->second.first;
+    tensor.requires_grad = tensor.requires_grad && tensor.role == Role::parameter;
+    const std::string& input = name_in(member(member(json, "arg"), "name"));
+    const Description description = values_.describe(input);
+    if (description.dtype != tensor.dtype || description.sizes != tensor.sizes)
+      throw Fault("its dtype and sizes are not those that the graph says");
+    if (tensor.requires_grad && !is_floating(tensor.dtype)) throw Fault("it is trained, but has integers");
+    const auto tied = std::find_if(graph_.tensors.begin(), graph_.tensors.end(),
+                                   [&](const StoredTensor& other) { return is_tied(tensor, other); });
+    if (tied != graph_.tensors.end()) {
+      if (tied->role != tensor.role || tied->requires_grad != tensor.requires_grad)
+        throw Fault("it shares its values with " + in_quotes(tied->name) + ", which is of another kind");
+      values_.add_name(input, tied->value);
+      return;
+    }
+    tensor.value = values_.add(input, true);
+    graph_.tensors.push_back(std::move(tensor));
+  });
+}
+
+void Builder::read_nodes() {
+  const auto& nodes = list_in(member(json_, "nodes"), most_nodes);
+  if (nodes.empty()) throw Fault("the graph has no nodes", "export a network that computes something");
+  for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i], i);
+}
+
+void Builder::read_node(const Json& json, std::size_t index) {
+  Node node;
+  std::string place = fmt::format("node {}", index);
+  within(place, [&] { node.kind = name_in(member(json, "target")); });
+  if (node.kind.starts_with("torch.ops.")) node.kind.erase(0, std::string("torch.ops.").size());
+  const Json* name = member_or_null(json, "name");
+  if (name != nullptr && name->is_string()) place += " " + in_quotes(name->get_ref<const std::string&>());
+  within(place + " (" + printable_line(shortened(printable_line(node.kind), 80)) + ")", [&] {
+    const Operator& called = operator_of(node.kind);
+    std::set<std::string> given;
+    for (const Json& input : list_in(member(json, "inputs"), most_arguments)) {
+      const std::string& argument = name_in(member(input, "name"));
+      if (!given.insert(argument).second)
+        throw Fault("the argument " + in_quotes(argument) + " is there twice");
+      node.arguments.push_back(within("argument " + in_quotes(argument),
+                                      [&] { return read_argument(member(input, "arg"), values_, node); }));
+      node.arguments.back().name = argument;
+    }
+    for (const Json& result : list_in(member(json, "outputs"), most_arguments))
+      read_result(result, values_, node);
+    node.path = node.makes.empty() ? "" : values_[node.makes.front()].name;
+    if (node.makes.empty())
+      node.path = name == nullptr ? fmt::format("{} {}", node.kind, index) : name_in(*name);
+    if (!paths_.insert(node.path).second) throw Fault("another node has the same name");
+    node.module = module_of(json);
+    check_recurrent(node, values_);
+    count_cost(node, values_, samples_);
+    if (called.draws != Draws::nothing && draws_for_whole_batch(node)) exported_.draws.push_back(node.path);
+  });
+  graph_.nodes.push_back(std::move(node));
+}
+
+Exported::Input Builder::described(const std::string& name) const {
+  const Description description = values_.describe(name);
+  if (!description.dtype)
+    throw Fault("the dtype of " + in_quotes(name) + " is not supported",
+                "use float32, float64, bfloat16, float16, bool, or integers of 8 to 64 bits");
+  Exported::Input input{.name = name, .dtype = *description.dtype};
+  for (std::size_t i = 0; i < description.sizes.size(); ++i) {
+    const std::string& symbol = description.symbols[i];
+    input.sizes.push_back(symbol.empty() ? description.sizes[i] : symbol == batch_ ? batch_size : any_size);
+  }
+  return input;
+}
+
+void Builder::read_outputs() {
+  const auto& specs = list_in(member(member(module_, "signature"), "output_specs"));
+  const auto& outputs = list_in(member(json_, "outputs"));
+  if (specs.size() != outputs.size())
+    throw Fault("the signature and the graph have different numbers of outputs");
+  for (const Json& spec : specs) {
+    const auto [kind, content] = choice_in(spec);
+    if (kind == "buffer_mutation")
+      throw Fault("the new value of the buffer " + in_quotes(text_in(member(content, "buffer_name"))) +
+                      " is an output",
+                  "save what torch.export.export returns, without run_decompositions");
+    if (kind != "user_output")
+      throw Fault("an output of the kind " + in_quotes(kind) + " is not supported",
+                  "return only the result of the network");
+    const auto [type, value] = choice_in(member(content, "arg"));
+    if (type == "as_none" && !graph_.outputs.empty()) continue;
+    if (!graph_.outputs.empty())
+      throw Fault("the network has more than one output",
+                  "export a network whose forward returns one tensor");
+    if (type != "as_tensor")
+      throw Fault("the output of the network is not a tensor",
+                  "export a network whose forward returns a tensor");
+    const std::string& name = name_in(member(value, "name"));
+    if (name != name_in(member(member(outputs[&spec - specs.data()], "as_tensor"), "name")))
+      throw Fault("the output has another name in the signature than in the graph");
+    graph_.outputs.push_back(values_.find(name, true));
+    exported_.outputs.push_back(described(name));
+  }
+  if (graph_.outputs.empty())
+    throw Fault("the network has no output", "export a network that returns a tensor");
+  for (ValueId input = 0; input < graph_.inputs; ++input)
+    exported_.inputs.push_back(described(values_[input].name));
+}
+
+// Leaves out tensors that nobody reads, and counts the parameters of each node.
+void Builder::finish_tensors() {
+  std::vector<bool> read(graph_.values, false);
+  std::map<ValueId, std::int64_t> trainable;
+  for (const StoredTensor& tensor : graph_.tensors)
+    if (tensor.requires_grad) trainable[tensor.value] = number_of_items(tensor.sizes).value_or(0);
+  for (Node& node : graph_.nodes) {
+    for (const ValueId value : node.reads) {
+      const auto found = trainable.find(value);
+      if (found != trainable.end() && !read[value]) node.parameters += found->second;
+      read[value] = true;
+    }
+  }
+  for (const ValueId value : graph_.outputs) read[value] = true;
+  std::erase_if(graph_.tensors, [&](const StoredTensor& tensor) { return !read[tensor.value]; });
+  check_parameters();
+}
+
+void Builder::check_parameters() const {
+  std::map<const std::string*, std::vector<const StoredTensor*>> storages;
+  bool trained = false;
+  for (const StoredTensor& tensor : graph_.tensors) {
+    storages[tensor.storage.get()].push_back(&tensor);
+    trained = trained || tensor.requires_grad;
+    if (tensor.requires_grad && !has_own_items(tensor))
+      throw Fault("items of the parameter " + in_quotes(tensor.name) + " overlap", "make it contiguous");
+  }
+  if (!trained)
+    throw Fault("no node reads a parameter that is trained",
+                "export the network with its parameters, and with requires_grad");
+  for (auto& [storage, tensors] : storages) {
+    std::sort(tensors.begin(), tensors.end(), [](const auto* one, const auto* other) {
+      return one->offset * item_bytes(one->dtype) < other->offset * item_bytes(other->dtype);
+    });
+    for (std::size_t i = 1; i < tensors.size(); ++i)
+      if ((tensors[i]->requires_grad || tensors[i - 1]->requires_grad) &&
+          overlaps(*tensors[i - 1], *tensors[i]))
+        throw Fault("the parameters " + in_quotes(tensors[i - 1]->name) + " and " +
+                        in_quotes(tensors[i]->name) + " share a part of their memory",
+                    "give each parameter its own memory, or tie them as one parameter");
+  }
+}
+
+void read_metadata(const Entries& entries, Exported& exported) {
+  const auto found = entries.find(metadata_entry);
+  if (found == entries.end()) return;
+  within(metadata_entry, [&] {
+    const Json json = parsed(*found->second, most_metadata_bytes);
+    object_in(json);
+    if (const Json* task = member_or_null(json, "task")) exported.task = name_in(*task);
+    const Json* reference = member_or_null(json, "reference");
+    const Json* file = reference == nullptr ? nullptr : member_or_null(*reference, "file");
+    if (file != nullptr) exported.reference = name_in(*file);
+    exported.metadata = *found->second;
+  });
+}
+
+Exported read(const std::filesystem::path& path) {
+  const Entries entries = read_entries(path, is_read);
+  if (entry(entries, "archive_format") != "pt2")
+    throw Fault("it is no archive of torch.export.save", "write it with torch.export.save");
+  if (entry(entries, "byteorder") != "little")
+    throw Fault("its numbers are not little-endian", "export the network on a little-endian machine");
+  auto weights = read_tensors(entries, "data/weights/", "model_weights_config.json");
+  auto constants = read_tensors(entries, "data/constants/", "model_constants_config.json");
+  Exported exported = within(model_entry, [&] {
+    const Json model = parsed(entry(entries, model_entry), most_model_bytes);
+    const std::int64_t major = integer_in(member(member(model, "schema_version"), "major"));
+    if (major != schema)
+      throw Fault(fmt::format("its schema has version {}, but only version {} is supported", major, schema),
+                  "export the network again with PyTorch 2.13");
+    Exported result = Builder(model, std::move(weights), std::move(constants)).build();
+    if (const Json* torch = member_or_null(model, "torch_version")) result.torch = name_in(*torch);
+    return result;
+  });
+  read_metadata(entries, exported);
+  return exported;
+}
+
+// Runs `action`. A Fault becomes a UserError that names the file.
+template <class Action>
+auto for_file(const std::filesystem::path& path, const Action& action) {
+  try {
+    return action();
+  } catch (const Fault& fault) {
+    throw UserError(printable_line(path.string()) + ": " + fault.what(), fault.advice());
+  }
+}
+
+}  // namespace
+}  // namespace pt2
+
+Exported read_exported(const std::filesystem::path& path) {
+  return pt2::for_file(path, [&] { return pt2::read(path); });
+}
+
+std::string read_exported_entry(const std::filesystem::path& path, const std::string& name) {
+  return pt2::for_file(path, [&] {
+    const auto entries = pt2::read_entries(path, [&](const std::string& one) { return one == name; });
+    return pt2::entry(entries, name);
+  });
+}
+
+}  // namespace trainyard::models

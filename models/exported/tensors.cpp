@@ -1,0 +1,197 @@
+#include "models/exported/tensors.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace trainyard::models::pt2 {
+
+namespace {
+
+constexpr std::int64_t most_size = std::int64_t{1} << 48U;
+constexpr std::size_t most_config_bytes = std::size_t{1} << 24U;
+
+// One past the last item of the storage that the tensor reaches. Empty if it is above 2^48.
+std::optional<std::int64_t> end_of(const StoredTensor& tensor) {
+  std::int64_t last = tensor.offset;
+  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
+    if (tensor.sizes[i] == 0) return tensor.offset;
+    std::int64_t reach = 0;
+    if (__builtin_mul_overflow(tensor.sizes[i] - 1, tensor.strides[i], &reach) ||
+        __builtin_add_overflow(last, reach, &last) || last >= most_size)
+      return std::nullopt;
+  }
+  return last + 1;
+}
+
+std::vector<std::int64_t> sizes_in(const Json& json) {
+  std::vector<std::int64_t> sizes;
+  for (const Json& size : list_in(json, most_dimensions)) sizes.push_back(integer_in(member(size, "as_int")));
+  return sizes;
+}
+
+void check_place(const StoredTensor& tensor) {
+  const auto negative = [](std::int64_t number) { return number < 0 || number > most_size; };
+  if (tensor.sizes.size() != tensor.strides.size())
+    throw Fault("its sizes and strides have different lengths");
+  if (std::any_of(tensor.sizes.begin(), tensor.sizes.end(), negative) ||
+      std::any_of(tensor.strides.begin(), tensor.strides.end(), negative) || negative(tensor.offset))
+    throw Fault("a size, stride or offset is negative or too large");
+  const auto items = number_of_items(tensor.sizes);
+  const std::int64_t bytes = item_bytes(tensor.dtype);
+  if (!items || *items > static_cast<std::int64_t>(most_file_bytes) / bytes)
+    throw Fault(fmt::format("it has more than {} bytes, which is the limit", most_file_bytes));
+  const auto end = end_of(tensor);
+  const auto stored = static_cast<std::int64_t>(tensor.storage->size());
+  if (!end || *end > stored / bytes)
+    throw Fault(fmt::format("it goes beyond its storage of {} bytes", stored));
+}
+
+StoredTensor read_tensor(const Entries& entries, const std::string& folder, const std::string& name,
+                         const Json& json) {
+  if (flag_in(member(json, "use_pickle")))
+    throw Fault("it is pickled, and a pickle can run any program",
+                "use plain tensors as parameters and buffers, no subclasses of torch.Tensor");
+  const Json& meta = member(json, "tensor_meta");
+  if (integer_in(member(meta, "layout")) != strided_layout)
+    throw Fault("it is not a dense tensor", "use dense parameters and buffers");
+  StoredTensor tensor{.name = name,
+                      .role = StoredTensor::Role::parameter,
+                      .value = 0,
+                      .dtype = supported_dtype(integer_in(member(meta, "dtype"))),
+                      .sizes = sizes_in(member(meta, "sizes")),
+                      .strides = sizes_in(member(meta, "strides")),
+                      .offset = integer_in(member(member(meta, "storage_offset"), "as_int")),
+                      .requires_grad = flag_in(member(meta, "requires_grad")),
+                      .storage = nullptr};
+  const std::string& file = name_in(member(json, "path_name"));
+  if (file.find('/') != std::string::npos || file == "." || file == "..")
+    throw Fault("the name of its file, " + in_quotes(file) + ", is not safe");
+  const auto found = entries.find(folder + file);
+  if (found == entries.end()) throw Fault("its file " + in_quotes(folder + file) + " is missing");
+  tensor.storage = found->second;
+  check_place(tensor);
+  return tensor;
+}
+
+}  // namespace
+
+std::optional<Dtype> dtype_of(std::int64_t code) {
+  switch (code) {
+    case 1:
+      return Dtype::uint8;
+    case 2:
+      return Dtype::int8;
+    case 3:
+      return Dtype::int16;
+    case 4:
+      return Dtype::int32;
+    case 5:
+      return Dtype::int64;
+    case 6:
+      return Dtype::float16;
+    case 7:
+      return Dtype::float32;
+    case 8:
+      return Dtype::float64;
+    case 12:
+      return Dtype::boolean;
+    case 13:
+      return Dtype::bfloat16;
+    default:
+      return std::nullopt;
+  }
+}
+
+Dtype supported_dtype(std::int64_t code) {
+  if (const auto dtype = dtype_of(code)) return *dtype;
+  throw Fault(fmt::format("the dtype with the code {} is not supported", code),
+              "use float32, float64, bfloat16, float16, bool, or integers of 8 to 64 bits");
+}
+
+bool is_floating(Dtype dtype) {
+  return dtype == Dtype::float32 || dtype == Dtype::float64 || dtype == Dtype::bfloat16 ||
+         dtype == Dtype::float16;
+}
+
+std::int64_t item_bytes(Dtype dtype) {
+  switch (dtype) {
+    case Dtype::float64:
+    case Dtype::int64:
+      return 8;
+    case Dtype::float32:
+    case Dtype::int32:
+      return 4;
+    case Dtype::bfloat16:
+    case Dtype::float16:
+    case Dtype::int16:
+      return 2;
+    case Dtype::int8:
+    case Dtype::uint8:
+    case Dtype::boolean:
+      return 1;
+  }
+  return 8;
+}
+
+std::optional<std::int64_t> number_of_items(const std::vector<std::int64_t>& sizes) {
+  std::int64_t items = 1;
+  bool empty = false;
+  for (const std::int64_t size : sizes) {
+    if (size < 0) return std::nullopt;
+    empty = empty || size == 0;
+    if (size > 0 && (__builtin_mul_overflow(items, size, &items) || items > most_size)) return std::nullopt;
+  }
+  return empty ? 0 : items;
+}
+
+std::map<std::string, StoredTensor> read_tensors(const Entries& entries, const std::string& folder,
+                                                 const std::string& config) {
+  const std::string file = folder + config;
+  return within(file, [&] {
+    const auto found = entries.find(file);
+    if (found == entries.end()) throw Fault("the archive has no such entry");
+    const Json json = parsed(*found->second, most_config_bytes);
+    std::map<std::string, StoredTensor> tensors;
+    for (const auto& [name, about] : object_in(member(json, "config"))) {
+      within("tensor " + in_quotes(name), [&, &name = name, &about = about] {
+        tensors.emplace(name_in(name), read_tensor(entries, folder, name, about));
+      });
+    }
+    return tensors;
+  });
+}
+
+bool is_tied(const StoredTensor& one, const StoredTensor& other) {
+  return one.storage == other.storage && one.dtype == other.dtype && one.sizes == other.sizes &&
+         one.strides == other.strides && one.offset == other.offset;
+}
+
+bool overlaps(const StoredTensor& one, const StoredTensor& other) {
+  const auto bytes = [](const StoredTensor& tensor) {
+    const std::int64_t size = item_bytes(tensor.dtype);
+    return std::pair(tensor.offset * size, end_of(tensor).value_or(0) * size);
+  };
+  const auto [first, end] = bytes(one);
+  const auto [other_first, other_end] = bytes(other);
+  return one.storage == other.storage && first < other_end && other_first < end;
+}
+
+bool has_own_items(const StoredTensor& tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride and size
+  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
+    if (tensor.sizes[i] == 0) return true;
+    if (tensor.sizes[i] > 1) steps.emplace_back(tensor.strides[i], tensor.sizes[i]);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::int64_t reach = 0;  // from the first to the last item of the smaller steps
+  for (const auto& [stride, size] : steps) {
+    if (stride <= reach) return false;
+    reach += stride * (size - 1);
+  }
+  return true;
+}
+
+}  // namespace trainyard::models::pt2
