@@ -32,6 +32,9 @@ class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };
 
+// The reason that a message gives for std::bad_alloc.
+inline constexpr const char* no_memory_reason = "the memory of this machine or of its cgroup is used up";
+
 // An error or a warning about a file that the user wrote.
 struct Problem {
   Location location;

@@ -78,7 +78,7 @@ LocalProcesses start_here(const LaunchSpec& gang, const std::filesystem::path& s
   return processes;
 }
 
-// What the fork server needs to start the ranks. Empty if there is none, or if an argument is not UTF-8.
+// What a fork server needs to start the ranks. Empty if an argument is not UTF-8, because JSON cannot hold it.
 std::string request_of(const LaunchSpec& gang, const std::filesystem::path& store_program,
                        const std::filesystem::path& store_file) try {
   nlohmann::ordered_json json = to_json(gang);
@@ -103,10 +103,10 @@ void supervise_request(const ForkServer::Request& request) {
 class LocalRankGroup : public RankGroup {
  public:
   LocalRankGroup(const LaunchSpec& gang, const std::filesystem::path& store_program,
-                 std::shared_ptr<std::set<int>> supervisors, std::shared_ptr<ForkServer> server)
+                 std::shared_ptr<std::set<int>> supervisors, const std::shared_ptr<ForkServer>& server)
       : store_file_(gang.ranks.size() > 1 && !gang.foreign ? make_store_file(gang.directory) : ""),
-        ranks_({gang.directory, gang.token, std::move(supervisors), std::move(server),
-                request_of(gang, store_program, store_file_)},
+        ranks_({gang.directory, gang.token, std::move(supervisors), server,
+                server ? request_of(gang, store_program, store_file_) : ""},
                [&] { return start_here(gang, store_program, store_file_); }),
         marks_(marks_of(ranks_.pids())) {
     marks_["supervisor"] = ranks_.supervisor();

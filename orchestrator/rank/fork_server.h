@@ -31,7 +31,7 @@ class ForkServer {
   static constexpr int first_fd = 3;
   using Task = std::function<void(const Request& request)>;
 
-  // Without a process for it, `fork` returns −1.
+  // Starts the server. If the system allows no new process, there is none: `pid` and `fork` return −1.
   explicit ForkServer(const Task& task);
   ~ForkServer();  // ends the server, not its children
   ForkServer(const ForkServer&) = delete;

@@ -63,7 +63,6 @@ struct Message {
 };
 constexpr std::size_t longest_text = 4096;
 
-constexpr const char* no_memory = "the memory of this machine or of its cgroup is used up";
 constexpr int no_memory_code = 12;  // exit code of a supervisor
 
 // Waits for input. Returns false if none came in time.
@@ -90,7 +89,7 @@ class Supervisor {
     } catch (const std::exception& error) {
       end_children();
       const bool lacks_memory = dynamic_cast<const std::bad_alloc*>(&error) != nullptr;
-      send({Message::Kind::not_started}, lacks_memory ? no_memory : error.what());
+      send({Message::Kind::not_started}, lacks_memory ? no_memory_reason : error.what());
       return;
     }
     ended_.resize(processes.ranks.size());
@@ -178,7 +177,8 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
   since_ticks_ = ticks_now();
   // If the supervisor fails, the kernel kills its ranks, and this process ends the rest.
   const std::array fds{its_end.get(), lock.get()};
-  if (setting_.server) supervisor_ = setting_.server->fork({setting_.request, cgroup_.folder()}, fds);
+  if (setting_.server && !setting_.request.empty())
+    supervisor_ = setting_.server->fork({setting_.request, cgroup_.folder()}, fds);
   if (supervisor_ <= 0) supervisor_ = cgroup_.fork();
   if (supervisor_ < 0) cannot_supervise("fork", "raise the limits of processes and memory (ulimit -u, -v)");
   if (supervisor_ == 0) {
@@ -309,7 +309,7 @@ int SupervisedRanks::end_fd() const {
 }
 
 std::string supervisor_failure(const ExitStatus& status) {
-  return status.code == no_memory_code ? no_memory : to_text(status);
+  return status.code == no_memory_code ? no_memory_reason : to_text(status);
 }
 
 OutlivedSupervisor wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {

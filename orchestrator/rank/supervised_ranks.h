@@ -42,7 +42,8 @@ struct SupervisorSetting {
   std::string token = {};                // of the attempt: names its cgroup. Empty: no cgroup
   // Supervisors of this process. All other children are orphans when a supervisor dies.
   std::shared_ptr<std::set<int>> supervisors = std::make_shared<std::set<int>>();
-  // Forks the supervisor, which then calls `supervise` as the request says. None: this process forks it.
+  // Forks the supervisor, which then calls `supervise` as the request says. If there is no server, or if the request is
+  // empty, this process forks it.
   std::shared_ptr<ForkServer> server = {};
   std::string request = {};
 };

@@ -1,7 +1,10 @@
-// The table of launchers.
+// The table of launchers, and the local launcher.
 #include "orchestrator/launch/launcher.h"
 
 #include <doctest/doctest.h>
+
+#include "tests/orchestrator/support/sweep_fixture.h"
+#include "tests/support/patience.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -10,4 +13,24 @@ TEST_CASE("each launcher that an experiment file may name can start ranks") {
   const auto rules = experiments::launcher_rules();
   REQUIRE(launchers().size() == rules.size());
   for (std::size_t i = 0; i < rules.size(); ++i) CHECK(launchers()[i].name == rules[i].name);
+}
+
+TEST_CASE("the local launcher with a fork server passes each argument on, also one that is not UTF-8") {
+  const auto server = make_fork_server();
+  const auto launcher = local_launcher(Programs{}, server);
+  for (const std::string argument : {"\xc3\xa9", "\xff"}) {
+    const TemporaryFolder folder;
+    const auto group =
+        launcher->launch({.directory = folder.path,
+                          .run_id = "run/1",
+                          .token = "",
+                          .ranks = {{.argv = {"/bin/sh", "-c", "printf %s \"$1\"; exit 3", "sh", argument},
+                                     .environment = {},
+                                     .cores = {},
+                                     .log = folder.path / "log"}}});
+    REQUIRE(becomes_true(tests::patience, [&] { return group->end().has_value(); }));
+    CHECK(group->poll(0)->code == 3);
+    CHECK_FALSE(group->end()->reason);
+    CHECK(text_of(folder.path / "log") == argument);
+  }
 }

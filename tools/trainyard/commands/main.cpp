@@ -126,10 +126,10 @@ int refused(const UserError& error) {
 
 // Say what happened without memory.
 int out_of_memory() {
-  static constexpr std::string_view text =
-      "trainyard: the memory of this machine or of its cgroup is used up; recorded data is safe, the same "
-      "command continues\n";
-  (void)!::write(STDERR_FILENO, text.data(), text.size());
+  constexpr std::string_view begin = "trainyard: ",
+                             end = "; recorded data is safe, the same command continues\n";
+  for (const std::string_view part : {begin, std::string_view(no_memory_reason), end})
+    (void)!::write(STDERR_FILENO, part.data(), part.size());
   return run_failed;
 }
 
