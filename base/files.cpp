@@ -70,17 +70,7 @@ void sync_folder(const std::filesystem::path& folder) {
 }
 
 std::string whole_file(const std::filesystem::path& file) {
-  const OpenedFile opened = open_plain(file);
-  std::string text;
-  constexpr std::size_t piece = 4096;  // files of /proc do not state their size
-  for (std::size_t done = 0; opened.fd;) {
-    text.resize(done + piece);
-    const ssize_t count = ::read(opened.fd.get(), text.data() + done, piece);
-    if (count > 0) done += static_cast<std::size_t>(count);
-    text.resize(done);
-    if (count == 0 || (count < 0 && errno != EINTR)) break;
-  }
-  return text;
+  return plain_content(file, std::string::npos).text;
 }
 
 std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& failed) {

@@ -1,5 +1,6 @@
 #include "base/plain_file.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <new>
 #include <system_error>
@@ -72,19 +73,21 @@ PlainContent plain_content(const std::filesystem::path& file, std::size_t longes
   if (!opened.fd) return {"", opened.problem, opened.error};
   struct stat found {};
   if (::fstat(opened.fd.get(), &found) != 0) return {"", reason_of(errno), errno};
-  if (static_cast<std::size_t>(found.st_size) > longest)
-    return {"", "it is larger than " + std::to_string(longest >> 20) + " MiB", 0};
-  std::string text(static_cast<std::size_t>(found.st_size), '\0');
+  const auto size = static_cast<std::size_t>(found.st_size);
+  constexpr std::size_t piece = 4096;  // files of /proc do not state their size
+  std::string text;
   std::size_t done = 0;
-  while (done < text.size()) {
+  while (size <= longest && done <= longest) {
+    if (done == text.size()) text.resize(std::max(size, done) + piece);
     const ssize_t count = ::read(opened.fd.get(), text.data() + done, text.size() - done);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return {"", reason_of(errno), errno};
-    if (count == 0) break;
     done += static_cast<std::size_t>(count);
+    if (count > 0) continue;
+    text.resize(done);
+    return {std::move(text), "", 0};
   }
-  text.resize(done);
-  return {std::move(text), "", 0};
+  return {"", "it is larger than " + std::to_string(longest >> 20) + " MiB", 0};
 }
 
 PlainFileReader::PlainFileReader(const std::filesystem::path& file, int flags) : std::istream(nullptr) {

@@ -39,23 +39,23 @@ bool is_picture_name(const std::string& name) {
 // The sorted names in `folder` for which `fits` is true. Empty if there is no such folder.
 // UserError if the folder cannot be read: otherwise a class could be missed.
 template <typename Fits>
-Names names_in(const fs::path& folder, const Fits& fits) {
+Names fitting_names(const fs::path& folder, const Fits& fits) {
   Names names;
   if (!fs::is_directory(folder)) return names;
   std::error_code error;
-  names = trainyard::names_in(folder, error);
+  names = names_in(folder, error);
   if (error) throw UserError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
   std::erase_if(names, [&](const std::string& name) { return !fits(name); });
   return names;
 }
 
 Names pictures_in(const fs::path& folder) {
-  return names_in(folder, is_picture_name);
+  return fitting_names(folder, is_picture_name);
 }
 
 // Hidden folders belong to other programs: .git, .ipynb_checkpoints.
 Names folders_in(const fs::path& folder) {
-  return names_in(folder, [&](const std::string& name) {
+  return fitting_names(folder, [&](const std::string& name) {
     return !name.starts_with('.') && fs::is_directory(folder / name);
   });
 }

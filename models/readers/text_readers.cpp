@@ -69,7 +69,7 @@ std::vector<Review> reviews_of_folder(const fs::path& root) {
   std::vector<Review> reviews;
   for (const std::string folder : review_folders) {
     if (!fs::is_directory(root / folder)) continue;
-    for (const std::string& name : trainyard::names_in(root / folder)) {
+    for (const std::string& name : names_in(root / folder)) {
       if (!is_review_name(name)) continue;
       Review review = review_in(folder);
       review.name = name;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "db/queries/evidence.h"
 #include "experiments/protocol/checkpoint.h"
 
@@ -117,7 +118,7 @@ fs::path folder_of(const Yard& yard, const std::string& key) {
 ResumePoint find_resume_point(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
   const fs::path folder = folder_of(yard, planned.key);
   if (yard.leads_out(planned.key)) return {};
-  if (!fs::is_directory(fs::symlink_status(folder)) || fs::is_empty(folder)) return {};
+  if (!is_folder(folder) || fs::is_empty(folder)) return {};
   const Resumable attempts = resumable(database, planned);
   return planned.run.strategy.foreign() ? foreign_resume_point(attempts)
                                         : own_resume_point(folder, planned, attempts);
@@ -125,7 +126,7 @@ ResumePoint find_resume_point(const Yard& yard, const db::Database& database, co
 
 fs::path make_checkpoints_folder(const Yard& yard, const std::string& key) {
   fs::path folder = folder_of(yard, key);
-  if (!fs::is_directory(fs::symlink_status(folder))) fs::remove(folder);  // a link would lead out of the yard
+  if (!is_folder(folder)) fs::remove(folder);  // a link would lead out of the yard
   fs::create_directories(folder);
   return folder;
 }

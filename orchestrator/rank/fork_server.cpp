@@ -46,9 +46,22 @@ void take_own_name() {
 
 // A request is a message of one byte with three descriptors: a file in memory with the texts, and those of the child.
 constexpr std::size_t descriptors = 3;
-union Ancillary {
-  cmsghdr aligned;
-  std::array<char, CMSG_SPACE(sizeof(int) * descriptors)> bytes;
+struct RequestMessage {
+  RequestMessage() {
+    header.msg_iov = &part;
+    header.msg_iovlen = 1;
+    header.msg_control = ancillary.data();
+    header.msg_controllen = ancillary.size();
+  }
+  RequestMessage(const RequestMessage&) = delete;  // `header` points to other members
+  RequestMessage& operator=(const RequestMessage&) = delete;
+  ~RequestMessage() = default;
+
+  static constexpr std::size_t bytes_of_descriptors = sizeof(int) * descriptors;
+  char byte = 0;
+  iovec part{&byte, 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(bytes_of_descriptors)> ancillary{};
+  msghdr header{};
 };
 
 FileDescriptor file_of(const ForkServer::Request& request) {
@@ -66,38 +79,24 @@ ForkServer::Request request_in(int file) {
 }
 
 bool send(int socket, const std::array<int, descriptors>& fds) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  Ancillary ancillary{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary.bytes.data();
-  message.msg_controllen = ancillary.bytes.size();
-  cmsghdr* const header = CMSG_FIRSTHDR(&message);
+  RequestMessage message;
+  cmsghdr* const header = CMSG_FIRSTHDR(&message.header);
   header->cmsg_level = SOL_SOCKET;
   header->cmsg_type = SCM_RIGHTS;
   header->cmsg_len = CMSG_LEN(sizeof fds);
   std::memcpy(CMSG_DATA(header), fds.data(), sizeof fds);
-  return ::sendmsg(socket, &message, MSG_NOSIGNAL) == 1;
+  return ::sendmsg(socket, &message.header, MSG_NOSIGNAL) == 1;
 }
 
 // Waits for a request. Empty if the other process has ended.
 std::vector<FileDescriptor> receive(int socket) {
-  char byte = 0;
-  iovec part{&byte, 1};
-  Ancillary ancillary{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = ancillary.bytes.data();
-  message.msg_controllen = ancillary.bytes.size();
+  RequestMessage message;
   ssize_t size = -1;
-  while (size < 0 && (size = ::recvmsg(socket, &message, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
+  while (size < 0 && (size = ::recvmsg(socket, &message.header, MSG_CMSG_CLOEXEC)) < 0 && errno == EINTR) {
   }
   std::vector<FileDescriptor> fds;
-  const cmsghdr* const header = size == 1 ? CMSG_FIRSTHDR(&message) : nullptr;
-  if (header == nullptr || header->cmsg_len != CMSG_LEN(sizeof(int) * descriptors)) return fds;
+  const cmsghdr* const header = size == 1 ? CMSG_FIRSTHDR(&message.header) : nullptr;
+  if (header == nullptr || header->cmsg_len != CMSG_LEN(RequestMessage::bytes_of_descriptors)) return fds;
   std::array<int, descriptors> numbers{};
   std::memcpy(numbers.data(), CMSG_DATA(header), sizeof numbers);
   for (const int number : numbers) fds.emplace_back(number);

@@ -29,9 +29,8 @@ std::string shape_explanation(const Comparison& comparison) {
     return margin_of(published_metric(kind), comparison.compare.margins);
   };
   return fmt::format(
-      "Models by verdict: each model is in the row of its verdict on validation accuracy ({}), validation "
-      "loss "
-      "({}) and training time per epoch ({}).",
+      "Models by verdict: each model is in the row of its verdict on validation accuracy ({}), "
+      "validation loss ({}) and training time per epoch ({}).",
       margin(MetricKind::accuracy), margin(MetricKind::loss), margin(MetricKind::time));
 }
 

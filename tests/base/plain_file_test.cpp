@@ -1,5 +1,6 @@
 #include "base/plain_file.h"
 
+#include <cerrno>
 #include <string>
 #include <utility>
 #include <vector>
@@ -46,7 +47,9 @@ std::vector<std::pair<std::string, fs::path>> files_of_other_kinds(const Scratch
 
 TEST_CASE("only a plain file is opened, and anything else is refused at once with its kind") {
   const ScratchFolder folder;
-  for (const auto& [kind, place] : files_of_other_kinds(folder)) {
+  for (const auto& other : files_of_other_kinds(folder)) {
+    const std::string& kind = other.first;
+    const fs::path& place = other.second;
     for (const int flags : {O_RDONLY, O_WRONLY | O_CREAT | O_TRUNC, O_RDWR | O_APPEND}) {
       const OpenedFile opened = open_plain(place, flags);
       CHECK_MESSAGE(!opened.fd, place.string());
@@ -62,6 +65,32 @@ TEST_CASE("only a plain file is opened, and anything else is refused at once wit
     CHECK_THROWS_AS((void)open_plain(place).or_refuse(place), UserError);
   }
   CHECK(open_plain(folder / "missing").problem == "No such file or directory");
+}
+
+TEST_CASE("the content of a plain file is read up to a limit, also if the file does not state its size") {
+  const ScratchFolder folder;
+  constexpr std::size_t limit = 1 << 20;
+  const std::string longest(limit, 'x');
+  write_text(folder / "longest", longest);
+  write_text(folder / "longer", longest + 'x');
+  CHECK(plain_content(folder / "longest", limit).text == longest);
+  const PlainContent longer = plain_content(folder / "longer", limit);
+  CHECK(longer.text.empty());
+  CHECK(longer.problem == "it is larger than 1 MiB");
+  CHECK(longer.error == 0);
+
+  const fs::path without_size = "/proc/self/status";
+  CHECK(plain_content(without_size, limit).text.find("\nPid:") != std::string::npos);
+  CHECK(plain_content(without_size, 10).problem == "it is larger than 0 MiB");
+}
+
+TEST_CASE("a plain file that cannot be read has no content, but a reason") {
+  const ScratchFolder folder;
+  CHECK(plain_content(folder / "missing", 10).error == ENOENT);
+  const PlainContent memory = plain_content("/proc/self/mem", 10);  // nothing is at address 0
+  CHECK(memory.text.empty());
+  CHECK(memory.problem == "Input/output error");
+  CHECK(memory.error == EIO);
 }
 
 TEST_CASE("a plain file is read and written as by other streams") {
