@@ -1,4 +1,5 @@
-// trainyard export: the results of an experiment as CSV or JSON Lines, for other programs.
+// trainyard export: the results of an experiment as CSV or JSON Lines, for other programs; or a network of
+// PyTorch as a file, see export_model.h.
 #include <algorithm>
 #include <cmath>
 #include <iostream>
@@ -15,6 +16,7 @@
 #include "reports/format/table.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/commands/commands.h"
+#include "tools/trainyard/commands/export_model.h"
 
 namespace trainyard::tools {
 
@@ -26,6 +28,7 @@ struct ExportOptions {
   std::string format = "csv";
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> yard;
+  ModelExportOptions model;
 };
 
 reports::TableRow row_of(const db::ExportRow& cells) {
@@ -77,38 +80,102 @@ int export_results(const ExportOptions& options) {
   return done;
 }
 
-std::string about_views() {
-  std::string text = "what to export:";
+std::string about_what() {
+  std::string text = "the view to export, or the function that makes the network:";
   for (const auto& view : db::exported_views())
     text += "\n" + view.name + ": " + view.about + " (view " + view.view + ")";
-  return text;
+  return text + "\nFILE.py:FUNCTION: the network of this Python function, as FILE.pt2";
 }
 
-std::vector<std::string> view_names() {
+// The name of a view, or of a Python file.
+CLI::Validator view_or_function() {
   std::vector<std::string> names;
   for (const auto& view : db::exported_views()) names.push_back(view.name);
-  return names;
+  const CLI::IsMember view(names);
+  const auto problem = [view](std::string& text) {
+    return names_python_file(text) ? std::string() : view(text);
+  };
+  return {problem, view.get_description()};
+}
+
+// Options by the form of the command that has them: results, or a network.
+struct Forms {
+  std::vector<CLI::Option*> results, model;
+};
+
+// UserError for an option of the other form.
+void refuse_other_form(const Forms& forms, bool of_model) {
+  for (const CLI::Option* option : of_model ? forms.results : forms.model) {
+    if (option->count() == 0) continue;
+    if (of_model)
+      throw UserError(option->get_name() + " is for results, but a Python function is named",
+                      "leave the option out, or name a view, as in `trainyard export epochs`");
+    throw UserError(option->get_name() + " is for networks, but no Python function is named",
+                    "leave the option out, or write `trainyard export FILE.py:FUNCTION`");
+  }
+}
+
+CLI::App* export_command(CLI::App& program) {
+  return program.add_subcommand("export",
+                                "export results as CSV or JSON Lines, or a network of PyTorch\n\n"
+                                "db/README.md describes the columns of results. docs/exported-models.md\n"
+                                "describes the function that makes a network.");
+}
+
+std::vector<CLI::Option*> add_result_options(CLI::App& command, ExportOptions& options) {
+  std::vector<CLI::Option*> added{
+      command.add_option("--experiment", options.experiment,
+                         "of results: its name (default: the one run last)"),
+      command.add_option("--format", options.format, "of results: csv, or jsonl: one object per line")
+          ->check(CLI::IsMember({"csv", "jsonl"}))
+          ->capture_default_str()};
+  add_yard_option(command, options.yard);
+  added.push_back(command.get_option("--yard"));
+  return added;
+}
+
+std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOptions& model) {
+  return {command
+              .add_option("--batch", model.batch,
+                          "of a network: samples of the example (default: as many as the function gives)")
+              ->type_name("N")
+              ->check(CLI::Range(2, 65536)),
+          command
+              .add_option("--task", model.task,
+                          "of a network: its task (default: what the function says, or the sizes)")
+              ->check(CLI::IsMember({"classification", "reconstruction", "translation"})),
+          refuse_empty(
+              command.add_option("--python", model.python, "of a network: a Python that has torch 2.11 to 2.13")
+                  ->type_name("PROGRAM")
+                  ->capture_default_str()),
+          command.add_flag("--double", model.in_double, "of a network: write it in float64"),
+          command.add_flag("--verbose", model.verbose, "of a network: print Python's tracebacks and warnings")};
+}
+
+int export_either(ExportOptions& options, const Forms& forms) {
+  const bool of_model = names_python_file(options.what);
+  refuse_other_form(forms, of_model);
+  if (!of_model) return export_results(options);
+  options.model.function = options.what;
+  options.model.out = options.out;
+  return export_model(options.model);
 }
 
 }  // namespace
 
 void add_export(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("export",
-                                         "export results as CSV or JSON Lines\n\n"
-                                         "db/README.md describes the columns.");
+  auto* command = export_command(program);
   auto options = std::make_shared<ExportOptions>();
-  command->add_option("WHAT", options->what, about_views())
-      ->check(CLI::IsMember(view_names()))
-      ->capture_default_str();
-  command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
-  command->add_option("--format", options->format, "csv, or jsonl: one object per line")
-      ->check(CLI::IsMember({"csv", "jsonl"}))
-      ->capture_default_str();
-  refuse_empty(command->add_option("--out", options->out, "file to write (default: standard output)")
-                   ->type_name("FILE"));
-  add_yard_option(*command, options->yard);
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return export_results(*options); }; });
+  command->add_option("WHAT", options->what, about_what())->check(view_or_function())->capture_default_str();
+  refuse_empty(
+      command
+          ->add_option("-o,--out", options->out, "file to write (default of results: standard output)")
+          ->type_name("FILE"));
+  Forms forms{.results = add_result_options(*command, *options),
+              .model = add_model_options(*command, options->model)};
+  command->callback([options, forms, &invocation] {
+    invocation.action = [options, forms] { return export_either(*options, forms); };
+  });
 }
 
 // trainyard sql: runs a read-only SQL query, or prints the schema.

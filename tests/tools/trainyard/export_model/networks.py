@@ -1,0 +1,168 @@
+"""Networks that `trainyard export` writes: a function for each. Small, so that each takes seconds."""
+import importlib
+import pathlib
+import sys
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+ROOT = pathlib.Path(__file__).resolve().parents[4]
+IMAGES = {"channels": 3, "height": 32, "width": 32, "classes": 10}
+TEXTS = {"vocabulary": 40, "classes": 2}
+PAIRS = {"vocabulary": 40, "target_vocabulary": 30}
+
+
+class Fn(nn.Module):
+    """Modules, and what is computed with them."""
+
+    def __init__(self, compute, **parts):
+        super().__init__()
+        self.compute = compute
+        for name, part in parts.items():
+            setattr(self, name, part)
+
+    def forward(self, x):
+        return self.compute(self, x)
+
+
+def images(batch, side=8):
+    return torch.randn(batch, 3, side, side)
+
+
+def tokens(batch, length, vocabulary):
+    return torch.randint(1, vocabulary, (batch, length))
+
+
+def mlp(batch):
+    return nn.Sequential(nn.Linear(16, 32), nn.ReLU(inplace=True), nn.Linear(32, 10)), torch.randn(batch, 16)
+
+
+class Residual(nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.conv1, self.norm1 = nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
+        self.conv2, self.norm2 = nn.Conv2d(channels, channels, 3, padding=1, bias=False), nn.BatchNorm2d(channels)
+
+    def forward(self, x):
+        y = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
+        y += x
+        return F.relu(y)
+
+
+def residual_cnn():
+    net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), Residual(8), nn.MaxPool2d(2),
+                        nn.Dropout2d(0.1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(8, 10))
+    return net, images(4), "classification"
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads, self.norm1, self.norm2 = heads, nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width, bias=False), nn.Linear(width, width)
+        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width), nn.Dropout(0.1))
+
+    def forward(self, x):
+        q, k, v = self.qkv(self.norm1(x)).chunk(3, 2)
+        q, k, v = (a.view(a.size(0), a.size(1), self.heads, -1).transpose(1, 2) for a in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, dropout_p=0.1)
+        x = x + self.out(y.transpose(1, 2).flatten(2))
+        return x + self.mlp(self.norm2(x))
+
+
+class GPT(nn.Module):
+    """Continues a source: logits of the target's tokens. The head is tied to the embedding."""
+
+    def __init__(self, vocabulary=50, context=24, width=32):
+        super().__init__()
+        self.tokens, self.places = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
+        self.blocks = nn.ModuleList(Block(width, 2) for _ in range(2))
+        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, source, target):
+        x = torch.cat([source, target], 1)
+        x = F.dropout(self.tokens(x) + self.places(torch.arange(x.size(1), device=x.device)), 0.1, self.training)
+        for block in self.blocks:
+            x = block(x)
+        return self.head(self.norm(x[:, source.size(1):]))
+
+
+def gpt_tied(batch):
+    return GPT(), (tokens(batch, 12, 50), tokens(batch, 10, 50))
+
+
+def transformer_encoder():
+    layer = nn.TransformerEncoderLayer(16, 2, 32, dropout=0.1, batch_first=True)
+    net = Fn(lambda m, x: m.head(m.encoder(m.embed(x), is_causal=False).mean(1)), embed=nn.Embedding(30, 16),
+             encoder=nn.TransformerEncoder(layer, 2, enable_nested_tensor=False), head=nn.Linear(16, 5))
+    return net, tokens(4, 12, 30)
+
+
+def lstm():
+    net = Fn(lambda m, x: m.head(m.lstm(m.embed(x))[0][:, -1]), embed=nn.Embedding(30, 16, padding_idx=0),
+             lstm=nn.LSTM(16, 20, 2, dropout=0.2, batch_first=True), head=nn.Linear(20, 5))
+    return net, tokens(4, 12, 30)
+
+
+def attention():
+    net = Fn(lambda m, x: m.head(m.attend(x, x, x, need_weights=False)[0].mean(1)),
+             attend=nn.MultiheadAttention(16, 2, dropout=0.1, batch_first=True), head=nn.Linear(16, 5))
+    return net, torch.randn(4, 6, 16)
+
+
+def norm_of_one():
+    """Batch normalisation over single values: PyTorch refuses one sample."""
+    return nn.Sequential(nn.Linear(16, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4)), torch.randn(4, 16)
+
+
+def noisy():
+    return Fn(lambda m, x: m.a(x + 0.1 * torch.randn_like(x)), a=nn.Linear(16, 10)), torch.randn(4, 16)
+
+
+def fixed_length():
+    """Its head reads all steps, so that other lengths are errors."""
+    return nn.Sequential(nn.Embedding(30, 4), nn.Flatten(), nn.Linear(48, 5)), tokens(4, 12, 30)
+
+
+def own_values():
+    """Its first layer is not initialised as PyTorch does it."""
+    net = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
+    nn.init.normal_(net[0].weight, std=0.02)
+    return net, torch.randn(4, 64)
+
+
+def unused():
+    return Fn(lambda m, x: m.a(x), a=nn.Linear(16, 10), b=nn.Linear(3, 3)), torch.randn(4, 16)
+
+
+def of_trainyard(name, values, shape):
+    sys.path.insert(0, str(ROOT / "models" / name))
+    return importlib.import_module(name).build(values, shape)
+
+
+def trainyard_mlp():
+    return of_trainyard("mlp", {"hidden": [13, 11]}, IMAGES), images(4, 32)
+
+
+def trainyard_cnn():
+    return of_trainyard("cnn", {"channels": [4, 6], "hidden": [13]}, IMAGES), images(4, 32)
+
+
+def trainyard_vgg11():
+    return of_trainyard("vgg11", {"width": 4, "head": "compact"}, IMAGES), images(4, 32)
+
+
+def trainyard_nbow():
+    return of_trainyard("nbow", {"embedding": 7, "dropout": 0.5}, TEXTS), tokens(4, 9, 40)
+
+
+def trainyard_conv_autoencoder():
+    return of_trainyard("conv_autoencoder", {"channels": [3, 4, 5]}, IMAGES), images(4, 32)
+
+
+def trainyard_seq2seq(batch):
+    net = of_trainyard("seq2seq", {"embedding": 7, "hidden": 8, "layers": 2, "dropout": 0.1}, PAIRS)
+    sys.modules["seq2seq"].without_lengths(net)
+    return net, (tokens(batch, 9, 40), tokens(batch, 8, 30)), "translation"

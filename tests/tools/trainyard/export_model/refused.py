@@ -1,0 +1,143 @@
+"""Networks that `trainyard export` refuses: a function for each."""
+import pathlib
+
+import torch
+from networks import Fn, images, tokens
+from torch import nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+
+def vectors():
+    return torch.randn(4, 16)
+
+
+class Deciding(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(16, 10)
+
+    def forward(self, x):
+        h = self.a(x)
+        if h.sum() > 0:
+            return h
+        return -h
+
+
+def control_flow():
+    return nn.Sequential(nn.Linear(16, 16), Deciding()), vectors()
+
+
+def packed():
+    def compute(m, x):
+        lengths = x.ne(0).sum(1).cpu()
+        y, _ = m.lstm(pack_padded_sequence(m.embed(x), lengths, batch_first=True, enforce_sorted=False))
+        return m.head(pad_packed_sequence(y, batch_first=True)[0][:, 0])
+
+    return Fn(compute, embed=nn.Embedding(30, 8), lstm=nn.LSTM(8, 8, batch_first=True), head=nn.Linear(8, 5)), tokens(4, 9, 30)
+
+
+@torch.library.custom_op("authors::twice", mutates_args=())
+def twice(x: torch.Tensor) -> torch.Tensor:
+    return x * 2
+
+
+twice.register_fake(torch.empty_like)
+twice.register_autograd(lambda context, gradient: gradient * 2)
+
+
+def custom_operator():
+    return Fn(lambda m, x: twice(m.a(x)), a=nn.Linear(16, 10)), vectors()
+
+
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(context, x):
+        return x.sign()
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient
+
+
+def lost_backward():
+    return Fn(lambda m, x: m.b(Sign.apply(m.a(x))), a=nn.Linear(16, 16), b=nn.Linear(16, 10)), vectors()
+
+
+def unknown_operator():
+    return Fn(lambda m, x: m.a(x).digamma(), a=nn.Linear(16, 10)), vectors()
+
+
+def region():
+    def compute(m, x):
+        with torch.no_grad():
+            h = m.teacher(x)
+        return m.a(x) + h
+
+    return Fn(compute, teacher=nn.Linear(16, 10), a=nn.Linear(16, 10)), vectors()
+
+
+def condition():
+    return Fn(lambda m, x: torch.cond(x.sum() > 0, lambda t: m.a(t).relu(), lambda t: m.a(t).tanh(), (x,)),
+              a=nn.Linear(16, 10)), vectors()
+
+
+def vmapped():
+    return Fn(lambda m, x: torch.vmap(lambda w: x @ w)(m.w).mean(0), w=nn.Parameter(torch.randn(3, 16, 10))), vectors()
+
+
+def fixed_batch():
+    return Fn(lambda m, x: m.a(x).view(4, 10) * 1, a=nn.Linear(16, 10)), vectors()
+
+
+def many_samples():
+    return Fn(lambda m, x: m.a(x) * (2 if x.size(0) > 5 else 1), a=nn.Linear(16, 10)), vectors()
+
+
+def numpy_inside():
+    return Fn(lambda m, x: m.a(x) * torch.from_numpy(x.detach().numpy().sum(1, keepdims=True)), a=nn.Linear(16, 10)), vectors()
+
+
+def two_outputs():
+    return Fn(lambda m, x: (m.a(x), x), a=nn.Linear(16, 10)), vectors()
+
+
+def no_task():
+    return Fn(lambda m, x: m.a(x)[:, None], a=nn.Linear(16, 10)), vectors()
+
+
+def wrong_task():
+    return nn.Linear(16, 10), vectors(), "reconstruction"
+
+
+def unknown_task():
+    return nn.Linear(16, 10), vectors(), "sorting"
+
+
+def folder_in_names():
+    net = nn.Sequential()
+    net.add_module(str(pathlib.Path(__file__).resolve().parent).replace(".", "_") + "/", nn.Linear(16, 10))
+    return net, vectors()
+
+
+def wrong_inputs():
+    return nn.Linear(16, 10), torch.randn(4, 15)
+
+
+def not_tensors():
+    return nn.Linear(16, 10), [[1.0, 2.0]]
+
+
+def no_pair():
+    return nn.Linear(16, 10)
+
+
+def needs_more(batch, width):
+    return nn.Linear(width, 10), torch.randn(batch, width)
+
+
+def half():
+    return nn.Linear(16, 10).half(), vectors().half()
+
+
+def raises():
+    return nn.Linear(-1, 10), images(int("four"))

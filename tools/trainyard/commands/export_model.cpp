@@ -1,0 +1,127 @@
+#include "tools/trainyard/commands/export_model.h"
+
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/error.h"
+#include "base/fd.h"
+#include "base/files.h"
+#include "tools/trainyard/cli/command.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+// The sources in an anonymous file, at its beginning. Python inherits the descriptor.
+FileDescriptor sources_for_python() {
+  nlohmann::json sources;
+  for (const auto& [name, text] : export_model_sources()) sources[name] = text;
+  const std::string text = sources.dump();
+  FileDescriptor file(::memfd_create("trainyard-export", 0));
+  if (!file) throw_file_error("trainyard-export");
+  for (std::size_t written = 0; written < text.size();) {
+    const ssize_t count = ::write(file.get(), text.data() + written, text.size() - written);
+    if (count < 0) throw_file_error("trainyard-export");
+    written += static_cast<std::size_t>(count);
+  }
+  ::lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+std::vector<std::string> command_of(const ModelExportOptions& options, int sources) {
+  std::vector<std::string> command{options.python, "-c",
+                                   std::string(export_model_sources().at("start.py")),
+                                   std::to_string(sources)};
+  const auto add = [&](const std::string& name, const std::string& value) {
+    command.push_back("--" + name + "=" + value);  // one word, so that a value may begin with "-"
+  };
+  add("out", options.out->string());
+  if (options.batch > 0) add("batch", std::to_string(options.batch));
+  if (!options.task.empty()) add("task", options.task);
+  if (options.in_double) command.emplace_back("--double");
+  if (options.verbose) command.emplace_back("--verbose");
+  command.emplace_back("--");
+  command.push_back(options.function);
+  return command;
+}
+
+// While Python runs, Ctrl-C ends only Python: trainyard waits for it.
+class InterruptIgnored {
+ public:
+  InterruptIgnored() : before_(std::signal(SIGINT, SIG_IGN)) {}
+  ~InterruptIgnored() { restore(); }
+  InterruptIgnored(const InterruptIgnored&) = delete;
+  InterruptIgnored& operator=(const InterruptIgnored&) = delete;
+
+ private:
+  void restore() const { std::signal(SIGINT, before_); }
+  void (*before_)(int);
+};
+
+class SpawnAttributes {
+ public:
+  SpawnAttributes() {
+    sigset_t interrupt;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    ::posix_spawnattr_init(&attributes_);
+    ::posix_spawnattr_setsigdefault(&attributes_, &interrupt);
+    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
+  }
+  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
+  SpawnAttributes(const SpawnAttributes&) = delete;
+  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
+  const posix_spawnattr_t* get() const { return &attributes_; }
+
+ private:
+  posix_spawnattr_t attributes_{};
+};
+
+// Run a program that inherits the terminal and return its status, as waitpid gives it.
+int status_of(std::vector<std::string> command) {
+  std::vector<char*> words;
+  words.reserve(command.size() + 1);
+  for (std::string& word : command) words.push_back(word.data());
+  words.push_back(nullptr);
+  const InterruptIgnored ignored;
+  const SpawnAttributes attributes;
+  pid_t pid = 0;
+  const int error = ::posix_spawnp(&pid, words[0], nullptr, attributes.get(), words.data(), environ);
+  if (error != 0)
+    throw UserError("cannot start " + command[0] + ": " + std::strerror(error),
+                    "name a Python that has torch 2.11 to 2.13 with --python");
+  int status = 0;
+  while (::waitpid(pid, &status, 0) < 0)
+    if (errno != EINTR) throw_file_error(command[0]);
+  return status;
+}
+
+}  // namespace
+
+bool names_python_file(std::string_view argument) {
+  return argument.ends_with(".py") || argument.find(".py:") != std::string_view::npos;
+}
+
+int export_model(const ModelExportOptions& options) {
+  if (options.function.ends_with(".py") || options.function.ends_with(':'))
+    throw UserError(options.function + " names no function",
+                    "write FILE.py:FUNCTION; docs/exported-models.md shows such a function");
+  if (!options.out) throw UserError("no file to write is named", "add -o FILE.pt2");
+  const FileDescriptor sources = sources_for_python();
+  const int status = status_of(command_of(options, sources.get()));
+  if (WIFEXITED(status)) return WEXITSTATUS(status);
+  if (WTERMSIG(status) == SIGINT) return interrupted;
+  throw UserError(options.python + " was ended by the signal " + std::to_string(WTERMSIG(status)) +
+                      " (" + ::strsignal(WTERMSIG(status)) + ")",
+                  "if it was killed, use a smaller --batch; nothing was written");
+}
+
+}  // namespace trainyard::tools

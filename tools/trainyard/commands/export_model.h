@@ -1,0 +1,33 @@
+// `trainyard export FILE.py:FUNCTION`: a network of PyTorch as a file that trainyard trains without Python.
+// The work is done by tools/trainyard/export_model, which is embedded into the program.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace trainyard::tools {
+
+struct ModelExportOptions {
+  std::string function;  // "net.py:build"
+  std::optional<std::filesystem::path> out;
+  int batch = 0;  // samples of the example; 0: as many as the function gives
+  std::string task;
+  std::string python = "python3";
+  bool in_double = false;
+  bool verbose = false;
+};
+
+// Whether the argument names a Python file: "net.py", "net.py:build".
+bool names_python_file(std::string_view argument);
+
+// Run the user's Python and write the file. The exit code is `wrong_usage` if the user must change something.
+// Python has then printed what. UserError if Python does not start or the options are wrong.
+int export_model(const ModelExportOptions& options);
+
+// The Python sources by the names of their files, and operators.txt.
+const std::map<std::string, std::string_view>& export_model_sources();
+
+}  // namespace trainyard::tools

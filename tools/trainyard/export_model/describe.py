@@ -1,0 +1,115 @@
+"""What extra/trainyard.json says: task, inputs, outputs, tied parameters, initial values and the reference."""
+import torch
+
+from . import initial_values, reference
+from .graph_checks import random_nodes
+from .model_file import REFERENCE
+from .problems import Refused
+
+FORMAT = 1
+ROLES = {"classification": "logits", "reconstruction": "image", "translation": "logits"}
+NEEDS = {
+    "classification": "the logits [batch, classes]",
+    "reconstruction": "an image of the size of its input",
+    "translation": "the logits [batch, steps, vocabulary] of two inputs, source and target",
+}
+
+
+def fits(task, inputs, output):
+    if task == "classification":
+        return output.dim() == 2 and output.size(0) == inputs[0].size(0) and output.size(1) > 1
+    if task == "reconstruction":
+        return output.shape == inputs[0].shape
+    return len(inputs) == 2 and output.dim() == 3 and inputs[1].dim() == 2 and output.shape[:2] == inputs[1].shape
+
+
+def task_of(network, output, wanted):
+    """The task that the user names, or the only one that the sizes fit."""
+    sizes = f"its output is {list(output.shape)} for inputs of {', '.join(str(list(x.shape)) for x in network.inputs)}"
+    task = wanted or network.task
+    if task:
+        if not fits(task, network.inputs, output):
+            raise Refused(f"the network does not fit the task {task}: {sizes}", f"give {NEEDS[task]}")
+        return task
+    possible = [each for each in NEEDS if fits(each, network.inputs, output)]
+    if len(possible) != 1:
+        raise Refused(f"the task is not clear: {sizes}", "name the task with --task: classification, reconstruction or translation")
+    return possible[0]
+
+
+def type_name(dtype):
+    return str(dtype).removeprefix("torch.")
+
+
+def sizes_of(value, names):
+    """Sizes of a value of the graph. A symbolic one has its name, or is a formula of names."""
+    found = []
+    for size in value.shape:
+        text = str(size) if isinstance(size, torch.SymInt) else int(size)
+        if isinstance(text, str):
+            for symbol, name in names.items():
+                text = text.replace(symbol, name)
+        found.append(text)
+    return found
+
+
+def values_below(node):
+    """The number of rows of the embedding that reads this input. None if there is none."""
+    for user in node.users:
+        if str(user.target) in ("aten.embedding.default", "aten.embedding_bag.padding_idx"):
+            table = user.args[0]
+            if table is not node:
+                return int(table.meta["val"].shape[0])
+    return None
+
+
+def metadata(network, traced, output, tied, batches):
+    program, module = traced.program, network.module
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    inputs = [placeholders[name] for name in program.graph_signature.user_inputs]
+    names, symbols = {}, {}
+    for symbol in traced.symbols:
+        for i in symbol.inputs:
+            names[str(inputs[i].meta["val"].shape[symbol.dimension])] = symbol.name
+        symbols[symbol.name] = {"least": 1, "most": symbol.most}
+    roles = ("source", "target") if network.task == "translation" else ("input",) * len(inputs)
+    described = []
+    for node, role, x in zip(inputs, roles, network.inputs):
+        described.append({"name": node.name, "role": role, "dtype": type_name(x.dtype),
+                          "sizes": sizes_of(node.meta["val"], names)})
+        if x.dtype == torch.int64 and values_below(node):
+            described[-1]["values_below"] = values_below(node)
+    result = next(iter(program.graph.find_nodes(op="output"))).args[0][0]
+    return {
+        "format": FORMAT,
+        "task": network.task,
+        "torch": str(torch.__version__),
+        "dtype": type_name(next(module.parameters()).dtype),
+        "sizes": symbols,
+        "inputs": described,
+        "outputs": [{"name": result.name, "role": ROLES[network.task], "dtype": type_name(output.dtype),
+                     "sizes": sizes_of(result.meta["val"], names)}],
+        "parameters": {name: p.numel() for name, p in module.named_parameters()},
+        "tied": tied,
+        "initial": initial_values.rules(module),
+        "random": [node.name for node in random_nodes(program)],
+        "reference": {
+            "file": REFERENCE,
+            "loss": reference.LOSS,
+            "dropout": 0,
+            "seed": reference.SEED,
+            "batches": [label for label in batches if label != "other"],
+            "processor": torch.backends.cpu.get_cpu_capability(),
+            "relative_tolerance": reference.TOLERANCE[next(module.parameters()).dtype],
+        },
+    }  # fmt: skip
+
+
+def stored(batches):
+    """The tensors of the reference: "batch/input/0", "batch/output", "batch/gradient/NAME", …, "one/…"."""
+    found = {}
+    for label, (inputs, step) in batches.items():
+        if label != "other":
+            found |= {f"{label}/input/{i}": x for i, x in enumerate(inputs)}
+            found |= {f"{label}/{name}": x for name, x in step.items()}
+    return found

@@ -1,0 +1,130 @@
+"""`trainyard export FILE.py:FUNCTION`: a network of PyTorch as a .pt2 file that trainyard trains without Python."""
+import argparse
+import logging
+import pathlib
+import sys
+import traceback
+import warnings
+
+from .problems import Refused
+
+OLDEST, NEWEST = (2, 11), (2, 13)
+
+
+def options_of(arguments):
+    parser = argparse.ArgumentParser(prog="trainyard export")
+    parser.add_argument("function")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--batch", type=int, default=0)
+    parser.add_argument("--task", default="")
+    parser.add_argument("--double", action="store_true")
+    parser.add_argument("--verbose", action="store_true")
+    return parser.parse_args(arguments)
+
+
+def check_torch():
+    """Import torch, and return warnings. Refuses a Python without a PyTorch whose files trainyard reads."""
+    try:
+        import torch
+        import torch.export
+    except ImportError as error:
+        missing = getattr(error, "name", "") == "torch"
+        raise Refused(f"{sys.executable} " + ("has no PyTorch" if missing else f"cannot load PyTorch: {error}"),
+                      "name a Python that has torch 2.11 to 2.13 with --python, or install it there") from error
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if version < OLDEST:
+        raise Refused(f"{sys.executable} has PyTorch {torch.__version__}",
+                      "name a Python that has torch 2.11 to 2.13 with --python")
+    torch.set_num_threads(1)
+    newer = version > NEWEST
+    return [f"PyTorch {torch.__version__} is newer than {NEWEST[0]}.{NEWEST[1]}: trainyard may refuse the file"] if newer else []
+
+
+def size_of(bytes_):
+    for unit in ("B", "kB", "MB"):
+        if bytes_ < 1000:
+            return f"{bytes_:.0f} {unit}" if unit == "B" or bytes_ >= 10 else f"{bytes_:.1f} {unit}"
+        bytes_ /= 1000
+    return f"{bytes_:.1f} GB"
+
+
+def summary(options, about, nodes, checked):
+    def line(tensor):
+        return f"{tensor['name']}, {tensor['dtype']} [{', '.join(map(str, tensor['sizes']))}]"
+
+    values = sum(about["parameters"].values())
+    unknown = [name for name, rule in about["initial"].items() if rule is None]
+    lines = [f"{options.out}: {nodes} nodes, {len(about['parameters'])} parameters with {values:,} values, "
+             f"{size_of(options.out.stat().st_size)}"]
+    lines += [f"  {tensor['role']}: {line(tensor)}" for tensor in about["inputs"] + about["outputs"]]
+    lines.append(f"  checked against PyTorch with batches of {checked}: output, gradients and buffers")
+    if unknown:
+        lines.append(f"  no initial values by seed: {', '.join(unknown[:4])}"
+                     + (f" and {len(unknown) - 4} others" if len(unknown) > 4 else "")
+                     + ". They begin with the values of the file")
+    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in options.out.stem)
+    lines += ["Write in the experiment file:", "", f"[model.{name}]", f'export = "{options.out}"', f'task = "{about["task"]}"']
+    return "\n".join(lines)
+
+
+def export(options, operators):
+    from . import model_file
+    model_file.check_destination(options.out)
+    found = check_torch()
+    from . import describe, graph_checks, reference, tracing, user_function
+    network = user_function.load(options.function, options.batch, options.double)
+    network.warnings[:0] = found
+    output = reference.output_of(network)
+    network.task = describe.task_of(network, output, options.task)
+    traced = tracing.trace(network)
+    program = traced.program
+    graph_checks.check_operators(program, operators)
+    network.warnings += graph_checks.warnings_of(program)
+    graph_checks.strip_sources(program)
+    tied = reference.tied_names(network.module)
+    batches = reference.batches_of(network, traced.symbols)
+    about = describe.metadata(network, traced, output, tied, batches)
+    with model_file.Draft(options.out) as draft:
+        draft.write(program, about, describe.stored(batches))
+        model_file.check_paths(draft.file, pathlib.Path(options.function.rpartition(":")[0]))
+        reference.check_graph(network, draft.file, tied, batches)
+        draft.replace()
+    checked = ", ".join(str(inputs[0].size(0)) for inputs, _ in batches.values())
+    print(summary(options, about, graph_checks.count_nodes(program), checked))
+    for i in traced.fixed:
+        network.warnings.append(f"input {i + 1} has a fixed length of {network.inputs[i].size(1)}: "
+                                "trainyard must pad or cut all samples to it")
+    for text in network.warnings:
+        print(f"trainyard: warning: {text}", file=sys.stderr)
+
+
+def main(arguments, operators):
+    """Run the command and return its exit code: 0, 1 if the machine fails, 2 if the user must change something, 130 after Ctrl-C.
+
+    `operators`: names of those that trainyard executes, one per line."""
+    options = options_of(arguments)
+    if not options.verbose:
+        warnings.filterwarnings("ignore")
+        logging.disable(logging.WARNING)
+    try:
+        names = {line for line in operators.splitlines() if line and not line.startswith("#")}
+        export(options, names)
+    except Refused as error:
+        if options.verbose:
+            traceback.print_exc()
+        print(f"trainyard: {error}", file=sys.stderr)
+        return 2
+    except (OSError, MemoryError) as error:
+        if options.verbose:
+            traceback.print_exc()
+        print(f"trainyard: cannot write {options.out}: {type(error).__name__}: {error}", file=sys.stderr)
+        return 1
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        if options.verbose:
+            traceback.print_exc()
+        from .problems import first_line
+        print(f"trainyard: the export failed: {first_line(error)}; --verbose prints the traceback", file=sys.stderr)
+        return 1
+    return 0

@@ -1,0 +1,125 @@
+"""The user's function: found, called, and its result as a `Network`."""
+import dataclasses
+import importlib.util
+import inspect
+import pathlib
+import sys
+
+import torch
+
+from .problems import Refused, first_line, place_of
+
+TASKS = ("classification", "reconstruction", "translation")
+RETURNS = "return (module, example_inputs) or (module, example_inputs, task)"
+DEFAULT_BATCH = 4
+
+
+@dataclasses.dataclass
+class Network:
+    name: str  # "net.py:build"
+    module: torch.nn.Module  # on the CPU, in training mode
+    inputs: tuple  # tensors [batch, …] with at least two samples
+    task: str = ""  # empty: found by the sizes
+    warnings: list = dataclasses.field(default_factory=list)
+
+
+def imported(file):
+    """The user's file as a Python module, as `python FILE` would find its imports."""
+    sys.path.insert(0, str(file.resolve().parent))
+    spec = importlib.util.spec_from_file_location(file.stem, file)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[file.stem] = module
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as error:
+        raise Refused(f"the file cannot be run: {first_line(error)}", "correct it; --verbose prints the traceback",
+                      place_of(error) or str(file)) from error
+    return module
+
+
+def takes_batch(function, name):
+    """Whether the batch size is passed to the function."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return False
+    positional = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    required = [p for p in parameters if p.default is p.empty and p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if len(required) > 1 or (required and required[0] not in positional):
+        raise Refused(f"{name} requires {len(required)} arguments", "take no argument, or only the batch size")
+    return bool(required) or bool(positional and positional[0].name in ("batch", "batch_size"))
+
+
+def resized(tensor, batch):
+    """`batch` samples, repeated if there are fewer."""
+    return tensor.index_select(0, torch.arange(batch) % tensor.size(0))
+
+
+def checked_inputs(inputs, name):
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else inputs
+    if not isinstance(inputs, (tuple, list)) or not inputs or not all(isinstance(x, torch.Tensor) for x in inputs):
+        raise Refused(f"the example inputs of {name} are not tensors", "give a tensor, or a tuple of tensors")
+    inputs = tuple(x.detach().cpu() for x in inputs)
+    sizes = {x.size(0) if x.dim() else None for x in inputs}
+    if len(sizes) > 1 or None in sizes or 0 in sizes:
+        raise Refused(f"the example inputs of {name} have the sizes {', '.join(str(list(x.shape)) for x in inputs)}",
+                      "the first dimension of each must be the same batch")
+    for x in inputs:
+        if x.dtype not in (torch.float32, torch.float64, torch.int64):
+            raise Refused(f"an example input of {name} has the type {x.dtype}", "give float32, float64 or int64")
+    return inputs
+
+
+def called(function, name, batch):
+    """The network that the user's function returns."""
+    arguments = (batch or DEFAULT_BATCH,) if takes_batch(function, name) else ()
+    try:
+        result = function(*arguments)
+    except (Exception, SystemExit) as error:
+        raise Refused(f"{name} failed: {first_line(error)}", "correct it; --verbose prints the traceback",
+                      place_of(error)) from error
+    if not isinstance(result, tuple) or len(result) not in (2, 3):
+        raise Refused(f"{name} returns {type(result).__name__}", RETURNS)
+    module, inputs, task = (*result, "")[:3]
+    if not isinstance(module, torch.nn.Module):
+        raise Refused(f"{name} returns {type(module).__name__} as its module", RETURNS)
+    if task and task not in TASKS:
+        raise Refused(f'{name} returns the task "{task}"', f"the tasks are {', '.join(TASKS)}")
+    network = Network(name, module.cpu(), checked_inputs(inputs, name), task)
+    if not module.training:
+        network.warnings.append("the network was in evaluation mode; it is exported in training mode")
+        module.train()
+    # with one sample, torch.export fixes the batch
+    batch = max(2, batch or network.inputs[0].size(0))
+    network.inputs = tuple(resized(x, batch) for x in network.inputs)
+    return network
+
+
+def load(function_of_file, batch, double):
+    """The network of "FILE.py:FUNCTION", as float64 if `double`."""
+    path, _, function_name = function_of_file.rpartition(":")
+    file = pathlib.Path(path)
+    if not file.is_file():
+        raise Refused(f"there is no file {path}", "write FILE.py:FUNCTION with the path of a Python file")
+    function = getattr(imported(file), function_name, None)
+    if not callable(function):
+        raise Refused(f"{path} has no function {function_name}", "define it at the top of the file, or name another")
+    network = called(function, f"{file.name}:{function_name}", batch)
+    if double:
+        network.module.double()
+        network.inputs = tuple(x.double() if x.is_floating_point() else x for x in network.inputs)
+    check_types(network)
+    return network
+
+
+def check_types(network):
+    types = {p.dtype for p in network.module.parameters()}
+    if not types:
+        raise Refused(f"the network of {network.name} has no parameters", "return a network that can be trained")
+    if len(types) > 1 or not types <= {torch.float32, torch.float64}:
+        raise Refused(f"the parameters of {network.name} have the types {', '.join(sorted(map(str, types)))}",
+                      "make all float32 with module.float(), or all float64 with --double")
+    for x in network.inputs:
+        if x.is_floating_point() and x.dtype not in types:
+            raise Refused(f"an input of {network.name} is {x.dtype}, but the parameters are {types.pop()}",
+                          "give both the same type")
