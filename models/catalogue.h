@@ -34,8 +34,10 @@ struct Model {
   std::string about;  // one line
   // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<Graph(const Hyperparameters&, const InputShape&)> graph;
-  // Of a network that PyTorch exported: its file and the SHA-256 of the file. Empty for models of trainyard.
-  std::string file = {}, sha256 = {};
+  // Of a network that PyTorch exported. Empty for models of trainyard.
+  std::string file = {};     // path
+  std::string sha256 = {};   // of the file
+  std::string initial = {};  // first weights: "exported" or "seed"
 };
 
 std::span<const Model> catalogue();

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -70,6 +71,15 @@ struct Node {
 // Whether the node makes numbers, such as the size of a batch, and no tensors.
 bool makes_number(const Node& node);
 
+// How the first values of a parameter are drawn.
+struct InitialRule {
+  enum class Kind { constant, uniform, normal };
+  Kind kind = Kind::constant;
+  double value = 0;  // the constant, the bound of a uniform distribution, or a standard deviation
+  double mean = 0;   // of a normal distribution
+  std::optional<std::int64_t> zero_row = {};  // that of padding, in an embedding
+};
+
 // Values of a tensor of an exported file, which share `storage` with other tensors.
 struct StoredTensor {
   enum class Role { parameter, buffer, constant };
@@ -81,6 +91,7 @@ struct StoredTensor {
   std::int64_t offset = 0;                   // in items
   bool requires_grad = true;                 // of a parameter
   std::shared_ptr<const std::string> storage;
+  std::optional<InitialRule> initial = {};  // if it is set, values are drawn with the seed of the run
 };
 
 struct Graph {

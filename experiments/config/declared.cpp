@@ -105,15 +105,28 @@ bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics
   return false;
 }
 
+void read_initial(const TomlNode& item, models::Model& model, Diagnostics& problems) {
+  const std::string* text = item.text();
+  if (text != nullptr && (*text == "exported" || *text == "seed"))
+    model.initial = *text;
+  else
+    problems.error(item.at,
+                   "initial must be \"exported\" (the weights of the file) or \"seed\" (drawn for "
+                   "each seed), but is " +
+                       description(item));
+}
+
 // Reads an exported network. Its file is relative to the folder of the experiment file.
 void declare_exported(const TomlMember& member, const TomlMember& line, Declared& declared,
                       Diagnostics& problems) {
   models::Model named;
   named.name = named.title = member.name;
+  named.initial = "exported";
   bool tasked = false;
   for (const TomlMember& each : *member.value.table()) {
     if (each.name == "title") read_title(each.value, named.title, problems);
     if (each.name == "task") read_task(each.value, named, problems);
+    if (each.name == "initial") read_initial(each.value, named, problems);
     if (each.name == "parameters")
       problems.error(each.at, "an exported network has no parameters; its sizes are those of the file");
     tasked = tasked || each.name == "task";
@@ -127,8 +140,9 @@ void declare_exported(const TomlMember& member, const TomlMember& line, Declared
   if (named.task.empty()) return;
   try {
     const std::filesystem::path folder = std::filesystem::path(line.at.file).parent_path();
-    declared.models.push_back(exported_model(
-        {named.name, named.title, named.task, std::filesystem::absolute(folder / *line.value.text())}));
+    declared.models.push_back(
+        exported_model({named.name, named.title, named.task,
+                        std::filesystem::absolute(folder / *line.value.text()), named.initial}));
   } catch (const UserError& error) {
     problems.error(line.value.at, error.what());
   }
@@ -194,7 +208,7 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
 }  // namespace
 
 bool declares_model(const std::string& key) {
-  return key == "title" || key == "task" || key == "parameters" || key == "export";
+  return key == "title" || key == "task" || key == "parameters" || key == "export" || key == "initial";
 }
 
 Declared read_declared(const TomlNode& root, Diagnostics& problems) {

@@ -424,7 +424,8 @@ Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics
   run.data.split_seed = sheet.data_seed;
   resolve_dataset(settings, run, problems);
   run.declared = declaration_of(settings, run.data.dataset);
-  if (is_exported(settings.model())) run.exported = {settings.model().file, settings.model().sha256};
+  if (is_exported(settings.model()))
+    run.exported = {settings.model().file, settings.model().sha256, settings.model().initial};
   resolve_optimizer(settings, run);
   resolve_batch(settings, run);
   resolve_kept(run);

@@ -71,8 +71,9 @@ struct Declaration {
 
 // A network that PyTorch exported. The run key has the hash, not the path.
 struct ExportedModel {
-  std::string path;    // absolute
-  std::string sha256;  // of the file
+  std::string path;                  // absolute
+  std::string sha256;                // of the file
+  std::string initial = "exported";  // first weights: those of the file, or "seed": drawn for each run
   bool operator==(const ExportedModel&) const = default;
 };
 

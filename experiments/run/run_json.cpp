@@ -211,7 +211,9 @@ json to_json(const Run& run) {
                  {"strategy", strategy_json(run.strategy)}};
   add_keys(run, object);
   add_declared(run.declared, object);
-  if (run.exported) object["exported"] = {{"path", run.exported->path}, {"sha256", run.exported->sha256}};
+  if (run.exported)
+    object["exported"] = {
+        {"initial", run.exported->initial}, {"path", run.exported->path}, {"sha256", run.exported->sha256}};
   return object;
 }
 
@@ -231,6 +233,7 @@ Run run_from_json(const json& object) try {
   if (object.contains("exported")) {
     read(object.at("exported").at("path"), run.exported.emplace().path);
     read(object.at("exported").at("sha256"), run.exported->sha256);
+    read(object.at("exported").at("initial"), run.exported->initial);
   }
   return run;
 } catch (const json::exception& error) {
@@ -362,8 +365,9 @@ std::string canonical_work(const Run& run) {
   work["batch"] = batch_work(run);
   work["data"] = data_work(run);
   if (run.exported)
-    work["exported"] =
-        object_of({{"sha256", quoted(run.exported->sha256)}, {"task", quoted(run.declared.task)}});
+    work["exported"] = object_of({{"initial", quoted(run.exported->initial)},
+                                  {"sha256", quoted(run.exported->sha256)},
+                                  {"task", quoted(run.declared.task)}});
   work["hyperparameters"] = hyperparameters_work(run.hyperparameters);
   work["model"] = text_of(run.model);
   work["optimizer"] = optimizer_work(run);

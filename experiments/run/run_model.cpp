@@ -1,6 +1,7 @@
 #include "experiments/run/run_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -8,6 +9,7 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/plain_file.h"
@@ -122,6 +124,50 @@ std::string data_problem(const Exported& network, const std::string& task, const
   return "";
 }
 
+models::InitialRule rule_from(const nlohmann::json& json) {
+  using Kind = models::InitialRule::Kind;
+  models::InitialRule rule;
+  for (const auto& [name, kind] : std::map<std::string, Kind>{
+           {"constant", Kind::constant}, {"uniform", Kind::uniform}, {"normal", Kind::normal}})
+    if (json.contains(name)) {
+      rule.kind = kind;
+      rule.value = json.at(name).get<double>();
+    }
+  rule.mean = json.value("mean", 0.0);
+  if (json.contains("zero_row")) rule.zero_row = json.at("zero_row").get<std::int64_t>();
+  return rule;
+}
+
+bool fits(const models::InitialRule& rule, const models::StoredTensor& stored) {
+  const bool row =
+      !rule.zero_row || (!stored.sizes.empty() && *rule.zero_row >= 0 && *rule.zero_row < stored.sizes[0]);
+  const bool constant = rule.kind == models::InitialRule::Kind::constant;
+  return row && std::isfinite(rule.value) && std::isfinite(rule.mean) && (constant || rule.value >= 0);
+}
+
+// The graph with the rules of `extra/trainyard.json`, which `trainyard export` writes.
+models::Graph with_rules(const Exported& network, const std::filesystem::path& path) try {
+  const char* advice = "export it with `trainyard export FILE.py:FUNCTION`, or write initial = \"exported\"";
+  if (network.metadata.empty())
+    throw UserError(path.string() + " does not say how its weights are drawn", advice);
+  models::Graph graph = network.graph;
+  const auto rules = nlohmann::json::parse(network.metadata).at("initial");
+  for (models::StoredTensor& stored : graph.tensors) {
+    if (stored.role != models::StoredTensor::Role::parameter) continue;
+    if (!rules.contains(stored.name) || rules.at(stored.name).is_null())
+      throw UserError(fmt::format("{} does not say how {} is drawn, because the network's own code sets it",
+                                  path.string(), stored.name),
+                      "write initial = \"exported\": then all seeds start with the weights of the file");
+    stored.initial = rule_from(rules.at(stored.name));
+    if (!fits(*stored.initial, stored))
+      throw UserError(fmt::format("{} has an impossible rule for {}", path.string(), stored.name), advice);
+  }
+  return graph;
+} catch (const nlohmann::json::exception& error) {
+  throw UserError(fmt::format("extra/trainyard.json of {} is damaged: {}", path.string(), error.what()),
+                  "export the network again");
+}
+
 models::Model model_from(const ExportedLine& line, const std::shared_ptr<const ExportedFile>& file) {
   models::Model model{.name = line.name,
                       .title = line.title,
@@ -131,15 +177,18 @@ models::Model model_from(const ExportedLine& line, const std::shared_ptr<const E
                       .about = "a network that PyTorch exported",
                       .graph = {},
                       .file = line.path.string(),
-                      .sha256 = file->sha256};
+                      .sha256 = file->sha256,
+                      .initial = line.initial};
   const models::DataKind kind = kind_of(file->content, line.task);
   for (const models::Dataset& dataset : models::datasets())
     if (dataset.kind == kind) model.datasets.push_back(dataset.name);
-  model.graph = [file, line](const models::Hyperparameters&, const models::InputShape& input) {
+  const auto graph = std::make_shared<const models::Graph>(
+      line.initial == "seed" ? with_rules(file->content, line.path) : file->content.graph);
+  model.graph = [file, graph, line](const models::Hyperparameters&, const models::InputShape& input) {
     if (const std::string why = data_problem(file->content, line.task, input); !why.empty())
       throw UserError(fmt::format("the network of {} does not fit the data: {}", line.path.string(), why),
                       "export a network for this data, or choose another data set");
-    return file->content.graph;
+    return *graph;
   };
   return model;
 }
@@ -157,8 +206,8 @@ models::Model exported_model(const ExportedLine& line) {
 
 models::Model model_of(const Run& run) {
   if (!run.exported) return models::find_model(run.model);
-  models::Model model =
-      exported_model({run.model, run.declared.model_title, run.declared.task, run.exported->path});
+  models::Model model = exported_model(
+      {run.model, run.declared.model_title, run.declared.task, run.exported->path, run.exported->initial});
   if (model.sha256 != run.exported->sha256)
     throw UserError(run.exported->path + " has changed since the run was planned",
                     "put the file back, or plan the experiment again");

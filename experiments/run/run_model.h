@@ -14,11 +14,13 @@ namespace trainyard::experiments {
 struct ExportedLine {
   std::string name, title, task;
   std::filesystem::path path;
+  std::string initial = "exported";  // first weights: those of the file, or "seed"
 };
 
 // The model of an exported network. Its data sets are those whose samples have the shape of its inputs.
 // - Its graph is that of the file. UserError if the data has another shape.
-// - UserError if the file cannot be read, or its inputs and outputs are not those of the task.
+// - UserError if the file cannot be read, or its inputs and outputs are not those of the task. Also if weights
+//   shall be drawn, but the file does not say how.
 models::Model exported_model(const ExportedLine& line);
 
 // UserError if there is no such model, or if the file of an exported network has changed or cannot be read.

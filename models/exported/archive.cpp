@@ -78,7 +78,7 @@ class ZipReader {
   }
   [[noreturn]] void refuse() const {
     const char* text = archive_error_string(reader_.get());
-    throw Fault("it is no zip archive, or a damaged one: " +
+    throw Fault("it is not a zip archive, or it is damaged: " +
                 printable_line(text == nullptr ? "libarchive gives no reason" : text));
   }
 

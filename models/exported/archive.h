@@ -16,7 +16,7 @@ inline constexpr std::size_t most_entries = 100'000;
 // Contents by name, without the folder that all names of the archive begin with.
 using Entries = std::map<std::string, std::shared_ptr<const std::string>>;
 
-// The entries of which `wanted` is true. All entries are read to their end, so that every checksum is verified.
+// The entries that `wanted` accepts, by name. All entries are read to their end, so that every checksum is verified.
 // - UserError if the file cannot be opened.
 // - Fault if the archive is damaged or too large, unpacks to more than its own size, or has a name that is unsafe or
 //   there twice.

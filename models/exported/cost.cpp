@@ -19,16 +19,11 @@ class Sizes {
  public:
   Sizes(const Node& node, const Values& values) : node_(node), values_(values) {}
 
-  // The tensor or tensors of an argument. Empty if it is left out or is no tensor.
+  // The tensor or tensors of an argument. Empty if it is left out or is not a tensor.
   std::vector<const Description*> all(std::string_view name) const {
     std::vector<const Description*> tensors;
-    const Argument* argument = find_argument(node_, name);
-    if (argument == nullptr) return tensors;
-    if (const auto* items = std::get_if<Argument::List>(&argument->value)) {
-      for (const Argument& item : *items) add(item, tensors);
-    } else {
-      add(*argument, tensors);
-    }
+    for (const ValueId value : reads_of(node_, find_argument(node_, name)))
+      tensors.push_back(&values_[value].description);
     return tensors;
   }
   const Description& one(std::string_view name) const {
@@ -40,10 +35,6 @@ class Sizes {
   const Node& node() const { return node_; }
 
  private:
-  void add(const Argument& argument, std::vector<const Description*>& tensors) const {
-    const auto* read = std::get_if<Argument::Read>(&argument.value);
-    if (read != nullptr) tensors.push_back(&values_[node_.reads[read->index]].description);
-  }
   const Node& node_;
   const Values& values_;
 };
@@ -190,13 +181,15 @@ void count_cost(Node& node, const Values& values, double batch) {
   node.forward_bytes = moved_bytes(sizes) / batch;
 }
 
-void check_recurrent(const Node& node, const Values& values) {
+void check_recurrent(const Node& node, const Values& values, ValueId first_made) {
   static const std::map<std::string, std::int64_t> gates{
       {"aten.lstm.input", 4}, {"aten.gru.input", 3}, {"aten.rnn_tanh.input", 1}, {"aten.rnn_relu.input", 1}};
   const auto kind = gates.find(node.kind);
   if (kind == gates.end()) return;
   const Sizes sizes(node, values);
   const auto weights = sizes.all("params");
+  for (const ValueId value : reads_of(node, find_argument(node, "params")))
+    if (value >= first_made) refuse_weights("its weights are computed, but must be parameters");
   const bool biases = constant<bool>(node, "has_biases");
   const std::int64_t directions = constant<bool>(node, "bidirectional") ? 2 : 1;
   const auto layers = constant<std::int64_t>(node, "num_layers");

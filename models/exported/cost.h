@@ -11,7 +11,9 @@ namespace trainyard::models::pt2 {
 void count_cost(Node& node, const Values& values, double batch);
 
 // Fault if the weights of a recurrent layer do not fit its sizes. oneDNN does not check them, and would crash.
+// - `first_made`: the first value that a node makes. Weights must be stored tensors, whose sizes are certain.
+// - The sizes of input and states are what the file says, so they must be checked again in a run.
 // Other nodes are not checked.
-void check_recurrent(const Node& node, const Values& values);
+void check_recurrent(const Node& node, const Values& values, ValueId first_made);
 
 }  // namespace trainyard::models::pt2

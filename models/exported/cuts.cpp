@@ -27,24 +27,12 @@ class Memories {
   std::vector<ValueId> parents_;
 };
 
-// The values that one argument reads.
-std::vector<ValueId> reads_of(const Node& node, const Argument& argument) {
-  std::vector<ValueId> values;
-  if (const auto* read = std::get_if<Argument::Read>(&argument.value))
-    values.push_back(node.reads[read->index]);
-  if (const auto* items = std::get_if<Argument::List>(&argument.value))
-    for (const Argument& item : *items)
-      if (const auto* read = std::get_if<Argument::Read>(&item.value))
-        values.push_back(node.reads[read->index]);
-  return values;
-}
-
 std::vector<ValueId> overwritten(const Node& node, const Operator& called) {
   std::vector<ValueId> values;
   if (called.writes.empty()) return values;
   for (const Argument& argument : node.arguments) {
     if (!overwrites(called, argument.name)) continue;
-    const auto some = reads_of(node, argument);
+    const auto some = reads_of(node, &argument);
     values.insert(values.end(), some.begin(), some.end());
   }
   return values;
@@ -85,7 +73,7 @@ Memories shared_memories(const Graph& graph) {
     const Operator& called = *find_operator(node.kind);
     auto shared = overwritten(node, called);
     if (called.may_share && !node.arguments.empty()) {
-      const auto first = reads_of(node, node.arguments.front());
+      const auto first = reads_of(node, &node.arguments.front());
       shared.insert(shared.end(), first.begin(), first.end());
     }
     if (shared.empty() || node.makes.empty()) continue;
@@ -97,21 +85,17 @@ Memories shared_memories(const Graph& graph) {
   return memories;
 }
 
-// Fault if a tensor that is overwritten is a parameter, or has bytes of another tensor.
+// Fault if a tensor that is overwritten is a parameter, or if it or a parameter has bytes of another tensor.
 void check_overwritten(const Graph& graph, Memories& memories, const std::vector<Uses>& uses) {
+  std::vector<const StoredTensor*> changed;
   for (const StoredTensor& tensor : graph.tensors) {
-    if (!uses[memories.of(tensor.value)].written) continue;
-    const std::string name = in_quotes(tensor.name);
-    if (tensor.role == StoredTensor::Role::parameter)
-      throw Fault("the parameter " + name + " is overwritten in the forward pass",
+    const bool written = uses[memories.of(tensor.value)].written;
+    if (written && tensor.role == StoredTensor::Role::parameter)
+      throw Fault("the parameter " + in_quotes(tensor.name) + " is overwritten in the forward pass",
                   "clone it before an operation in place, or make it a buffer");
-    if (!has_own_items(tensor))
-      throw Fault("the buffer " + name + " is overwritten, but its items overlap", "clone it");
-    for (const StoredTensor& other : graph.tensors)
-      if (&other != &tensor && overlaps(tensor, other))
-        throw Fault("the buffer " + name + " is overwritten, but shares memory with " + in_quotes(other.name),
-                    "register a clone of it as the buffer");
+    if (written || tensor.requires_grad) changed.push_back(&tensor);
   }
+  check_own_memory(graph.tensors, changed);
 }
 
 // Nodes at which no stage may begin, because memory would be overwritten.

@@ -1,8 +1,10 @@
 #include "models/exported/exported.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -55,6 +57,7 @@ std::string module_of(const Json& node) {
   if (first == std::string_view::npos) return "";
   text.remove_prefix(first + 1);
   text = text.substr(0, text.find(','));
+  if (text == "_empty_nn_module_stack_from_metadata_hook") return "";  // PyTorch adds this node itself
   std::string name;
   for (const char letter : text)
     if (static_cast<unsigned char>(letter) >= 0x20 && letter != 0x7F) name += letter;
@@ -104,16 +107,19 @@ class Builder {
   void read_node(const Json& json, std::size_t index);
   void read_outputs();
   void finish_tensors();
-  void check_parameters() const;
   Exported::Input described(const std::string& name) const;
 
   const Json& module_;
   const Json& json_;
   Values values_;
   Tensors weights_, constants_;
+  using Place = std::tuple<const std::string*, Dtype, std::int64_t, std::vector<std::int64_t>,
+                           std::vector<std::int64_t>>;
+  std::map<Place, std::size_t> places_;  // of stored tensors; tied parameters have one place
   std::set<std::string> paths_;
-  std::string batch_;   // symbolic expression of the number of samples; empty if it is a number
-  double samples_ = 1;  // of the author's example
+  std::string batch_;       // symbolic expression of the number of samples; empty if it is a number
+  double samples_ = 1;      // of the author's example
+  ValueId first_made_ = 0;  // the first value that a node makes
   Graph graph_{.inputs = 0, .values = 0};
   Exported exported_;
 };
@@ -185,12 +191,14 @@ void Builder::read_stored_input(const std::string& kind, const Json& json) {
     if (description.dtype != tensor.dtype || description.sizes != tensor.sizes)
       throw Fault("its dtype and sizes are not those that the graph says");
     if (tensor.requires_grad && !is_floating(tensor.dtype)) throw Fault("it is trained, but has integers");
-    const auto tied = std::find_if(graph_.tensors.begin(), graph_.tensors.end(),
-                                   [&](const StoredTensor& other) { return is_tied(tensor, other); });
-    if (tied != graph_.tensors.end()) {
-      if (tied->role != tensor.role || tied->requires_grad != tensor.requires_grad)
-        throw Fault("it shares its values with " + in_quotes(tied->name) + ", which is of another kind");
-      values_.add_name(input, tied->value);
+    const auto place =
+        std::tuple(tensor.storage.get(), tensor.dtype, tensor.offset, tensor.sizes, tensor.strides);
+    const auto [tied, is_new] = places_.emplace(place, graph_.tensors.size());
+    if (!is_new) {
+      const StoredTensor& other = graph_.tensors[tied->second];
+      if (other.role != tensor.role || other.requires_grad != tensor.requires_grad)
+        throw Fault("it shares its values with " + in_quotes(other.name) + ", which is of another kind");
+      values_.add_name(input, other.value);
       return;
     }
     tensor.value = values_.add(input, true);
@@ -201,6 +209,7 @@ void Builder::read_stored_input(const std::string& kind, const Json& json) {
 void Builder::read_nodes() {
   const auto& nodes = list_in(member(json_, "nodes"), most_nodes);
   if (nodes.empty()) throw Fault("the graph has no nodes", "export a network that computes something");
+  first_made_ = values_.count();
   for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i], i);
 }
 
@@ -229,9 +238,9 @@ void Builder::read_node(const Json& json, std::size_t index) {
       node.path = name == nullptr ? fmt::format("{} {}", node.kind, index) : name_in(*name);
     if (!paths_.insert(node.path).second) throw Fault("another node has the same name");
     node.module = module_of(json);
-    check_recurrent(node, values_);
+    check_recurrent(node, values_, first_made_);
     count_cost(node, values_, samples_);
-    if (called.draws != Draws::nothing && draws_for_whole_batch(node)) exported_.draws.push_back(node.path);
+    node.draws = called.draws != Draws::nothing && draws_for_whole_batch(node);
   });
   graph_.nodes.push_back(std::move(node));
 }
@@ -298,32 +307,9 @@ void Builder::finish_tensors() {
   }
   for (const ValueId value : graph_.outputs) read[value] = true;
   std::erase_if(graph_.tensors, [&](const StoredTensor& tensor) { return !read[tensor.value]; });
-  check_parameters();
-}
-
-void Builder::check_parameters() const {
-  std::map<const std::string*, std::vector<const StoredTensor*>> storages;
-  bool trained = false;
-  for (const StoredTensor& tensor : graph_.tensors) {
-    storages[tensor.storage.get()].push_back(&tensor);
-    trained = trained || tensor.requires_grad;
-    if (tensor.requires_grad && !has_own_items(tensor))
-      throw Fault("items of the parameter " + in_quotes(tensor.name) + " overlap", "make it contiguous");
-  }
-  if (!trained)
+  if (std::none_of(graph_.tensors.begin(), graph_.tensors.end(), std::mem_fn(&StoredTensor::requires_grad)))
     throw Fault("no node reads a parameter that is trained",
                 "export the network with its parameters, and with requires_grad");
-  for (auto& [storage, tensors] : storages) {
-    std::sort(tensors.begin(), tensors.end(), [](const auto* one, const auto* other) {
-      return one->offset * item_bytes(one->dtype) < other->offset * item_bytes(other->dtype);
-    });
-    for (std::size_t i = 1; i < tensors.size(); ++i)
-      if ((tensors[i]->requires_grad || tensors[i - 1]->requires_grad) &&
-          overlaps(*tensors[i - 1], *tensors[i]))
-        throw Fault("the parameters " + in_quotes(tensors[i - 1]->name) + " and " +
-                        in_quotes(tensors[i]->name) + " share a part of their memory",
-                    "give each parameter its own memory, or tie them as one parameter");
-  }
 }
 
 void read_metadata(const Entries& entries, Exported& exported) {
@@ -343,7 +329,7 @@ void read_metadata(const Entries& entries, Exported& exported) {
 Exported read(const std::filesystem::path& path) {
   const Entries entries = read_entries(path, is_read);
   if (entry(entries, "archive_format") != "pt2")
-    throw Fault("it is no archive of torch.export.save", "write it with torch.export.save");
+    throw Fault("it is not an archive of torch.export.save", "write it with torch.export.save");
   if (entry(entries, "byteorder") != "little")
     throw Fault("its numbers are not little-endian", "export the network on a little-endian machine");
   auto weights = read_tensors(entries, "data/weights/", "model_weights_config.json");

@@ -32,7 +32,6 @@ struct Exported {
   std::string task;            // of the metadata; may be empty
   std::string reference;       // of the metadata: the entry with the reference batch; may be empty
   std::string metadata;  // `extra/trainyard.json`: an object as JSON, at most 1 MiB; empty if there is none
-  std::vector<std::string> draws;  // paths of nodes that draw random numbers for a whole batch, not by sample
 };
 
 // - Supported: schema 8 of torch.export, one graph, dense tensors, the operators of `operators.h`.

@@ -11,7 +11,7 @@ namespace {
 
 // Sorted by name. A result of `batch_norm` is always new memory, and its schema does not say that it writes statistics.
 // clang-format off
-constexpr std::array<Operator, 496> operators{{
+constexpr std::array<Operator, 496> rows{{
     {.name = "_operator.add"},
     {.name = "_operator.eq"},
     {.name = "_operator.floordiv"},
@@ -392,7 +392,7 @@ constexpr std::array<Operator, 496> operators{{
     {.name = "aten.rsub.Scalar"},
     {.name = "aten.rsub.Tensor"},
     {.name = "aten.scalar_tensor.default"},
-    {.name = "aten.scaled_dot_product_attention.default", .draws = Draws::if_dropout},
+    {.name = "aten.scaled_dot_product_attention.default", .draws = Draws::dropout},
     {.name = "aten.scatter.src"},
     {.name = "aten.scatter.value"},
     {.name = "aten.scatter_.src", .writes = "self"},
@@ -514,7 +514,7 @@ constexpr std::array<Operator, 496> operators{{
 constexpr bool before(const Operator& one, const Operator& other) {
   return one.name < other.name;
 }
-static_assert(std::is_sorted(operators.begin(), operators.end(), before));
+static_assert(std::is_sorted(rows.begin(), rows.end(), before));
 
 bool is_positive(const Argument* argument) {
   if (argument == nullptr) return false;
@@ -530,8 +530,8 @@ bool is_false(const Argument* argument) {
 }  // namespace
 
 const Operator* find_operator(std::string_view name) {
-  const auto* found = std::lower_bound(operators.begin(), operators.end(), Operator{.name = name}, before);
-  return found != operators.end() && found->name == name ? found : nullptr;
+  const auto* found = std::lower_bound(rows.begin(), rows.end(), Operator{.name = name}, before);
+  return found != rows.end() && found->name == name ? found : nullptr;
 }
 
 bool overwrites(const Operator& called, std::string_view argument) {
@@ -550,6 +550,22 @@ const Argument* find_argument(const Node& node, std::string_view name) {
   return found == node.arguments.end() ? nullptr : &*found;
 }
 
+std::vector<ValueId> reads_of(const Node& node, const Argument* argument) {
+  std::vector<ValueId> values;
+  if (argument == nullptr) return values;
+  const auto add = [&](const Argument& one) {
+    if (const auto* read = std::get_if<Argument::Read>(&one.value)) values.push_back(node.reads[read->index]);
+  };
+  add(*argument);
+  if (const auto* items = std::get_if<Argument::List>(&argument->value))
+    std::for_each(items->begin(), items->end(), add);
+  return values;
+}
+
+std::span<const Operator> operators() {
+  return rows;
+}
+
 bool draws_random_numbers(const Node& node) {
   const Operator* called = find_operator(node.kind);
   if (called == nullptr) throw InternalError("an exported graph has an operator that is not listed");
@@ -559,7 +575,8 @@ bool draws_random_numbers(const Node& node) {
     case Draws::always:
       return true;
     case Draws::dropout:
-      return is_positive(find_argument(node, "p")) && !is_false(find_argument(node, "train"));
+      return (is_positive(find_argument(node, "p")) || is_positive(find_argument(node, "dropout_p"))) &&
+             !is_false(find_argument(node, "train"));
     case Draws::if_dropout:
       return (is_positive(find_argument(node, "dropout")) || is_positive(find_argument(node, "dropout_p"))) &&
              !is_false(find_argument(node, "train"));

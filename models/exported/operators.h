@@ -3,7 +3,9 @@
 // - `aten::empty` and its relatives are not listed: they show old memory.
 #pragma once
 
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "models/graph.h"
 
@@ -12,7 +14,7 @@ namespace trainyard::models {
 // When an operator draws random numbers.
 enum class Draws {
   nothing,
-  dropout,      // always, and each sample can have numbers of its own
+  dropout,      // if its probability is above 0, and each sample can have numbers of its own
   if_dropout,   // if its probability of dropout is above 0
   if_training,  // if its argument `training` is true
   always
@@ -25,6 +27,8 @@ struct Operator {
   Draws draws = Draws::nothing;
 };
 
+std::span<const Operator> operators();
+
 // Null if the operator is not allowed.
 const Operator* find_operator(std::string_view name);
 
@@ -33,6 +37,9 @@ bool overwrites(const Operator& called, std::string_view argument);
 
 // The argument `name` of an operator. Null if the file leaves it out, so that it has its default.
 const Argument* find_argument(const Node& node, std::string_view name);
+
+// The values that an argument reads, alone or in a list. `argument` may be null.
+std::vector<ValueId> reads_of(const Node& node, const Argument* argument);
 
 // Whether a node of an exported graph draws random numbers with these arguments.
 bool draws_random_numbers(const Node& node);

@@ -1,7 +1,8 @@
 #include "models/exported/tensors.h"
 
 #include <algorithm>
-#include <array>
+#include <set>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -24,6 +25,22 @@ std::optional<std::int64_t> end_of(const StoredTensor& tensor) {
       return std::nullopt;
   }
   return last + 1;
+}
+
+// Whether no two items of the tensor are the same bytes.
+bool has_own_items(const StoredTensor& tensor) {
+  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride and size
+  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
+    if (tensor.sizes[i] == 0) return true;
+    if (tensor.sizes[i] > 1) steps.emplace_back(tensor.strides[i], tensor.sizes[i]);
+  }
+  std::sort(steps.begin(), steps.end());
+  std::int64_t reach = 0;  // from the first to the last item of the smaller steps
+  for (const auto& [stride, size] : steps) {
+    if (stride <= reach) return false;
+    reach += stride * (size - 1);
+  }
+  return true;
 }
 
 std::vector<std::int64_t> sizes_in(const Json& json) {
@@ -155,43 +172,52 @@ std::map<std::string, StoredTensor> read_tensors(const Entries& entries, const s
     if (found == entries.end()) throw Fault("the archive has no such entry");
     const Json json = parsed(*found->second, most_config_bytes);
     std::map<std::string, StoredTensor> tensors;
+    std::int64_t bytes = 0;
     for (const auto& [name, about] : object_in(member(json, "config"))) {
       within("tensor " + in_quotes(name), [&, &name = name, &about = about] {
-        tensors.emplace(name_in(name), read_tensor(entries, folder, name, about));
+        const StoredTensor tensor = read_tensor(entries, folder, name_in(name), about);
+        bytes += *number_of_items(tensor.sizes) * item_bytes(tensor.dtype);
+        if (bytes > static_cast<std::int64_t>(most_file_bytes))
+          throw Fault(fmt::format("all tensors together have more than {} bytes, which is the limit",
+                                  most_file_bytes));
+        tensors.emplace(name, tensor);
       });
     }
     return tensors;
   });
 }
 
-bool is_tied(const StoredTensor& one, const StoredTensor& other) {
-  return one.storage == other.storage && one.dtype == other.dtype && one.sizes == other.sizes &&
-         one.strides == other.strides && one.offset == other.offset;
-}
-
-bool overlaps(const StoredTensor& one, const StoredTensor& other) {
-  const auto bytes = [](const StoredTensor& tensor) {
-    const std::int64_t size = item_bytes(tensor.dtype);
-    return std::pair(tensor.offset * size, end_of(tensor).value_or(0) * size);
+void check_own_memory(const std::vector<StoredTensor>& tensors,
+                      const std::vector<const StoredTensor*>& changed) {
+  const std::set<const StoredTensor*> alone(changed.begin(), changed.end());
+  for (const StoredTensor* tensor : changed)
+    if (!has_own_items(*tensor))
+      throw Fault("items of " + in_quotes(tensor->name) + " share memory", "make the tensor contiguous");
+  std::vector<std::tuple<const std::string*, std::int64_t, const StoredTensor*>>
+      starts;  // storage, first byte
+  starts.reserve(tensors.size());
+  for (const StoredTensor& tensor : tensors)
+    starts.emplace_back(tensor.storage.get(), tensor.offset * item_bytes(tensor.dtype), &tensor);
+  std::sort(starts.begin(), starts.end());
+  struct Reach {
+    std::int64_t end = 0;  // one past the last byte
+    const StoredTensor* tensor = nullptr;
   };
-  const auto [first, end] = bytes(one);
-  const auto [other_first, other_end] = bytes(other);
-  return one.storage == other.storage && first < other_end && other_first < end;
-}
-
-bool has_own_items(const StoredTensor& tensor) {
-  std::vector<std::pair<std::int64_t, std::int64_t>> steps;  // stride and size
-  for (std::size_t i = 0; i < tensor.sizes.size(); ++i) {
-    if (tensor.sizes[i] == 0) return true;
-    if (tensor.sizes[i] > 1) steps.emplace_back(tensor.strides[i], tensor.sizes[i]);
+  Reach all;     // of the tensors before this one in the storage
+  Reach lonely;  // of those that must not share memory
+  const std::string* storage = nullptr;
+  for (const auto& [bytes, start, tensor] : starts) {
+    if (bytes != storage) all = lonely = {};
+    storage = bytes;
+    const Reach& other = alone.contains(tensor) ? all : lonely;
+    if (start < other.end)
+      throw Fault(
+          in_quotes(other.tensor->name) + " and " + in_quotes(tensor->name) + " share a part of their memory",
+          "give each parameter and each changed buffer its own memory, or tie them");
+    const std::int64_t end = end_of(*tensor).value_or(0) * item_bytes(tensor->dtype);
+    if (end > all.end) all = {.end = end, .tensor = tensor};
+    if (alone.contains(tensor) && end > lonely.end) lonely = {.end = end, .tensor = tensor};
   }
-  std::sort(steps.begin(), steps.end());
-  std::int64_t reach = 0;  // from the first to the last item of the smaller steps
-  for (const auto& [stride, size] : steps) {
-    if (stride <= reach) return false;
-    reach += stride * (size - 1);
-  }
-  return true;
 }
 
 }  // namespace trainyard::models::pt2

@@ -29,15 +29,14 @@ std::optional<std::int64_t> number_of_items(const std::vector<std::int64_t>& siz
 // The tensors of one folder of the archive ("data/weights/"), by name. `config` names its list.
 // - Tensors of one file of the archive have one storage.
 // - Role, value and (for parameters only) `requires_grad` are those of the file or not yet set.
-// Fault if a tensor is pickled, has an unknown dtype or layout, or goes beyond its storage.
+// Fault if a tensor is pickled, has an unknown dtype or layout, or goes beyond its storage, or if all together have
+// more than 2 GiB.
 std::map<std::string, StoredTensor> read_tensors(const Entries& entries, const std::string& folder,
                                                  const std::string& config);
 
-// Whether both are the same items of one storage.
-bool is_tied(const StoredTensor& one, const StoredTensor& other);
-// Whether the items from the first to the last of both have bytes in common.
-bool overlaps(const StoredTensor& one, const StoredTensor& other);
-// Whether no two items of the tensor are the same bytes.
-bool has_own_items(const StoredTensor& tensor);
+// Fault if items of a tensor of `changed` share memory with each other, or with another of `tensors`.
+// `changed` points into `tensors`.
+void check_own_memory(const std::vector<StoredTensor>& tensors,
+                      const std::vector<const StoredTensor*>& changed);
 
 }  // namespace trainyard::models::pt2

@@ -15,7 +15,7 @@ namespace trainyard::models::pt2 {
 // A tensor as the file describes it.
 struct Description {
   std::optional<Dtype> dtype;        // empty if `Dtype` does not have it
-  std::vector<std::int64_t> sizes;   // those of the author's example, where they are symbolic
+  std::vector<std::int64_t> sizes;   // those of the author's example, if they are symbolic
   std::vector<std::string> symbols;  // the symbolic expression of each size, empty for a number
   double items() const;
 };

@@ -11,6 +11,7 @@
 
 #include "models/networks/layer_kernels.h"
 #include "models/networks/libtorch_private.h"
+#include "models/networks/operator_node.h"
 #include "models/networks/random_stream.h"
 #include "models/samples/tokenizer.h"
 
@@ -112,28 +113,8 @@ struct Normalisation {
     return at::batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon, true);
   }
 
-  void keep(const at::Tensor& batch_mean, const at::Tensor& batch_variance, const at::Tensor& count) const {
-    const at::NoGradGuard no_grad;
-    at::Tensor(mean).lerp_(batch_mean.to(mean.dtype()), momentum);
-    at::Tensor(variance).lerp_((batch_variance * (count / (count - 1))).to(variance.dtype()), momentum);
-  }
-
-  // With the statistics of all replicas: the sums of x, x² and 1, in float64. A replica without samples adds
-  // 0.
   at::Tensor synchronised(const at::Tensor& x, const ForwardContext& context) const {
-    const std::int64_t channels = x.size(1);
-    const auto sum = [](const at::Tensor& values) { return values.sum({0, 2, 3}, false, at::kDouble); };
-    const at::Tensor own_count = at::full({1}, x.numel() / channels, x.options().dtype(at::kDouble));
-    const at::Tensor sums = context.sum_over_replicas(at::cat({sum(x), sum(x.square()), own_count}));
-    const at::Tensor count = sums.slice(0, 2 * channels).detach();
-    const at::Tensor batch_mean = sums.slice(0, 0, channels) / count;
-    const at::Tensor batch_variance =
-        (sums.slice(0, channels, 2 * channels) / count - batch_mean.square()).clamp_min(0);
-    keep(batch_mean, batch_variance, count);
-    const at::Tensor scale = weight * (batch_variance + epsilon).rsqrt();
-    const at::Tensor shift = bias - batch_mean * scale;
-    const auto of_channel = [&](const at::Tensor& t) { return t.to(x.dtype()).view({1, channels, 1, 1}); };
-    return x * of_channel(scale) + of_channel(shift);
+    return synchronised_batch_norm(x, weight, bias, mean, variance, momentum, epsilon, context);
   }
 };
 

@@ -14,6 +14,7 @@
 #include "base/named_row.h"
 #include "models/networks/layer_kinds.h"
 #include "models/networks/operator_node.h"
+#include "models/networks/random_stream.h"
 #include "models/networks/stored_tensors.h"
 
 namespace trainyard::networks {
@@ -84,6 +85,13 @@ void in_channels_last(at::Tensor& weight) {
   weight = weight.detach().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(weight.requires_grad());
 }
 
+// Replaces the stored values by those of the run's seed.
+void draw(NamedParameter& tensor, const models::InitialRule& rule, const Initialisation& start) {
+  const at::NoGradGuard no_grad;
+  const NamedParameter drawn = InitialWeights(tensor.name, start).drawn("", tensor.value.sizes(), rule);
+  tensor.value.copy_(drawn.value);
+}
+
 // The first and the last node that read a value. Without a reader the first is behind the graph.
 std::pair<std::size_t, std::size_t> readers(const models::Graph& graph, models::ValueId value) {
   std::pair<std::size_t, std::size_t> found{graph.nodes.size(), 0};
@@ -108,7 +116,7 @@ bool prefers_channels_last(const models::Graph& graph) {
 }  // namespace
 
 Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
-                 at::Device device)
+                 const Initialisation& start)
     : channels_last(prefers_channels_last(graph)),
       layers_(std::move(layers)),
       selects_outputs_(graph.exported()) {
@@ -121,7 +129,8 @@ Network::Network(const models::Graph& graph, const models::NodeRange& range, std
   for (const models::StoredTensor& stored : graph.tensors) {
     const auto [first, last] = readers(graph, stored.value);
     if (last < range.first || first >= range.last || slots.has(stored.value)) continue;
-    NamedParameter tensor{stored.name, make_tensor(stored, device)};
+    NamedParameter tensor{stored.name, make_tensor(stored, start.device)};
+    if (stored.initial) draw(tensor, *stored.initial, start);
     if (channels_last && is_image_weight(graph, stored)) in_channels_last(tensor.value);
     auto& holder = tensor.value.requires_grad()                                                 ? parameters_
                    : stored.role == models::StoredTensor::Role::constant || first < range.first ? constants_
@@ -136,11 +145,17 @@ Network::Network(const models::Graph& graph, const models::NodeRange& range, std
   }
   for (const models::ValueId value : passed_on(graph, range.last)) outputs_.push_back(slots.at(value));
   slots_ = slots.count();
+  std::vector<bool> is_buffer(slots_, false);
+  for (const std::vector<Held>* held : {&buffers_, &constants_})
+    for (const auto& [slot, tensor] : *held) is_buffer[slot] = true;
   std::vector<bool> read_later(slots_, false);
   for (const std::size_t slot : outputs_) read_later[slot] = true;
   for (auto wiring = wiring_.rbegin(); wiring != wiring_.rend(); ++wiring) {
     for (std::optional<std::size_t>& slot : wiring->makes)
       if (!read_later[*slot]) slot.reset();
+    const bool unread =
+        std::ranges::none_of(wiring->makes, [](const auto& slot) { return slot.has_value(); });
+    wiring->only_training = unread && !wiring->reads.empty() && is_buffer[wiring->reads.front().slot];
     for (auto read = wiring->reads.rbegin(); read != wiring->reads.rend(); ++read) {
       read->last = !read_later[read->slot];
       read_later[read->slot] = true;
@@ -163,6 +178,7 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
     read.reserve(wiring.reads.size());
     for (const auto& [slot, last] : wiring.reads)
       read.push_back(last ? std::move(values[slot]) : values[slot]);
+    if (wiring.only_training && !context.training) continue;
     if (context.positions.defined() && !selects_outputs_ && i + 1 == layers_.size())
       read.front() = read.front().flatten(0, 1).index_select(0, context.positions);
     Activations made = layers_[i].forward(std::move(read), context);
@@ -232,7 +248,7 @@ Network build_network(const models::Graph& graph, const Initialisation& start,
         scalar_type(stored.dtype) != start.dtype)
       throw UserError(stored.name + " of the exported network has another type than the run",
                       "export the network in float32");
-  return {graph, range, std::move(layers), start.device};
+  return {graph, range, std::move(layers), start};
 }
 
 namespace {

@@ -83,11 +83,12 @@ Layer make_layer(const models::Node& node, const Initialisation& start);
 class Network {
  public:
   Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
-          at::Device device = at::kCPU);
+          const Initialisation& start = {});
 
   // `inputs`: the inputs of the graph, or of a later stage the values that cross the cut before it. Returns the
   // outputs of the graph, or of an earlier stage the values that cross the cut after it. See `crossing`.
-  // A value is released after its last reader.
+  // - A value is released after its last reader.
+  // - In evaluation, nodes that do nothing but overwrite a buffer are left out.
   Activations forward(const Activations& inputs, const ForwardContext& context = {}) const;
 
   const std::vector<Layer>& layers() const { return layers_; }
@@ -108,6 +109,7 @@ class Network {
   struct Wiring {
     std::vector<Read> reads;
     std::vector<std::optional<std::size_t>> makes;  // slots; empty if nobody reads the value
+    bool only_training = false;                     // it counts the batches of a normalisation
   };
 
   std::vector<Layer> layers_;

@@ -35,6 +35,15 @@ NamedParameter InitialWeights::normal(const std::string& role, at::IntArrayRef s
   return parameter(role, at::empty(sizes, at::kDouble).normal_(0, 1, stream_));
 }
 
+NamedParameter InitialWeights::drawn(const std::string& role, at::IntArrayRef sizes,
+                                     const models::InitialRule& rule) {
+  const at::Tensor values = at::full(sizes, rule.value, at::kDouble);
+  if (rule.kind == models::InitialRule::Kind::uniform) values.uniform_(-rule.value, rule.value, stream_);
+  if (rule.kind == models::InitialRule::Kind::normal) values.normal_(rule.mean, rule.value, stream_);
+  if (rule.zero_row) values.select(0, *rule.zero_row).zero_();
+  return parameter(role, values);
+}
+
 NamedParameter InitialWeights::constant(const std::string& role, at::IntArrayRef sizes, double value) const {
   return parameter(role, at::full(sizes, value, options_));
 }

@@ -31,6 +31,7 @@ class InitialWeights {
                          at::MemoryFormat format = at::MemoryFormat::Contiguous);
   // Normal with mean 0 and standard deviation 1.
   NamedParameter normal(const std::string& role, at::IntArrayRef sizes);
+  NamedParameter drawn(const std::string& role, at::IntArrayRef sizes, const models::InitialRule& rule);
   NamedParameter constant(const std::string& role, at::IntArrayRef sizes, double value) const;
 
  private:

@@ -26,6 +26,8 @@ struct Obstacle {
 
 constexpr std::array obstacles{
     Obstacle{[](const Facts& facts) { return !facts.device.is_cuda(); }, "the device is not a GPU"},
+    Obstacle{[](const Facts& facts) { return facts.run.exported.has_value(); },
+             "operators of an exported network may need the host"},
     Obstacle{[](const Facts& facts) { return facts.run.strategy.stages > 1; },
              "stages exchange messages within a step"},
     Obstacle{[](const Facts& facts) { return facts.transport != "none" && facts.transport != "nccl"; },

@@ -95,7 +95,8 @@ inline constexpr std::array verbs{
          "trainyard predict first.toml --where model=cnn --format csv"},
     Verb{"export", add_export, results_group,
          "trainyard export final --out final.csv\n"
-         "trainyard export epochs --experiment first --format jsonl"},
+         "trainyard export epochs --experiment first --format jsonl\n"
+         "trainyard export net.py:build -o net.pt2         # a network of PyTorch"},
     Verb{"sql", add_sql, results_group,
          "trainyard sql --schema           # the views, and the columns of each\n"
          "trainyard sql \"SELECT model, AVG(test_accuracy) FROM final_metrics GROUP BY 1\""},

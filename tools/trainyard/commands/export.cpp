@@ -84,7 +84,7 @@ std::string about_what() {
   std::string text = "the view to export, or the function that makes the network:";
   for (const auto& view : db::exported_views())
     text += "\n" + view.name + ": " + view.about + " (view " + view.view + ")";
-  return text + "\nFILE.py:FUNCTION: the network of this Python function, as FILE.pt2";
+  return text + "\nFILE.py:FUNCTION: the network of this Python function, as a .pt2 file";
 }
 
 // The name of a view, or of a Python file.
@@ -93,9 +93,11 @@ CLI::Validator view_or_function() {
   for (const auto& view : db::exported_views()) names.push_back(view.name);
   const CLI::IsMember view(names);
   const auto problem = [view](std::string& text) {
-    return names_python_file(text) ? std::string() : view(text);
+    if (names_python_file(text)) return std::string();
+    const std::string unknown = view(text);
+    return unknown.empty() ? unknown : unknown + ", and it is not FILE.py:FUNCTION";
   };
-  return {problem, view.get_description()};
+  return {problem, ""};
 }
 
 // Options by the form of the command that has them: results, or a network.
@@ -135,21 +137,22 @@ std::vector<CLI::Option*> add_result_options(CLI::App& command, ExportOptions& o
 }
 
 std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOptions& model) {
-  return {command
-              .add_option("--batch", model.batch,
-                          "of a network: samples of the example (default: as many as the function gives)")
-              ->type_name("N")
-              ->check(CLI::Range(2, 65536)),
-          command
-              .add_option("--task", model.task,
-                          "of a network: its task (default: what the function says, or the sizes)")
-              ->check(CLI::IsMember({"classification", "reconstruction", "translation"})),
-          refuse_empty(
-              command.add_option("--python", model.python, "of a network: a Python that has torch 2.11 to 2.13")
-                  ->type_name("PROGRAM")
-                  ->capture_default_str()),
-          command.add_flag("--double", model.in_double, "of a network: write it in float64"),
-          command.add_flag("--verbose", model.verbose, "of a network: print Python's tracebacks and warnings")};
+  return {
+      command
+          .add_option("--batch", model.batch,
+                      "of a network: samples of the example (default: as many as the function gives)")
+          ->type_name("N")
+          ->check(CLI::Range(2, 65536)),
+      command
+          .add_option("--task", model.task,
+                      "of a network: its task (default: what the function says, or the sizes)")
+          ->check(CLI::IsMember({"classification", "reconstruction", "translation"})),
+      refuse_empty(
+          command.add_option("--python", model.python, "of a network: a Python that has torch 2.11 to 2.13")
+              ->type_name("PROGRAM")
+              ->capture_default_str()),
+      command.add_flag("--double", model.in_double, "of a network: write it in float64"),
+      command.add_flag("--verbose", model.verbose, "of a network: print Python's tracebacks and warnings")};
 }
 
 int export_either(ExportOptions& options, const Forms& forms) {
@@ -166,10 +169,12 @@ int export_either(ExportOptions& options, const Forms& forms) {
 void add_export(CLI::App& program, Invocation& invocation) {
   auto* command = export_command(program);
   auto options = std::make_shared<ExportOptions>();
-  command->add_option("WHAT", options->what, about_what())->check(view_or_function())->capture_default_str();
+  command->add_option("WHAT", options->what, about_what())
+      ->type_name("VIEW|FILE.py:FUNCTION")
+      ->check(view_or_function())
+      ->capture_default_str();
   refuse_empty(
-      command
-          ->add_option("-o,--out", options->out, "file to write (default of results: standard output)")
+      command->add_option("-o,--out", options->out, "file to write (default of results: standard output)")
           ->type_name("FILE"));
   Forms forms{.results = add_result_options(*command, *options),
               .model = add_model_options(*command, options->model)};

@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
+#include "models/exported/operators.h"
 #include "tools/trainyard/cli/command.h"
 
 namespace trainyard::tools {
@@ -24,6 +25,9 @@ namespace {
 FileDescriptor sources_for_python() {
   nlohmann::json sources;
   for (const auto& [name, text] : export_model_sources()) sources[name] = text;
+  std::string operators;
+  for (const models::Operator& row : models::operators()) operators.append(row.name).append("\n");
+  sources["operators"] = operators;
   const std::string text = sources.dump();
   FileDescriptor file(::memfd_create("trainyard-export", 0));
   if (!file) throw_file_error("trainyard-export");
@@ -37,8 +41,7 @@ FileDescriptor sources_for_python() {
 }
 
 std::vector<std::string> command_of(const ModelExportOptions& options, int sources) {
-  std::vector<std::string> command{options.python, "-c",
-                                   std::string(export_model_sources().at("start.py")),
+  std::vector<std::string> command{options.python, "-c", std::string(export_model_sources().at("start.py")),
                                    std::to_string(sources)};
   const auto add = [&](const std::string& name, const std::string& value) {
     command.push_back("--" + name + "=" + value);  // one word, so that a value may begin with "-"
@@ -119,8 +122,8 @@ int export_model(const ModelExportOptions& options) {
   const int status = status_of(command_of(options, sources.get()));
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   if (WTERMSIG(status) == SIGINT) return interrupted;
-  throw UserError(options.python + " was ended by the signal " + std::to_string(WTERMSIG(status)) +
-                      " (" + ::strsignal(WTERMSIG(status)) + ")",
+  throw UserError(options.python + " was ended by the signal " + std::to_string(WTERMSIG(status)) + " (" +
+                      ::strsignal(WTERMSIG(status)) + ")",
                   "if it was killed, use a smaller --batch; nothing was written");
 }
 

@@ -27,7 +27,7 @@ bool names_python_file(std::string_view argument);
 // Python has then printed what. UserError if Python does not start or the options are wrong.
 int export_model(const ModelExportOptions& options);
 
-// The Python sources by the names of their files, and operators.txt.
+// The Python sources by the names of their files.
 const std::map<std::string, std::string_view>& export_model_sources();
 
 }  // namespace trainyard::tools

@@ -53,14 +53,19 @@ def sizes_of(value, names):
     return found
 
 
+SAME_VALUES = ("cat", "reshape", "view", "flatten", "clone", "contiguous", "slice", "transpose", "permute", "t", "to")
+
+
 def values_below(node):
-    """The number of rows of the embedding that reads this input. None if there is none."""
+    """The number of rows of the smallest embedding that reads the tokens of this node. None if there is none."""
+    rows = []
     for user in node.users:
-        if str(user.target) in ("aten.embedding.default", "aten.embedding_bag.padding_idx"):
-            table = user.args[0]
-            if table is not node:
-                return int(table.meta["val"].shape[0])
-    return None
+        name = getattr(user.target, "_opname", "")
+        if name in ("embedding", "embedding_bag") and user.args[1] is node:
+            rows.append(int(user.args[0].meta["val"].shape[0]))
+        elif name in SAME_VALUES:
+            rows.append(values_below(user))
+    return min((row for row in rows if row is not None), default=None)
 
 
 def metadata(network, traced, output, tied, batches):
@@ -77,8 +82,9 @@ def metadata(network, traced, output, tied, batches):
     for node, role, x in zip(inputs, roles, network.inputs):
         described.append({"name": node.name, "role": role, "dtype": type_name(x.dtype),
                           "sizes": sizes_of(node.meta["val"], names)})
-        if x.dtype == torch.int64 and values_below(node):
-            described[-1]["values_below"] = values_below(node)
+        rows = values_below(node) if x.dtype == torch.int64 else None
+        if rows is not None:
+            described[-1]["values_below"] = rows
     result = next(iter(program.graph.find_nodes(op="output"))).args[0][0]
     return {
         "format": FORMAT,
@@ -88,7 +94,7 @@ def metadata(network, traced, output, tied, batches):
         "sizes": symbols,
         "inputs": described,
         "outputs": [{"name": result.name, "role": ROLES[network.task], "dtype": type_name(output.dtype),
-                     "sizes": sizes_of(result.meta["val"], names)}],
+                     "sizes": ["batch", *sizes_of(result.meta["val"], names)[1:]]}],
         "parameters": {name: p.numel() for name, p in module.named_parameters()},
         "tied": tied,
         "initial": initial_values.rules(module),

@@ -99,10 +99,13 @@ def unused_parameters(program):
 
 
 def warnings_of(program):
-    found = []
+    found, random = [], {}
     for node in random_nodes(program):
-        found.append(f"node {node.name}{module_name(node)} draws random numbers with {operator_name(node.target)}: "
-                     f"strategies that split a batch ({SPLITTING}) draw others than single")
+        random.setdefault(operator_name(node.target), []).append(node)
+    for operator, nodes in random.items():
+        others = f" and {len(nodes) - 1} others draw" if len(nodes) > 1 else " draws"
+        found.append(f"node {nodes[0].name}{module_name(nodes[0])}{others} random numbers with {operator}: "
+                     f"{SPLITTING} split a batch, and get other numbers than single")
     for name in unused_parameters(program):
         found.append(f"no node reads the parameter {name}: it is not trained")
     for graph in graphs_of(program):

@@ -61,7 +61,7 @@ def agrees(rule, p):
 
 
 def rules(network):
-    """{name of a parameter: rule or None}. Tied parameters stand under their first name."""
+    """{name of a parameter: rule or None}. Tied parameters have their first name."""
     found, values = {}, {}
     first = {id(p): name for name, p in reversed(list(network.named_parameters(remove_duplicate=False)))}
     for path, module in network.named_modules():

@@ -12,7 +12,7 @@ import torch
 
 from .problems import Refused
 
-REFERENCE = "trainyard/reference.safetensors"  # not in extra/, all of which torch.export.load decodes as text
+REFERENCE = "trainyard/reference.safetensors"  # torch.export.load decodes all of extra/ as text
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
          torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
 

@@ -1,4 +1,4 @@
-"""Errors of the user, and the place in the user's code where they arose."""
+"""Errors of the user, and the lines of the user's code that caused them."""
 import pathlib
 import sys
 import sysconfig
@@ -20,7 +20,8 @@ def first_line(error):
 
 def is_of_user(filename):
     """Whether the user wrote this source: neither Python, nor an installed package, nor trainyard."""
-    if filename.startswith("<"):
+    own = pathlib.Path(first_line.__code__.co_filename).parent  # also if there is no such folder
+    if filename.startswith("<") or pathlib.Path(filename).parent == own:
         return False
     foreign = [sysconfig.get_path(name) for name in ("stdlib", "purelib", "platlib")]
     if "torch" in sys.modules:
@@ -66,6 +67,6 @@ def module_of(error, module):
     return ""
 
 
-def functions_of(error):
-    """The names of the functions that were being called."""
-    return {frame.f_code.co_name for frame, _ in frames_of(error)}
+def local_types(error):
+    """The names of the types of all variables in the functions that were being called."""
+    return {type(value).__name__ for frame, _ in frames_of(error) for value in frame.f_locals.values()}

@@ -68,12 +68,12 @@ def summary(options, about, nodes, checked):
 
 
 def export(options, operators):
-    from . import model_file
-    model_file.check_destination(options.out)
     found = check_torch()
-    from . import describe, graph_checks, reference, tracing, user_function
+    from . import describe, graph_checks, model_file, reference, tracing, user_function  # they import torch
+    model_file.check_destination(options.out)
     network = user_function.load(options.function, options.batch, options.double)
     network.warnings[:0] = found
+    network.verbose = options.verbose
     output = reference.output_of(network)
     network.task = describe.task_of(network, output, options.task)
     traced = tracing.trace(network)

@@ -183,7 +183,7 @@ def check_graph(network, file, tied, batches):
     dtype = next(network.module.parameters()).dtype
     functions = python_backward(output_of(network))
     for inputs, expected in batches.values():
-        program = torch.export.load(str(file))  # anew, because a step writes its buffers
+        program = torch.export.load(str(file))  # each time, because a step writes its buffers
         found = joined(step(graph_without_dropout(program), inputs), tied)
         off = difference(expected, found, dtype)
         if off is None:

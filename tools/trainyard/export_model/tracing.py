@@ -1,11 +1,15 @@
 """torch.export in training form, with a symbolic batch and, for tokens, a symbolic length."""
+import contextlib
 import copy
 import dataclasses
+import io
 import itertools
+import re
+import sys
 
 import torch
 
-from .problems import Refused, first_line, functions_of, module_of, place_of
+from .problems import Refused, first_line, local_types, module_of, place_of
 
 
 @dataclasses.dataclass
@@ -71,7 +75,7 @@ def lengths(network):
     return found
 
 
-def export(network, symbols):
+def export(module, network, symbols):
     inputs = tuple(x.clone() for x in network.inputs)
     shapes, sizes = torch.export.ShapesCollection(), [{} for _ in inputs]
     for symbol in symbols:
@@ -80,25 +84,30 @@ def export(network, symbols):
             sizes[i][symbol.dimension] = dimension
     for x, of_input in zip(inputs, sizes):
         shapes[x] = of_input
-    return torch.export.export(copied(network.module), inputs, dynamic_shapes=shapes)
+    # PyTorch prints graphs beside its errors
+    quiet = contextlib.nullcontext if network.verbose else lambda: contextlib.redirect_stderr(io.StringIO())
+    with quiet(), contextlib.redirect_stdout(sys.stderr):
+        return torch.export.export(module, inputs, dynamic_shapes=shapes)
 
 
-def refuse(network, error):
+def refuse(module, network, error):
     """What torch.export could not do, as one line with the place in the user's code."""
-    text, where, place = str(error), module_of(error, network.module), place_of(error)
+    text, where, place = str(error), module_of(error, module), place_of(error)
     where = f" in {where}" if where else ""
     name = type(error).__name__
-    if functions_of(error) & {"pack_padded_sequence", "pad_packed_sequence", "pack_sequence"}:
+    if "PackedSequence" in local_types(error):
         problem = (f"packed sequences{where} cannot be exported",
                    "run the recurrent layer over the padded sequences")
     elif name == "GuardOnDataDependentSymNode" or "data-dependent" in text.lower():
         problem = (f"the control flow{where} depends on values of a tensor",
                    "choose values with torch.where, or decide by an argument of the constructor")
-    elif "inferred to be a constant" in text and "batch" in text:
+    elif re.search("inferred to be a constant|specialized it to be a constant", text) and "batch" in text:
         problem = (f"the network runs only with a batch of {network.inputs[0].size(0)}",
                    "use x.size(0) or -1 in place of a fixed number of samples")
     elif "Constraints violated" in text:
-        guard = [line.strip(" -") for line in text.splitlines() if line.strip().startswith("- ")]
+        guard = [re.sub(r"L\['\w+'\]\.size\(\)\[0\]", "batch", line.strip(" -"))
+                 for line in text.splitlines() if line.strip().startswith("- ")]
+        guard = [line.partition("generated guard ")[2] or line for line in guard]
         problem = ("the network depends on the number of samples" + (f": {guard[0][:160]}" if guard else ""),
                    "remove conditions on x.size(0)")
     elif "DynamicOutputShape" in name:
@@ -119,12 +128,13 @@ def trace(network):
     for count in range(len(wanted), -1, -1):
         for chosen in itertools.combinations(wanted, count):
             try:
-                program = export(network, [batch, *chosen])
+                module = copied(network.module)
+                program = export(module, network, [batch, *chosen])
             except Refused:
                 raise
             except Exception as error:
                 if count == 0:
-                    refuse(network, error)
+                    refuse(module, network, error)
                 continue
             check_batch(network, program)
             symbolic = {i for symbol in chosen for i in symbol.inputs}

@@ -21,6 +21,7 @@ class Network:
     inputs: tuple  # tensors [batch, …] with at least two samples
     task: str = ""  # empty: found by the sizes
     warnings: list = dataclasses.field(default_factory=list)
+    verbose: bool = False
 
 
 def imported(file):

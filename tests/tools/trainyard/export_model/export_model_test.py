@@ -1,0 +1,247 @@
+"""export_model_test.py TRAINYARD: `trainyard export FILE.py:FUNCTION` writes networks.py and refuses refused.py.
+
+Most cases run the Python part in this process, because torch is slow to import."""
+import contextlib
+import importlib.machinery
+import importlib.util
+import io
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+import zipfile
+
+import torch
+
+HERE = pathlib.Path(__file__).resolve().parent
+TRAINYARD = sys.argv.pop(1)
+SOURCES = HERE.parents[3] / "tools/trainyard/export_model"
+OPERATORS = "\n".join(re.findall(r'\{\.name = "([^"]+)"', (HERE.parents[3] / "models/exported/operators.cpp").read_text()))
+
+# what the message of a refused network says: place, cause and way out
+REFUSED = {
+    "control_flow": r"refused\.py:\d+: the control flow in 1 \(Deciding\) .*torch\.where",
+    "packed": r"refused\.py:\d+: packed sequences in lstm \(LSTM\)",
+    "custom_operator": r"node twice in .*custom operator authors::twice",
+    "lost_backward": r"autograd\.Function Sign: the gradient of a\.weight is .*detach",
+    "unknown_operator": r"node digamma in .* aten\.digamma\.default",
+    "region": r"region of torch\.no_grad.*x\.detach\(\)",
+    "condition": r"region of torch\.cond.*torch\.where",
+    "vmapped": r"torch\.vmap.*einsum",
+    "fixed_batch": r"only with a batch of 4; use x\.size\(0\)",
+    "many_samples": r"depends on the number of samples: .*batch <= 5",
+    "numpy_inside": r"refused\.py:\d+: NumPy.*compute with torch",
+    "two_outputs": r"gives tuple with 2 values; give one tensor",
+    "no_task": r"task is not clear: its output is \[4, 1, 10\].*--task",
+    "wrong_task": r"does not fit the task reconstruction",
+    "unknown_task": r'the task "sorting"; the tasks are classification',
+    "folder_in_names": r"would name your folder .*export_model",
+    "wrong_inputs": r"fails with its example inputs",
+    "not_tensors": r"refused\.py:not_tensors are not tensors",
+    "no_pair": r"returns Linear; return \(module, example_inputs\)",
+    "needs_more": r"requires 2 arguments",
+    "half": r"torch\.float16",
+    "raises": r"refused\.py:\d+: refused\.py:raises failed: RuntimeError: .*--verbose",
+    "absent": r"has no function absent",
+}
+
+# network: text of its warnings. The others have none.
+WARNED = {
+    "residual_cnn": ["aten.feature_dropout.default"],
+    "gpt_tied": ["and 1 others draw random numbers with aten.scaled_dot_product_attention.default"],
+    "transformer_encoder": ["encoder.layers.0.self_attn (MultiheadAttention) and 1 others"],
+    "lstm": ["node lstm in lstm (LSTM) draws random numbers", "input 1 has a fixed length of 12"],
+    "attention": ["scaled_dot_product_attention"],
+    "norm_of_one": ["cannot train on a batch of one sample"],
+    "noisy": ["node randn_like in the network (Fn) draws random numbers with aten.randn_like.default: ddp, pipeline and mp-ddp"],
+    "fixed_length": ["input 1 has a fixed length of 12"],
+    "unused": ["no node reads the parameter b.weight", "no node reads the parameter b.bias"],
+    "trainyard_seq2seq": ["input 1 has a fixed length of 9", "input 2 has a fixed length of 8"],
+}
+NETWORKS = ["mlp", "own_values", *WARNED, *(f"trainyard_{name}" for name in ("mlp", "cnn", "vgg11", "nbow", "conv_autoencoder"))]
+
+
+def python_part():
+    """The package that the program embeds."""
+    package = importlib.util.module_from_spec(importlib.machinery.ModuleSpec("trainyard_export", None, is_package=True))
+    package.__path__ = [str(SOURCES)]
+    sys.modules["trainyard_export"] = package
+    from trainyard_export import program
+    return program
+
+
+PYTHON_PART = python_part()
+
+
+def export_here(function, out, *more):
+    """As `export`, in this process."""
+    said, warned = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(warned):
+        code = PYTHON_PART.main([f"--out={out}", *more, "--", function], OPERATORS)
+    return subprocess.CompletedProcess([], code, said.getvalue(), warned.getvalue())
+
+
+def export(function, out, *more, python=sys.executable):
+    command = [TRAINYARD, "export", function, "-o", str(out), "--python", python, *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+class Exported:
+    """The parts of a .pt2 file."""
+
+    def __init__(self, file):
+        with zipfile.ZipFile(file) as archive:
+            self.entries = {name.partition("/")[2]: archive.read(name) for name in archive.namelist()}
+        self.about = json.loads(self.entries["extra/trainyard.json"])
+        data = self.entries["trainyard/reference.safetensors"]
+        length = int.from_bytes(data[:8], "little")
+        self.header = json.loads(data[8:8 + length])
+        self.values = data[8 + length:]
+
+    def tensor(self, name):
+        entry = self.header[name]
+        dtype = {"F32": torch.float32, "F64": torch.float64, "I64": torch.int64}[entry["dtype"]]
+        data = bytearray(self.values[slice(*entry["data_offsets"])])
+        return torch.frombuffer(data, dtype=dtype).reshape(entry["shape"])
+
+
+class ExportModel(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+        self.out = self.folder / "net.pt2"
+
+    def written(self, name, *more):
+        result = export_here(f"{HERE}/networks.py:{name}", self.out, *more)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(os.listdir(self.folder), ["net.pt2"])
+        self.assertIn(f'export = "{self.out}"', result.stdout)
+        return Exported(self.out), result.stderr.splitlines()
+
+    def test_the_program_writes_the_same_as_its_python_part(self):
+        here = self.written("gpt_tied")[0]
+        self.out.unlink()
+        result = export(f"{HERE}/networks.py:gpt_tied", self.out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("checked against PyTorch with batches of 4, 1, 5", result.stdout)
+        self.assertEqual(Exported(self.out).about, here.about)
+
+    def test_networks_are_written_with_their_warnings(self):
+        for name in NETWORKS:
+            with self.subTest(name):
+                file, warnings = self.written(name)
+                self.assertEqual(len(warnings), len(WARNED.get(name, [])), warnings)
+                for expected, line in zip(WARNED.get(name, []), warnings):
+                    self.assertIn(expected, line)
+                self.assertNotIn(b"stack_trace\": \"", file.entries["models/model.json"])
+                self.assertNotIn(b"File ", file.entries["models/model.json"])
+
+    def test_an_mlp_gives_the_reference_by_its_formula(self):
+        file, _ = self.written("mlp", "--batch", "3", "--double")
+        self.assertEqual(file.about["dtype"], "float64")
+        self.assertEqual(file.about["inputs"], [{"name": "input", "role": "input", "dtype": "float64", "sizes": ["batch", 16]}])
+        program = torch.export.load(str(self.out))
+        w0, b0, w2, b2 = (program.state_dict[name] for name in ("0.weight", "0.bias", "2.weight", "2.bias"))
+        for label, samples in (("batch", 3), ("one", 1)):
+            x = file.tensor(f"{label}/input/0")
+            self.assertEqual(x.shape, (samples, 16))
+            hidden = (x @ w0.T + b0).clamp(min=0)
+            output = hidden @ w2.T + b2
+            weights = torch.cos(torch.arange(samples * 10, dtype=torch.float64)).view(samples, 10)
+            torch.testing.assert_close(file.tensor(f"{label}/output"), output.detach())
+            torch.testing.assert_close(file.tensor(f"{label}/loss"), (output * weights).sum().detach())
+            torch.testing.assert_close(file.tensor(f"{label}/gradient/2.weight"), (weights.T @ hidden).detach())
+            back = (weights @ w2) * (hidden > 0)
+            torch.testing.assert_close(file.tensor(f"{label}/gradient/0.bias"), back.sum(0).detach())
+
+    def test_initial_values_are_rules_only_where_the_values_agree(self):
+        own = self.written("own_values")[0].about["initial"]
+        self.assertEqual(own, {"0.weight": None, "0.bias": {"uniform": 0.125}, "2.weight": {"uniform": 0.125},
+                               "2.bias": {"uniform": 0.125}})
+        lstm = self.written("lstm")[0].about["initial"]
+        self.assertEqual(lstm["embed.weight"], {"normal": 1.0, "mean": 0.0, "zero_row": 0})
+        self.assertEqual(lstm["lstm.weight_hh_l1"], {"uniform": 20 ** -0.5})
+        attention = self.written("attention")[0].about["initial"]
+        self.assertEqual(attention["attend.in_proj_weight"], {"uniform": (6 / 64) ** 0.5})
+        self.assertEqual(attention["attend.in_proj_bias"], {"constant": 0.0})
+        cnn = self.written("residual_cnn")[0].about["initial"]
+        self.assertEqual(cnn["1.weight"], {"constant": 1.0})
+        self.assertEqual(cnn["0.weight"], {"uniform": 27 ** -0.5})
+
+    def test_tied_parameters_and_lengths_of_tokens_are_described(self):
+        about = self.written("gpt_tied")[0].about
+        self.assertEqual(about["task"], "translation")
+        self.assertEqual(about["tied"], [["tokens.weight", "head.weight"]])
+        self.assertNotIn("head.weight", about["initial"])
+        self.assertEqual([x["sizes"] for x in about["inputs"]], [["batch", "length"], ["batch", "steps"]])
+        self.assertEqual([x["values_below"] for x in about["inputs"]], [50, 50])
+        self.assertEqual(about["outputs"][0]["sizes"], ["batch", "steps", 50])
+        self.assertEqual(self.written("fixed_length")[0].about["inputs"][0]["sizes"], ["batch", 12])
+
+    def test_batch_norm_over_one_value_has_no_reference_of_one_sample(self):
+        file, _ = self.written("norm_of_one")
+        self.assertEqual(file.about["reference"]["batches"], ["batch"])
+        self.assertIn("batch/buffer/1.running_mean", file.header)
+        self.assertFalse([name for name in file.header if name.startswith("one/")])
+
+    def test_networks_are_refused_with_place_and_way_out(self):
+        for name, expected in REFUSED.items():
+            with self.subTest(name):
+                result = export_here(f"{HERE}/refused.py:{name}", self.out)
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+                self.assertRegex(result.stderr, f"^trainyard: .*{expected}")
+                self.assertEqual(os.listdir(self.folder), [])
+
+    def test_a_file_is_replaced_only_by_a_whole_one(self):
+        self.out.write_text("old")
+        self.assertEqual(export(f"{HERE}/refused.py:lost_backward", self.out).returncode, 2)
+        self.assertEqual(self.out.read_text(), "old")
+        self.written("mlp")
+
+    def test_errors_of_the_user_have_a_place(self):
+        broken = self.folder / "broken.py"
+        for text, place in (("import torch\ndef f(:\n", ":2: "), ("x = 1\nimport absent_package\n", ":2: .*absent_package"),
+                            ("x = [\n1 / 0]\n", ":2: .*ZeroDivisionError"), ("import sys\nsys.exit('no')\n", ":2: .*SystemExit: no")):
+            broken.write_text(text)
+            result = export_here(f"{broken}:f", self.out)
+            self.assertEqual(result.returncode, 2)
+            self.assertRegex(result.stderr, f"^trainyard: .*broken\\.py{place}")
+            self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
+        self.assertIn("Traceback", export(f"{broken}:f", self.out, "--verbose").stderr)
+
+    def test_a_python_without_torch_is_named(self):
+        blocked = self.folder / "python"
+        blocked.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -I "$@"\n')
+        blocked.chmod(0o755)
+        result = export(f"{HERE}/networks.py:mlp", self.out, python=str(blocked))
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertRegex(result.stderr, r"^trainyard: .* has no PyTorch; .*--python.*\n$")
+        result = export(f"{HERE}/networks.py:mlp", self.out, python="/absent/python")
+        self.assertEqual(result.returncode, 2)
+        self.assertRegex(result.stderr, r"^trainyard: cannot start /absent/python: .*--python")
+
+    def test_options_of_the_other_form_are_refused(self):
+        for arguments, expected in (
+                (["net.py:f", "--format", "csv"], "--format is for results"), (["net.py:f", "--yard", "x"], "--yard is for results"),
+                (["net.py:f", "--experiment", "x"], "--experiment is for results"), (["final", "--batch", "4"], "--batch is for networks"),
+                (["--double"], "--double is for networks"), (["runs", "--verbose"], "--verbose is for networks"),
+                (["net.py"], "names no function"), (["net.py:f"], "no file to write"), (["nothing"], "not FILE.py:FUNCTION")):
+            result = subprocess.run([TRAINYARD, "export", *arguments], capture_output=True, text=True)
+            self.assertEqual(result.returncode, 2, arguments)
+            self.assertIn(expected, result.stderr)
+
+    def test_listed_operators_exist_in_this_pytorch(self):
+        listed = OPERATORS.splitlines()
+        for name in listed:
+            if match := re.fullmatch(r"aten\.(\w+)\.(\w+)", name):
+                self.assertTrue(hasattr(getattr(torch.ops.aten, match[1]), match[2]), name)
+
+
+if __name__ == "__main__":
+    unittest.main()
