@@ -1,5 +1,6 @@
 #include "models/networks/dropout.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <ATen/ATen.h>
@@ -107,6 +108,22 @@ at::Tensor dropout_factors(const at::Tensor& like, const at::Tensor& samples, co
   const at::Tensor factors = like.scalar_type() == at::kDouble ? factors_of<double>(like, numbers, stream)
                                                                : factors_of<float>(like, numbers, stream);
   return factors.to(like.scalar_type());
+}
+
+at::Tensor attention_dropout_factors(const at::Tensor& like, const at::Tensor& samples,
+                                     const DropoutStream& stream) {
+  check(like, samples);
+  constexpr std::int64_t most_queries = std::int64_t{1} << 20;
+  const std::int64_t batch = like.size(0), queries = like.size(-2), keys = like.size(-1);
+  if (queries >= most_queries) throw InternalError("attention with dropout has too many queries");
+  const std::int64_t heads = like.numel() / std::max<std::int64_t>(batch * queries * keys, 1);
+  const at::Tensor at_device = samples.to(like.device(), at::kLong, /*non_blocking=*/true);
+  const at::Tensor numbers =
+      at_device.view({batch, 1}).mul(most_queries).add(at::arange(queries, at_device.options())).flatten();
+  return dropout_factors(at::empty({batch * queries, keys, heads}, like.options()), numbers, stream)
+      .view({batch, queries, keys, heads})
+      .permute({0, 3, 1, 2})
+      .reshape(like.sizes());
 }
 
 Layer dropout(const models::Node& row, const Initialisation&) {

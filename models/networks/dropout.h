@@ -27,4 +27,9 @@ at::Tensor dropout_factors(const at::Tensor& like, const at::Tensor& samples, co
 at::Tensor dropout_factors_by_tensors(const at::Tensor& like, const at::Tensor& samples,
                                       const DropoutStream& stream);
 
+// The factors for weights of attention, `like` [batch, …, queries, keys]. Each query of a sample has numbers of
+// its own, so that the factors depend neither on the number of queries, below 2^20, nor on that of keys.
+at::Tensor attention_dropout_factors(const at::Tensor& like, const at::Tensor& samples,
+                                     const DropoutStream& stream);
+
 }  // namespace trainyard::networks

@@ -66,9 +66,9 @@ void run_random(const OperatorCall& op, Stack& stack, const ForwardContext& cont
   run_boxed(op, stack, context);
 }
 
-// Factors for dropout with probability `p`, 0 … 1: see dropout_factors.
-at::Tensor factors_for(const OperatorCall& op, const at::Tensor& like, double p,
-                       const ForwardContext& context) {
+// Factors for dropout with probability `p`, 0 … 1, by `draw`: see dropout.h.
+at::Tensor factors_for(const OperatorCall& op, const at::Tensor& like, double p, const ForwardContext& context,
+                       decltype(dropout_factors)* draw = dropout_factors) {
   const std::int64_t samples = context.samples.defined() ? context.samples.numel() : 0;
   if (like.dim() == 0 || like.size(0) != samples) {
     op.refuse("its input has sizes " + c10::str(like.sizes()) + ", but the batch has " +
@@ -78,9 +78,8 @@ at::Tensor factors_for(const OperatorCall& op, const at::Tensor& like, double p,
   if (!(p >= 0 && p <= 1)) op.refuse("its probability is not within 0 and 1");
   if (!like.is_floating_point()) op.refuse("its input is not of floating-point numbers");
   if (p == 1) return at::zeros_like(like);
-  return dropout_factors(
-      like, context.samples,
-      {stream_seed("dropout", context.seed, op.path), context.step, p, context.step_on_device});
+  return draw(like, context.samples,
+              {stream_seed("dropout", context.seed, op.path), context.step, p, context.step_on_device});
 }
 
 // dropout, feature_dropout, alpha_dropout, feature_alpha_dropout, and the same in place: (input, p, train).
@@ -154,7 +153,7 @@ void run_attention(const OperatorCall& op, Stack& stack, const ForwardContext& c
   }
   at::Tensor weights = at::softmax(scores, -1);
   if (blind.defined()) weights = weights.masked_fill(blind, 0);
-  weights = weights * factors_for(op, weights, p, context);
+  weights = weights * factors_for(op, weights, p, context, attention_dropout_factors);
   stack.clear();
   stack.emplace_back(at::matmul(weights, value));
 }

@@ -15,7 +15,8 @@
 // - Dropout depends on the run's seed, `Node::path`, step and sample: see dropout.h. Its first dimension is
 //   the batch. `feature_dropout` draws once per sample and channel.
 // - `scaled_dot_product_attention` with dropout is, in training, computed step by step:
-//   softmax(q kᵀ · scale + mask) · factors · v. The weights [batch, …, queries, keys] are in memory.
+//   softmax(q kᵀ · scale + mask) · factors · v. The weights [batch, …, queries, keys] are in memory. Padding
+//   behind the queries and keys does not change the factors.
 // - Other operators draw from a generator that is seeded with seed, `Node::path` and step before each call.
 //   Their numbers therefore depend on the split of a batch. They may reseed LibTorch's default generator.
 #pragma once

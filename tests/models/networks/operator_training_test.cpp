@@ -242,6 +242,19 @@ TEST_CASE("attention with dropout drops weights of attention, by sample") {
   check(2, {}, false, {}, true);
 }
 
+TEST_CASE("dropout of attention does not depend on padding behind queries and keys") {
+  const at::Tensor query = at::randn({3, 2, 9, 4}), key = at::randn({3, 2, 8, 4}), value = at::randn({3, 2, 8, 4});
+  const auto attend = [&](std::int64_t queries, std::int64_t keys) {
+    const at::Tensor seen = at::arange(keys).lt(5);
+    const Activations inputs{query.slice(2, 0, queries), key.slice(2, 0, keys), value.slice(2, 0, keys),
+                             seen.expand({queries, keys})};
+    return run(attention_node(4, 0.5, {read("attn_mask", 3)}), inputs, in_training(2, at::arange(3))).at(0);
+  };
+  const at::Tensor without = attend(6, 5);
+  CHECK(without.ne(attend(6, 5).roll(1, 0)).any().item<bool>());
+  CHECK(at::allclose(attend(9, 8).slice(2, 0, 6), without));
+}
+
 TEST_CASE("attention with dropout gives 0 to a query that may see no key, with finite gradients") {
   const Activations inputs{random_leaf({2, 1, 3, 4}), random_leaf({2, 1, 3, 4}), random_leaf({2, 1, 3, 4}),
                            at::tensor({1, 0, 1}, at::kLong).to(at::kBool).view({3, 1}).expand({3, 3})};

@@ -39,7 +39,7 @@ REFUSED = {
     "no_task": r"task is not clear: its output is \[4, 1, 10\].*--task",
     "wrong_task": r"does not fit the task reconstruction",
     "unknown_task": r'the task "sorting"; the tasks are classification',
-    "folder_in_names": r"would name your folder .*export_model",
+    "folder_in_names": r"would name your folder /",
     "wrong_inputs": r"fails with its example inputs",
     "not_tensors": r"refused\.py:not_tensors are not tensors",
     "no_pair": r"returns Linear; return \(module, example_inputs\)",
