@@ -67,8 +67,8 @@ void run_random(const OperatorCall& op, Stack& stack, const ForwardContext& cont
 }
 
 // Factors for dropout with probability `p`, 0 … 1, by `draw`: see dropout.h.
-at::Tensor factors_for(const OperatorCall& op, const at::Tensor& like, double p, const ForwardContext& context,
-                       decltype(dropout_factors)* draw = dropout_factors) {
+at::Tensor factors_for(const OperatorCall& op, const at::Tensor& like, double p,
+                       const ForwardContext& context, decltype(dropout_factors)* draw = dropout_factors) {
   const std::int64_t samples = context.samples.defined() ? context.samples.numel() : 0;
   if (like.dim() == 0 || like.size(0) != samples) {
     op.refuse("its input has sizes " + c10::str(like.sizes()) + ", but the batch has " +

@@ -243,7 +243,8 @@ TEST_CASE("attention with dropout drops weights of attention, by sample") {
 }
 
 TEST_CASE("dropout of attention does not depend on padding behind queries and keys") {
-  const at::Tensor query = at::randn({3, 2, 9, 4}), key = at::randn({3, 2, 8, 4}), value = at::randn({3, 2, 8, 4});
+  const at::Tensor query = at::randn({3, 2, 9, 4}), key = at::randn({3, 2, 8, 4}),
+                   value = at::randn({3, 2, 8, 4});
   const auto attend = [&](std::int64_t queries, std::int64_t keys) {
     const at::Tensor seen = at::arange(keys).lt(5);
     const Activations inputs{query.slice(2, 0, queries), key.slice(2, 0, keys), value.slice(2, 0, keys),
