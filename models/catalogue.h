@@ -34,7 +34,7 @@ struct Model {
   std::string about;  // one line
   // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<Graph(const Hyperparameters&, const InputShape&)> graph;
-  // Of a network that PyTorch exported. Empty for models of trainyard.
+  // A network that PyTorch exported has these. They are empty for models of trainyard.
   std::string file = {};     // path
   std::string sha256 = {};   // of the file
   std::string initial = {};  // first weights: "exported" or "seed"

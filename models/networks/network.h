@@ -116,7 +116,7 @@ class Network {
   std::vector<Wiring> wiring_;                 // per layer
   std::vector<std::size_t> inputs_, outputs_;  // slots
   std::size_t slots_ = 0;
-  // Of an exported graph: the tensors that every forward pass begins with.
+  // The tensors that every forward pass of an exported graph begins with.
   struct Held {
     std::size_t slot = 0;
     NamedParameter tensor;

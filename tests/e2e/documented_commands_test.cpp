@@ -26,6 +26,7 @@ const fs::path source = TRAINYARD_SOURCE;
 const std::map<std::string, std::string> not_run{
     {"trainyard data get mnist --data ~/data", "a download"},
     {"trainyard run experiments/mnist.toml --data ~/data", "that download; mnist_test trains this file"},
+    {"trainyard run net.toml --data ~/data", "CIFAR-10; declared_test trains an exported network"},
     {"trainyard check experiments/cluster.toml", "Slurm; tests/cluster runs its launcher"},
     {"trainyard run experiments/cluster.toml", "Slurm"},
     {"salloc --nodes=2 trainyard run experiments/cluster.toml", "Slurm"},
@@ -129,16 +130,20 @@ std::string filled_in(const fs::path& folder, std::string command) {
 void prepare(const fs::path& folder, const fs::path& page) {
   fs::create_directory(folder / "home");
   if (!fs::exists(folder / "experiments")) fs::create_symlink(source / "experiments", folder / "experiments");
+  const auto write = [&](const char* name, const std::string& language) {
+    const auto blocks = blocks_of(page);
+    const auto block = std::ranges::find(blocks, language, &Block::language);
+    REQUIRE(block != blocks.end());
+    std::ofstream out(folder / name);
+    for (const std::string& line : block->lines) out << line << '\n';
+  };
   if (page.filename() == "your-own-program.md") {
-    const auto write = [&](const char* name, const std::string& language) {
-      const auto blocks = blocks_of(page);
-      const auto block = std::ranges::find(blocks, language, &Block::language);
-      REQUIRE(block != blocks.end());
-      std::ofstream out(folder / name);
-      for (const std::string& line : block->lines) out << line << '\n';
-    };
     write("own.toml", "toml");
     write("train.py", "python");
+  }
+  if (page.filename() == "exported-models.md") {
+    write("net.py", "python");
+    write("net.toml", "toml");
   }
   if (page.filename() == "security.md")
     fs::copy_file(folder / "first.toml", folder / "theirs.toml", fs::copy_options::overwrite_existing);

@@ -147,10 +147,11 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
           .add_option("--task", model.task,
                       "of a network: its task (default: what the function says, or the sizes)")
           ->check(CLI::IsMember({"classification", "reconstruction", "translation"})),
-      refuse_empty(
-          command.add_option("--python", model.python, "of a network: a Python that has torch 2.11 to 2.13")
-              ->type_name("PROGRAM")
-              ->capture_default_str()),
+      refuse_empty(command
+                       .add_option("--python", model.python,
+                                   "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "
+                                   "that of the build)")
+                       ->type_name("PROGRAM")),
       command.add_flag("--double", model.in_double, "of a network: write it in float64"),
       command.add_flag("--verbose", model.verbose, "of a network: print Python's tracebacks and warnings")};
 }

@@ -40,8 +40,9 @@ FileDescriptor sources_for_python() {
   return file;
 }
 
-std::vector<std::string> command_of(const ModelExportOptions& options, int sources) {
-  std::vector<std::string> command{options.python, "-c", std::string(export_model_sources().at("start.py")),
+std::vector<std::string> command_of(const ModelExportOptions& options, const std::string& python,
+                                    int sources) {
+  std::vector<std::string> command{python, "-c", std::string(export_model_sources().at("start.py")),
                                    std::to_string(sources)};
   const auto add = [&](const std::string& name, const std::string& value) {
     command.push_back("--" + name + "=" + value);  // one word, so that a value may begin with "-"
@@ -107,6 +108,24 @@ int status_of(std::vector<std::string> command) {
   return status;
 }
 
+bool has_torch(const std::string& python) {
+  constexpr const char* question =
+      "import importlib.util, sys; sys.exit(not importlib.util.find_spec('torch'))";
+  try {
+    const int status = status_of({python, "-c", question});
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+  } catch (const UserError&) {
+    return false;  // it does not start
+  }
+}
+
+// The Python that the user named. Otherwise the one in PATH or, if only it has torch, that of the build.
+std::string python_of(const ModelExportOptions& options) {
+  if (!options.python.empty()) return options.python;
+  const std::string usual = "python3", of_build = TRAINYARD_TORCH_PYTHON;
+  return !of_build.empty() && !has_torch(usual) && has_torch(of_build) ? of_build : usual;
+}
+
 }  // namespace
 
 bool names_python_file(std::string_view argument) {
@@ -119,10 +138,11 @@ int export_model(const ModelExportOptions& options) {
                     "write FILE.py:FUNCTION; docs/exported-models.md shows such a function");
   if (!options.out) throw UserError("no file to write is named", "add -o FILE.pt2");
   const FileDescriptor sources = sources_for_python();
-  const int status = status_of(command_of(options, sources.get()));
+  const std::string python = python_of(options);
+  const int status = status_of(command_of(options, python, sources.get()));
   if (WIFEXITED(status)) return WEXITSTATUS(status);
   if (WTERMSIG(status) == SIGINT) return interrupted;
-  throw UserError(options.python + " was ended by the signal " + std::to_string(WTERMSIG(status)) + " (" +
+  throw UserError(python + " was ended by the signal " + std::to_string(WTERMSIG(status)) + " (" +
                       ::strsignal(WTERMSIG(status)) + ")",
                   "if it was killed, use a smaller --batch; nothing was written");
 }
