@@ -28,13 +28,13 @@ using Hyperparameters = std::map<std::string, Value>;  // by name; every paramet
 struct Model {
   std::string name;                   // "mlp"
   std::string title;                  // "MLP"
-  std::string task;                   // "classification", "reconstruction", "translation": models/metrics.h
+  std::string task;                   // "classification": one of `all_tasks` in models/metrics.h
   std::vector<std::string> datasets;  // the data sets that it can be trained on, the default first
   std::vector<Parameter> hyperparameters;
   std::string about;  // one line
   // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<Graph(const Hyperparameters&, const InputShape&)> graph;
-  // Of a network that PyTorch exported. Empty for models of trainyard.
+  // The file of a network that PyTorch exported. Empty for models of trainyard.
   std::string file = {};     // path
   std::string sha256 = {};   // of the file
   std::string initial = {};  // first weights: "exported" or "seed"

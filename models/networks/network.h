@@ -116,7 +116,7 @@ class Network {
   std::vector<Wiring> wiring_;                 // per layer
   std::vector<std::size_t> inputs_, outputs_;  // slots
   std::size_t slots_ = 0;
-  // Of an exported graph: the tensors that every forward pass begins with.
+  // Tensors of an exported graph with which every forward pass begins.
   struct Held {
     std::size_t slot = 0;
     NamedParameter tensor;
