@@ -163,7 +163,7 @@ def trainyard_conv_autoencoder():
 
 
 class MaskedGPT(nn.Module):
-    """A language model whose mask has infinite values."""
+    """A language model whose mask has infinite values and fixes its length."""
 
     def __init__(self, rows=50, width=16, length=12):
         super().__init__()
