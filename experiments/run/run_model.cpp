@@ -142,7 +142,7 @@ std::string data_problem(const Exported& network, const std::string& task, const
                            sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples));
   }
   if (task == language_model)
-    if (const std::string why = window_problem(network, input); !why.empty()) return why;
+    if (std::string why = window_problem(network, input); !why.empty()) return why;
   const std::int64_t classes = task == "translation" ? input.target_vocabulary : input.classes;
   const char* what = task == "translation" ? "target tokens" : "classes";
   if (task != "reconstruction" && classes > 0 && output.back() != classes)

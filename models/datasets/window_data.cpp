@@ -42,8 +42,7 @@ std::vector<std::uint32_t> characters_of(std::string_view text) {
 // All different characters, in the order of their codes.
 std::vector<std::uint32_t> alphabet_of(std::vector<std::uint32_t> characters) {
   std::ranges::sort(characters);
-  const auto rest = std::ranges::unique(characters);
-  characters.erase(rest.begin(), rest.end());
+  characters.erase(std::unique(characters.begin(), characters.end()), characters.end());
   return characters;
 }
 
