@@ -29,6 +29,7 @@ void write_numbers(const std::filesystem::path& file, const std::vector<Number>&
 // Writes the files of a part:
 // - images: PART.images and PART.labels (uint8).
 // - texts: PART.tokens (int32), PART.offsets (int64) and PART.labels (uint8).
+// - windows: PART.tokens and PART.offsets.
 // - pairs: PART.source.tokens, PART.source.offsets, PART.target.tokens and PART.target.offsets.
 class PartWriter {
  public:
@@ -46,6 +47,7 @@ class PartWriter {
     write_sequences(".source", pairs.source);
     write_sequences(".target", pairs.target);
   }
+  void operator()(const models::Windows& windows) const { write_sequences("", windows.tokens); }
 
  private:
   void write_sequences(const std::string& side, const models::Sequences& sequences) const {

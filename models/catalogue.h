@@ -28,7 +28,7 @@ using Hyperparameters = std::map<std::string, Value>;  // by name; every paramet
 struct Model {
   std::string name;                   // "mlp"
   std::string title;                  // "MLP"
-  std::string task;                   // "classification", "reconstruction", "translation": models/metrics.h
+  std::string task;                   // "classification": one of `all_tasks` in models/metrics.h
   std::vector<std::string> datasets;  // the data sets that it can be trained on, the default first
   std::vector<Parameter> hyperparameters;
   std::string about;  // one line

@@ -13,6 +13,8 @@
 namespace trainyard::models {
 
 inline constexpr std::array<std::string_view, 3> phases{"train", "validation", "test"};
+inline constexpr std::array<std::string_view, 4> all_tasks{"classification", "reconstruction", "translation",
+                                                           "language-model"};
 
 // What a metric's numbers are: its unit, its direction, and the margin that its verdicts use.
 enum class MetricKind {
@@ -44,7 +46,7 @@ struct Metric {
   std::string_view title{};  // "accuracy", behind "Training", "Validation" or "Test"
   MetricKind kind = MetricKind::loss;
   int digits = 2;                           // that `show` prints
-  std::array<std::string_view, 3> tasks{};  // of the models that have it
+  std::array<std::string_view, 4> tasks{};  // of the models that have it
   // Where its number comes from, one of the three:
   std::string_view record{};   // records of this name: Σ sum / Σ weight over ranks
   std::string_view of_loss{};  // SQL of the mean loss `@`
@@ -60,7 +62,8 @@ struct Metric {
   constexpr bool is_of(std::string_view task) const {
     return !task.empty() && std::ranges::find(tasks, task) != tasks.end();
   }
-  constexpr bool is_of_one_task() const { return tasks[1].empty(); }
+  // Few models have it, so that reports show it in a part of its own.
+  constexpr bool is_special() const { return kind != MetricKind::loss && kind != MetricKind::accuracy; }
 };
 
 inline constexpr std::array all_metrics{
@@ -68,13 +71,13 @@ inline constexpr std::array all_metrics{
            .title = "loss",
            .kind = MetricKind::loss,
            .digits = 5,
-           .tasks = {"classification", "reconstruction", "translation"},
+           .tasks = all_tasks,
            .record = "loss",
            .published = true},
     Metric{.name = "accuracy",
            .title = "accuracy",
            .kind = MetricKind::accuracy,
-           .tasks = {"classification", "translation"},
+           .tasks = {"classification", "translation", "language-model"},
            .record = "correct",
            .published = true},
     // The loss is nats per token. A perplexity beyond what a double holds is NULL.
@@ -82,7 +85,7 @@ inline constexpr std::array all_metrics{
            .title = "perplexity",
            .kind = MetricKind::perplexity,
            .digits = 3,
-           .tasks = {"translation"},
+           .tasks = {"translation", "language-model"},
            .of_loss = "CASE WHEN @ < 709 THEN exp(@) END"},
     // BLEU of the corpus (Papineni et al. 2002): 100 exp(min(0, 1 - r/c) + mean of ln p_n for n = 1 … 4).
     // - p_n: matched / candidate n-grams. If one of them is 0, BLEU is 0.

@@ -175,7 +175,7 @@ std::vector<Choice> choices_of(const models::Model& model) {
   std::vector<Choice> choices;
   for (const models::Metric& metric : models::all_metrics) {
     const bool any_task = is_declared(model) && model.task.empty();
-    if (any_task ? metric.is_of_one_task() : !metric.is_of(model.task)) continue;
+    if (any_task ? metric.is_special() : !metric.is_of(model.task)) continue;
     const auto phases = metric.phases();
     for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase)
       choices.push_back({std::string(*phase), &metric});

@@ -12,6 +12,7 @@
 #include "experiments/config/key_lookup.h"
 #include "experiments/run/run.h"
 #include "experiments/run/run_model.h"
+#include "models/metrics.h"
 
 namespace trainyard::experiments {
 
@@ -22,9 +23,7 @@ const Parameter& task_parameter() {
     Parameter task;
     task.name = "task";
     task.type = ValueType::text;
-    for (const models::Model& model : models::catalogue())
-      if (std::ranges::find(task.choices, model.task) == task.choices.end())
-        task.choices.push_back(model.task);
+    task.choices.assign(models::all_tasks.begin(), models::all_tasks.end());
     return task;
   }();
   return parameter;

@@ -255,7 +255,8 @@ class Check {
 
   void data() {
     if (own_data()) {
-      for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size"})
+      for (const char* name :
+           {"image_size", "vocabulary_min_frequency", "vocabulary_max_size", "window_length"})
         if (const Setting* found = settings_.find_own(name))
           problems_.error(found->at,
                           std::string(name) +
@@ -272,10 +273,12 @@ class Check {
     const bool images = kind == models::DataKind::images;
     if (!images && run_.augmentation != "none" && !refuse("augmentation", "images", kind))
       run_.augmentation = "none";
-    if (images) {
+    const bool windows = kind == models::DataKind::windows;
+    if (images || windows) {
       refuse("vocabulary_min_frequency", "texts", kind);
       refuse("vocabulary_max_size", "texts", kind);
     }
+    if (!windows) refuse("window_length", "windows of a text", kind);
     if (run_.data.dataset != "folder") refuse("image_size", "the data set \"folder\"", kind);
     enough_samples();
   }
@@ -340,7 +343,9 @@ class Check {
   }
 
   void layers() try {
-    const auto nodes = graph_of(run_, models::input_shape(models::find_dataset(run_.data.dataset))).nodes;
+    models::InputShape input = models::input_shape(models::find_dataset(run_.data.dataset));
+    if (run_.exported) input.vocabulary = input.target_vocabulary = 0;  // only the data says them
+    const auto nodes = graph_of(run_, input).nodes;
     const auto normalises = [](const models::Node& node) {
       return node.kind.find("batch_norm") != std::string::npos;
     };

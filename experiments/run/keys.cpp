@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 
@@ -123,17 +124,21 @@ bool has_stages(const Run& run) {
   return run.strategy.stages > 1;
 }
 
-bool is_known_text(const std::string& dataset) {
+bool is_of(const std::string& dataset, std::initializer_list<models::DataKind> kinds) {
   const models::Dataset* row = row_or_null(models::datasets(), &models::Dataset::name, dataset);
-  return row != nullptr && row->kind != models::DataKind::images;
+  return row != nullptr && std::ranges::find(kinds, row->kind) != kinds.end();
+}
+
+bool has_words(const std::string& dataset) {
+  return is_of(dataset, {models::DataKind::texts, models::DataKind::text_pairs});
 }
 
 bool asks_for_texts(const Run& run) {
-  return is_known_text(run.data.dataset);
+  return has_words(run.data.dataset);
 }
 
 bool reads_texts(const Run& run) {
-  return is_known_text(run.data.source);
+  return has_words(run.data.source);
 }
 
 // With one replica nothing is padded. But if the sampler is an axis, each sampler has its own run.
@@ -182,6 +187,12 @@ std::vector<Key> data_keys() {
        .has = asks_for_texts,
        .in_key = reads_texts,
        .part_of = "vocabulary"},
+      {.parameter = integer_row("window_length", from_one, Bound{1'000'000},
+                                "windows of a text: tokens that the network reads at once"),
+       .member = &DataChoice::window_length,
+       .has = [](const Run& run) { return is_of(run.data.dataset, {models::DataKind::windows}); },
+       .in_key = [](const Run& run) { return is_of(run.data.source, {models::DataKind::windows}); },
+       .term = "window length"},
   };
 }
 

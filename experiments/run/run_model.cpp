@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -60,10 +61,15 @@ bool is_image(const Exported::Input& value) {
          (value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64);
 }
 
-bool is_text(const Exported::Input& value) {
-  return value.sizes.size() == 2 && value.dtype == models::Dtype::int64 && value.sizes[1] < 0;
+bool has_tokens(const Exported::Input& value) {
+  return value.sizes.size() == 2 && value.dtype == models::Dtype::int64;
 }
 
+bool is_text(const Exported::Input& value) {
+  return has_tokens(value) && value.sizes[1] < 0;
+}
+
+constexpr std::string_view language_model = "language-model";
 constexpr const char* images_text = "floating-point images [batch, channels, height, width]";
 constexpr const char* texts_text = "int64 tokens [batch, length], with any length";
 
@@ -79,6 +85,12 @@ std::string task_problem(const Exported& network, const std::string& task) {
   }
   if (inputs.size() != 1)
     return fmt::format("a {} has one input, but the network has {}", task, inputs.size());
+  if (task == language_model) {
+    if (!has_tokens(inputs[0])) return "a language-model reads int64 tokens [batch, length]";
+    if (output.sizes.size() != 3 || output.sizes[1] != inputs[0].sizes[1] || output.sizes[2] < 0)
+      return "a language-model gives logits [batch, length, vocabulary]";
+    return "";
+  }
   if (task == "reconstruction") {
     if (!is_image(inputs[0])) return fmt::format("a reconstruction reads {}", images_text);
     if (output.sizes != inputs[0].sizes) return "a reconstruction gives images of the shape that it reads";
@@ -93,7 +105,29 @@ std::string task_problem(const Exported& network, const std::string& task) {
 
 models::DataKind kind_of(const Exported& network, const std::string& task) {
   if (task == "translation") return models::DataKind::text_pairs;
+  if (task == language_model) return models::DataKind::windows;
   return is_image(network.inputs.front()) ? models::DataKind::images : models::DataKind::texts;
+}
+
+// The most tokens that the network accepts, if `trainyard export` has found a bound.
+std::optional<std::int64_t> most_tokens(const Exported& network) {
+  const auto json = nlohmann::json::parse(network.metadata, nullptr, /*allow_exceptions=*/false);
+  const auto most = "/sizes/length/most"_json_pointer;
+  if (!json.is_object() || !json.contains(most) || !json[most].is_number_integer()) return std::nullopt;
+  return json[most].get<std::int64_t>();
+}
+
+// Why windows of a text do not fit the network; empty if they do.
+std::string window_problem(const Exported& network, const models::InputShape& input) {
+  const std::int64_t length = network.inputs.front().sizes[1];
+  const std::int64_t logits = network.outputs.front().sizes.back();
+  const std::int64_t most = length < 0 ? most_tokens(network).value_or(input.source_length) : length;
+  if (input.source_length > most || (length >= 0 && input.source_length > 0 && input.source_length < most))
+    return fmt::format("it reads {} {} tokens, but window_length is {}", length < 0 ? "at most" : "exactly",
+                       most, input.source_length);
+  if (logits < input.vocabulary)
+    return fmt::format("it has logits for {} tokens, but the data has {}", logits, input.vocabulary);
+  return "";
 }
 
 // Why the data does not fit the network; empty if it does. What is 0 in `input` is not known yet.
@@ -107,6 +141,8 @@ std::string data_problem(const Exported& network, const std::string& task, const
         return fmt::format("it reads images {}, but the images of the data are {}",
                            sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples));
   }
+  if (task == language_model)
+    if (std::string why = window_problem(network, input); !why.empty()) return why;
   const std::int64_t classes = task == "translation" ? input.target_vocabulary : input.classes;
   const char* what = task == "translation" ? "target tokens" : "classes";
   if (task != "reconstruction" && classes > 0 && output.back() != classes)
@@ -118,8 +154,9 @@ std::string data_problem(const Exported& network, const std::string& task, const
     if (weight == network.graph.tensors.end() || tokens >= network.graph.inputs) continue;
     const std::int64_t vocabulary = tokens == 0 ? input.vocabulary : input.target_vocabulary;
     if (vocabulary > weight->sizes.at(0))
-      return fmt::format("its {} has {} rows, but the data has {} tokens; limit vocabulary_max_size",
-                         weight->name, weight->sizes.at(0), vocabulary);
+      return fmt::format("its {} has {} rows, but the data has {} tokens{}", weight->name,
+                         weight->sizes.at(0), vocabulary,
+                         task == language_model ? "" : "; limit vocabulary_max_size");
   }
   return "";
 }

@@ -12,6 +12,7 @@
 #include "models/datasets/datasets.h"
 #include "models/datasets/synthetic_digits.h"
 #include "models/datasets/text_data.h"
+#include "models/datasets/window_data.h"
 #include "models/readers/image_folder.h"
 #include "models/readers/image_readers.h"
 #include "models/samples/splits.h"
@@ -145,7 +146,8 @@ std::vector<std::string> plain_or_gz(const std::vector<std::string>& names) {
 }  // namespace
 
 std::vector<std::string> accepted_names(const Dataset& dataset) {
-  if (dataset.format == DataFormat::multi30k) return plain_or_gz(dataset.files);
+  if (dataset.format == DataFormat::multi30k || dataset.format == DataFormat::whole_text)
+    return plain_or_gz(dataset.files);
   if (dataset.format != DataFormat::idx) return dataset.files;
   std::vector<std::string> names;
   for (const char* prefix : {"train", "t10k"}) {
@@ -157,6 +159,7 @@ std::vector<std::string> accepted_names(const Dataset& dataset) {
 }
 
 DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
+  if (source.kind == DataKind::windows) return window_facts(source, folder, choice);
   if (source.kind != DataKind::images) return text_facts(source, folder, choice, user_cache());
   if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice);
   return source.generated() ? drawn_facts(source, choice.split_seed)
@@ -165,6 +168,7 @@ DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice&
 
 Splits read(const DataChoice& choice) {
   const Dataset& source = find_dataset(choice.source);
+  if (source.kind == DataKind::windows) return read_windows(choice);
   if (source.kind != DataKind::images) return read_texts(choice, user_cache());
   if (source.generated()) {
     check_fingerprint(choice, recipe_fingerprint(source, choice.split_seed));

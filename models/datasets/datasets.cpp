@@ -24,7 +24,7 @@ const std::vector<std::string>& idx_files() {
   return names;
 }
 
-std::array<Dataset, 10> all_datasets() {
+std::array<Dataset, 12> all_datasets() {
   return {
       {{.name = "mnist",
         .title = "MNIST",
@@ -74,6 +74,17 @@ std::array<Dataset, 10> all_datasets() {
         .stand_in = "synthetic-phrases",
         .about = "31,014 descriptions of pictures, German and English; one sentence per line, plain or .gz",
         .format = DataFormat::multi30k},
+       {.name = "tiny-shakespeare",
+        .title = "Tiny Shakespeare",
+        .kind = DataKind::windows,
+        .shape = no_image,
+        .classes = 0,
+        .folders = {"tiny-shakespeare"},
+        .files = {"input.txt"},
+        .stand_in = "synthetic-prose",
+        .about =
+            "1,115,394 characters of plays; one text, plain or .gz: 90 % train, 5 % validation, 5 % test",
+        .format = DataFormat::whole_text},
        {.name = "folder",
         .title = "Own images",
         .shape = color32,
@@ -124,6 +135,16 @@ std::array<Dataset, 10> all_datasets() {
         .stand_in = "synthetic-phrases",
         .about = "2,500 German sentences made from a seed and their English: 2,000 train, 250 validation, "
                  "250 test",
+        .format = DataFormat::texts},
+       {.name = "synthetic-prose",
+        .title = "Synthetic prose",
+        .kind = DataKind::windows,
+        .shape = no_image,
+        .classes = 0,
+        .folders = {},
+        .files = {},
+        .stand_in = "synthetic-prose",
+        .about = "2,500 English sentences made from a seed, as one text",
         .format = DataFormat::texts}}};
 }
 
@@ -155,7 +176,7 @@ bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 10> rows = all_datasets();
+  static const std::array<Dataset, 12> rows = all_datasets();
   return rows;
 }
 
@@ -177,12 +198,15 @@ std::string_view kind_name(DataKind kind) {
       return "texts";
     case DataKind::text_pairs:
       return "text pairs";
+    case DataKind::windows:
+      return "windows of a text";
   }
   throw InternalError("this kind of data has no name");
 }
 
 InputShape input_shape(const Dataset& dataset) {
-  const std::int64_t vocabulary = dataset.kind == DataKind::images ? 0 : DataChoice{}.vocabulary_max_size;
+  const bool words = dataset.kind == DataKind::texts || dataset.kind == DataKind::text_pairs;
+  const std::int64_t vocabulary = words ? DataChoice{}.vocabulary_max_size : 0;
   return {.image = dataset.shape,
           .classes = dataset.classes,
           .vocabulary = vocabulary,

@@ -16,14 +16,14 @@
 namespace trainyard::models {
 
 // `drawn_digits` and `texts` are generated data.
-enum class DataFormat { idx, cifar10, imdb, multi30k, image_folder, drawn_digits, texts };
+enum class DataFormat { idx, cifar10, imdb, multi30k, whole_text, image_folder, drawn_digits, texts };
 
 struct Dataset {
   std::string name;   // "mnist"
   std::string title;  // "MNIST"
   DataKind kind = DataKind::images;
-  ImageShape shape;                                   // {0, 0, 0} for texts
-  std::int64_t classes = 10;                          // 0 for translations, and if only the data has them
+  ImageShape shape;           // {0, 0, 0} for texts
+  std::int64_t classes = 10;  // 0 for pairs and windows, and if only the data has them
   std::int64_t source_length = 0, target_length = 0;  // typical tokens per sample
   std::vector<std::string>
       folders;  // possible names of its folder or archive in a data directory, in this order
@@ -37,9 +37,9 @@ struct Dataset {
 std::span<const Dataset> datasets();
 std::vector<std::string> dataset_names();
 const Dataset& find_dataset(std::string_view name);  // UserError if there is no such data set
-std::string_view kind_name(DataKind kind);           // "images", "texts", "text pairs"
+std::string_view kind_name(DataKind kind);           // "images", "texts", "text pairs", "windows of a text"
 
-// The input of a model before any data is read. Vocabularies have their default maximum size.
+// The input of a model before any data is read. Vocabularies of words have their default maximum size.
 InputShape input_shape(const Dataset& dataset);
 
 // The folder or archive of `dataset`: one of its `folders` in `directory`, or `directory` itself.

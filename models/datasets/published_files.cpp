@@ -108,6 +108,16 @@ KnownDataset multi30k() {
           .members = {}};
 }
 
+KnownDataset tiny_shakespeare() {
+  return {.dataset = "tiny-shakespeare",
+          .address = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare",
+          .folder = "tiny-shakespeare",
+          .files = {{"input.txt", 1115394, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
+                     "", ""}},
+          .unpacked = "",
+          .members = {}};
+}
+
 class Md5 {
  public:
   Md5() {
@@ -150,7 +160,8 @@ Digests digests_of(const Next& next) {
 }  // namespace
 
 std::span<const KnownDataset> known_datasets() {
-  static const std::array<KnownDataset, 5> rows{mnist(), fashion_mnist(), cifar10(), imdb(), multi30k()};
+  static const std::array<KnownDataset, 6> rows{mnist(), fashion_mnist(), cifar10(),
+                                                imdb(),  multi30k(),      tiny_shakespeare()};
   return rows;
 }
 

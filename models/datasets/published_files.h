@@ -1,6 +1,6 @@
 // Published files of the data sets: URLs, sizes and digests, for `trainyard data`.
-// Digests are from the publisher, or from the loaders of PyTorch and TensorFlow. For Multi30k they are the
-// digests of the files in its repository.
+// Digests are from the publisher, or from the loaders of PyTorch and TensorFlow. For Multi30k and Tiny
+// Shakespeare they are the digests of the files in their repositories.
 #pragma once
 
 #include <cstdint>

@@ -270,6 +270,14 @@ Parts<RawTexts> synthetic_phrases(std::uint64_t seed) {
           .test = sentence_pairs::phrases(seed, 2, 250)};
 }
 
+std::string synthetic_prose(std::uint64_t seed) {
+  const Parts<RawTexts> phrases = synthetic_phrases(seed);
+  std::string text;
+  for (const RawTexts* part : {&phrases.train, &phrases.validation, &phrases.test})
+    for (const std::string& sentence : part->target) text += sentence + '\n';
+  return text;
+}
+
 namespace film_reviews {
 
 using Words = std::span<const char* const>;

@@ -1,9 +1,10 @@
-// Generated texts, for training without a download: the data sets `synthetic-reviews` (positive or negative)
-// and `synthetic-phrases` (German sentences of a small grammar, and their English translations). Each sample
-// is a pure function of (seed, part, index).
+// Generated texts, for training without a download: the data sets `synthetic-reviews` (positive or negative),
+// `synthetic-phrases` (German sentences of a small grammar, and their English translations) and
+// `synthetic-prose` (the translations). Each sample is a pure function of (seed, part, index).
 #pragma once
 
 #include <cstdint>
+#include <string>
 
 #include "models/samples/samples.h"
 #include "models/samples/splits.h"
@@ -24,5 +25,8 @@ Parts<RawTexts> synthetic_reviews(std::uint64_t seed);
 // - The position of the verb is German: second, last in a clause with "weil", first in a question, and in two
 //   parts with an auxiliary verb.
 Parts<RawTexts> synthetic_phrases(std::uint64_t seed);
+
+// All English sentences of `synthetic_phrases`, one per line.
+std::string synthetic_prose(std::uint64_t seed);
 
 }  // namespace trainyard::models

@@ -6,6 +6,7 @@
 //   texts, classification   {tokens [batch, length], int64, 0 is padding}   → {logits [batch, classes]}
 //   reconstruction          {images [batch, channel, height, width]}        → {images [batch, channel, …]}
 //   translation             {source [batch, length], target [batch, steps]} → {logits [batch, steps, tokens]}
+//   language-model          {tokens [batch, length]}                         → {logits [batch, length, tokens]}
 // The target of a translation has no last token. If ForwardContext has positions, the logits are [positions,
 // tokens].
 #pragma once

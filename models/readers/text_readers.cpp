@@ -137,18 +137,18 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-std::vector<std::string> read_lines(const fs::path& path, const std::string& name, Sha256& hash) {
-  const std::string text = read_text_file(path);
+std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash) {
+  std::string text = read_text_file(path);
   hash.update(name + '\n' + std::to_string(text.size()) + '\n');
   hash.update(text);
-  return lines_of(text);
+  return text;
 }
 
 RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash) {
   const fs::path source = file_of(folder, name + ".de");
   const fs::path target = file_of(folder, name + ".en");
-  RawTexts part{.source = read_lines(source, name + ".de", hash),
-                .target = read_lines(target, name + ".en", hash),
+  RawTexts part{.source = lines_of(read_hashed(source, name + ".de", hash)),
+                .target = lines_of(read_hashed(target, name + ".en", hash)),
                 .labels = {}};
   if (part.source.size() != part.target.size())
     throw UserError(fmt::format("{} has {} lines, but {} has {}", source.string(), part.source.size(),
@@ -167,6 +167,10 @@ Parts<RawTexts> read_multi30k(const fs::path& folder, Sha256& hash) {
   return {.train = std::move(train),
           .validation = std::move(validation),
           .test = read_part(folder, "test_2016_flickr", hash)};
+}
+
+std::string read_whole_text(const fs::path& folder, const std::string& name, Sha256& hash) {
+  return read_hashed(file_of(folder, name), name, hash);
 }
 
 }  // namespace trainyard::models

@@ -1,7 +1,8 @@
-// Readers of two text data sets: the Large Movie Review data set (IMDb) and Multi30k.
+// Readers of text data sets: the Large Movie Review data set (IMDb), Multi30k, and a text in one file.
 #pragma once
 
 #include <filesystem>
+#include <string>
 
 #include "base/sha256.h"
 #include "models/samples/samples.h"
@@ -25,5 +26,9 @@ bool is_archive_name(const std::filesystem::path& file);
 //   sentence.
 // - UserError: a missing file, a text that is not UTF-8, different numbers of lines in .de and .en.
 Parts<RawTexts> read_multi30k(const std::filesystem::path& folder, Sha256& hash);
+
+// Read the text `name` in `folder`, plain or .gz. Its name and content are added to `hash`.
+// UserError: a missing file, a text that is not UTF-8.
+std::string read_whole_text(const std::filesystem::path& folder, const std::string& name, Sha256& hash);
 
 }  // namespace trainyard::models

@@ -100,6 +100,10 @@ TextPairs selected(const TextPairs& pairs, const std::vector<std::int64_t>& indi
   return {.source = selected(pairs.source, indices), .target = selected(pairs.target, indices)};
 }
 
+Windows selected(const Windows& windows, const std::vector<std::int64_t>& indices) {
+  return {.tokens = selected(windows.tokens, indices)};
+}
+
 Samples selected(const Samples& samples, const std::vector<std::int64_t>& indices) {
   return std::visit([&](const auto& some) { return Samples(selected(some, indices)); }, samples);
 }

@@ -61,15 +61,22 @@ struct TextPairs {
   std::int64_t size() const { return source.size(); }
 };
 
-enum class DataKind { images, texts, text_pairs };
+// Windows of a text, all of one length. The tokens 1 … n of a window follow its tokens 0 … n − 1.
+struct Windows {
+  Sequences tokens;  // n + 1 each
+  std::int64_t size() const { return tokens.size(); }
+};
 
-using Samples = std::variant<Images, Texts, TextPairs>;  // in the order of DataKind
+enum class DataKind { images, texts, text_pairs, windows };
+
+using Samples = std::variant<Images, Texts, TextPairs, Windows>;  // in the order of DataKind
 std::int64_t sample_count(const Samples& samples);
 
 // The samples at `indices`, in that order.
 Images selected(const Images& images, const std::vector<std::int64_t>& indices);
 Texts selected(const Texts& texts, const std::vector<std::int64_t>& indices);
 TextPairs selected(const TextPairs& pairs, const std::vector<std::int64_t>& indices);
+Windows selected(const Windows& windows, const std::vector<std::int64_t>& indices);
 Samples selected(const Samples& samples, const std::vector<std::int64_t>& indices);
 
 // The parts of a run. All have the same alternative.

@@ -158,7 +158,8 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   return out;
 }
 
-// Verdicts on metrics that only some tasks have: perplexity and BLEU (translation), PSNR (reconstruction).
+// Verdicts on metrics that only some tasks have: perplexity (translation, language-model), BLEU
+// (translation), PSNR (reconstruction).
 // One row per model and metric, one column per arm.
 
 namespace {

@@ -37,7 +37,7 @@ Metric row_of(std::string_view phase, const models::Metric& metric) {
           .of = &metric,
           .final_value = column,
           .epoch_value = phase == "test" ? std::nullopt : std::optional(column),
-          .task = metric.is_of_one_task() ? std::string(metric.tasks.front()) : "",
+          .task = metric.is_special() ? std::string(metric.tasks.front()) : "",
           .published = metric.published && phase == "validation"};
 }
 

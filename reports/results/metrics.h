@@ -23,7 +23,7 @@ struct Metric {
   const models::Metric* of = nullptr;           // null: a cost, which every model has
   db::MetricColumn final_value;                 // for verdicts
   std::optional<db::MetricColumn> epoch_value;  // for curves; test metrics have none
-  std::string task;                             // the only task that has it; empty: any
+  std::string task;                             // the first of the few tasks that have it; empty: any
   bool published = false;                       // part of the table of models by verdict
   bool rarely_measured = false;                 // shown only if a run has a value
 };

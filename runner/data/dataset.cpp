@@ -27,10 +27,12 @@ class PartMaker {
     const auto* images = std::get_if<models::Images>(&samples);
     const auto* texts = std::get_if<models::Texts>(&samples);
     const auto* pairs = std::get_if<models::TextPairs>(&samples);
-    if (images && task_.target != Target::next_token)
+    const auto* windows = std::get_if<models::Windows>(&samples);
+    if (images && (task_.target == Target::label || task_.target == Target::input))
       return std::make_unique<ImageDataset>(*images, statistics_, task_.target, dtype_, channels_last_);
     if (texts && task_.target == Target::label) return std::make_unique<TextDataset>(*texts);
-    if (pairs && task_.target == Target::next_token) return std::make_unique<PairSplit>(*pairs);
+    if (pairs && task_.target == Target::translation) return std::make_unique<PairSplit>(*pairs);
+    if (windows && task_.target == Target::next_token) return std::make_unique<WindowSplit>(*windows);
     throw UserError("the data set is not for the task " + std::string(task_.name),
                     "use a data set that `trainyard list models` lists for the model");
   }

@@ -11,6 +11,7 @@
 #include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 
+#include "base/error.h"
 #include "base/named_row.h"
 #include "experiments/run/run_model.h"
 #include "models/networks/vector_kernels.h"
@@ -39,6 +40,14 @@ at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
                                 padding);
 }
 
+// The sizes in an exported file are not checked before its network runs.
+at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
+  if (logits.dim() != 3 || logits.sizes().slice(0, 2) != tokens.sizes())
+    throw UserError(c10::str("the network gives values ", logits.sizes(), " for tokens ", tokens.sizes()),
+                    "export a network that gives logits [batch, length, vocabulary] for its tokens");
+  return token_loss(logits, tokens);
+}
+
 at::Tensor right_tokens(const at::Tensor& logits, const at::Tensor& tokens) {
   return count_correct(logits, tokens, padding);
 }
@@ -52,7 +61,8 @@ constexpr std::array token_counts{Count{"correct", right_tokens}};
 
 const std::array tasks{Task{"classification", Target::label, label_loss, label_counts, nullptr},
                        Task{"reconstruction", Target::input, squared_error, {}, nullptr},
-                       Task{"translation", Target::next_token, token_loss, token_counts, token_positions}};
+                       Task{"translation", Target::translation, token_loss, token_counts, token_positions},
+                       Task{"language-model", Target::next_token, next_token_loss, token_counts, nullptr}};
 
 }  // namespace
 

@@ -18,7 +18,8 @@
 
 namespace trainyard::runner {
 
-enum class Target { label, input, next_token };
+// `translation`: the second text of a pair. `next_token`: the same text, one token later.
+enum class Target { label, input, translation, next_token };
 
 // A number of predictions in a batch: the sum of a metric's record, such as "correct".
 struct Count {
@@ -42,7 +43,7 @@ struct Task {
 // classification: cross entropy of logits [batch, classes] against labels int64 [batch], a sample weighs 1.
 // reconstruction: squared error of [batch, channel, height, width] against images of that shape, a pixel of a
 // channel weighs 1. translation: cross entropy of logits [batch, tokens, vocabulary] against tokens int64
-// [batch, tokens]; a token weighs 1 and padding (0) nothing.
+// [batch, tokens]; a token weighs 1 and padding (0) nothing. language-model: the same, without padding.
 //
 // UserError for an unknown name; it lists the tasks.
 const Task& find_task(std::string_view name);

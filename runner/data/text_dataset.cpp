@@ -96,6 +96,33 @@ std::unique_ptr<Dataset> PairSplit::augmented(std::string_view kind, std::uint64
   return std::make_unique<PairSplit>(*this);
 }
 
+WindowSplit::WindowSplit(const models::Windows& windows) : tokens_(windows.tokens) {}
+
+networks::Activations WindowSplit::inputs(const at::Tensor& indices) const {
+  return {tokens_.gather(indices, 0, 1)};
+}
+
+at::Tensor WindowSplit::targets(const at::Tensor& indices) const {
+  return tokens_.gather(indices, 1, 0);
+}
+
+std::vector<std::int64_t> WindowSplit::shape(const at::Tensor& indices) const {
+  return {indices.size(0), tokens_.longest(indices, 0, 1)};
+}
+
+std::int64_t WindowSplit::weight(const at::Tensor& indices) const {
+  return indices.size(0) * tokens_.longest(indices, 0, 1);
+}
+
+std::unique_ptr<Dataset> WindowSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
+  check_unchanged(kind);
+  return std::make_unique<WindowSplit>(*this);
+}
+
+void WindowSplit::serve(at::Device device, bool) {
+  tokens_.move_to(device);
+}
+
 namespace {
 
 at::Tensor with_padding_behind(const std::vector<std::int32_t>& tokens) {

@@ -94,4 +94,22 @@ class PairSplit final : public Dataset {
   PaddedSequences target_;
 };
 
+// Windows of a text, all of one length, so that there is no padding. The input is a window without its last
+// token. The network predicts the window without its first token. Each predicted token has weight 1.
+class WindowSplit final : public Dataset {
+ public:
+  explicit WindowSplit(const models::Windows& windows);
+  std::int64_t size() const override { return tokens_.size(); }
+  networks::Activations inputs(const at::Tensor& indices) const override;  // {int64 [batch, tokens − 1]}
+  at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch, tokens − 1]
+  std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
+  std::int64_t weight(const at::Tensor& indices) const override;
+  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
+  void serve(at::Device device, bool resident) override;
+  std::int64_t nbytes() const override { return tokens_.nbytes(); }
+
+ private:
+  PaddedSequences tokens_;
+};
+
 }  // namespace trainyard::runner

@@ -249,7 +249,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   // 6. Test after training.
   Stopwatch watch;
   MetricSums test = epoch_runner.evaluate(trainer, *data.test, Phase::test, run.epochs);
-  if (trainer.task().target == Target::next_token) epoch_runner.add_translations(test, trainer, *data.test);
+  if (trainer.task().target == Target::translation) epoch_runner.add_translations(test, trainer, *data.test);
   records.test(watch.lap(), test);
 
   // 7. Clean up: no rank exits while another may still need it.

@@ -81,6 +81,14 @@ TEST_CASE("the perplexity of a translation is the exponential of its loss per to
   CHECK(std::isnan(final["train_psnr"]));
 }
 
+TEST_CASE("a language model has the perplexity of a translation, and no BLEU") {
+  const FinalMetrics final = finals_of("language-model", 2, std::log(50.0), 0);
+  CHECK(final["train_perplexity"] == doctest::Approx(7.38905609893065));
+  CHECK(final["test_perplexity"] == doctest::Approx(1));
+  CHECK(std::isnan(final["test_bleu"]));
+  CHECK(std::isnan(final["train_psnr"]));
+}
+
 TEST_CASE("a perplexity that overflows a double is not defined") {
   const FinalMetrics final = finals_of("translation", 800, 709.5, 708);
   CHECK(std::isnan(final["train_perplexity"]));

@@ -234,6 +234,8 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
   wrong(distributed + "batch = 64", "");
   wrong(start + "[model.mlp]\nvocabulary_max_size = 100",
         "f.toml:5:23: error: vocabulary_max_size is a key of texts; data set \"mnist\" has images");
+  wrong(start + "[model.mlp]\nwindow_length = 100",
+        "f.toml:5:17: error: window_length is a key of windows of a text; data set \"mnist\" has images");
 }
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {

@@ -55,8 +55,10 @@ TEST_CASE("values of a wrong type, out of range or not numeric are errors") {
        "f.toml:5:23: error: vocabulary_max_size must be an integer in [5, 1000000], but is 4"},
       {line("dataset = \"mnits\""),
        "f.toml:5:11: error: dataset must be one of \"mnist\", \"fashion-mnist\", \"cifar10\", "
-       "\"imdb\", \"multi30k\", \"folder\", \"synthetic-digits\", \"synthetic-color-digits\", "
-       "\"synthetic-reviews\", \"synthetic-phrases\", but is \"mnits\"; did you mean \"mnist\"?"},
+       "\"imdb\", \"multi30k\", \"tiny-shakespeare\", \"folder\", \"synthetic-digits\", "
+       "\"synthetic-color-digits\", "
+       "\"synthetic-reviews\", \"synthetic-phrases\", \"synthetic-prose\", but is \"mnits\"; did you mean "
+       "\"mnist\"?"},
       {line("seed = -1"), "f.toml:5:8: error: seed must be an integer >= 0, but is -1"},
       {line("train_samples = 0"), "f.toml:5:17: error: train_samples must be an integer >= 1, but is 0"},
       {line("hidden = [0]"),

@@ -83,8 +83,9 @@ TEST_CASE(
     CHECK(dataset.files.empty() == dataset.generated());
   }
   CHECK(dataset_names() == std::vector<std::string>{"mnist", "fashion-mnist", "cifar10", "imdb", "multi30k",
-                                                    "folder", "synthetic-digits", "synthetic-color-digits",
-                                                    "synthetic-reviews", "synthetic-phrases"});
+                                                    "tiny-shakespeare", "folder", "synthetic-digits",
+                                                    "synthetic-color-digits", "synthetic-reviews",
+                                                    "synthetic-phrases", "synthetic-prose"});
 }
 
 TEST_CASE("the error for a mistyped data set suggests the nearest name") {
@@ -120,7 +121,7 @@ TEST_CASE("reviews are found as a folder or an archive, by their usual name or b
   CHECK_FALSE(find_folder(find_dataset("mnist"), archive));
 }
 
-TEST_CASE("before data is read, a vocabulary has its largest size") {
+TEST_CASE("before data is read, a vocabulary of words has its largest size") {
   CHECK(input_shape(find_dataset("mnist")) == InputShape{.image = {1, 28, 28}, .classes = 10});
   const InputShape imdb = input_shape(find_dataset("imdb"));
   CHECK(imdb.vocabulary == 20000);
@@ -131,6 +132,7 @@ TEST_CASE("before data is read, a vocabulary has its largest size") {
   CHECK(pairs.target_vocabulary == 20000);
   CHECK(pairs.classes == 0);
   CHECK(pairs.target_length > 0);
+  CHECK(input_shape(find_dataset("synthetic-prose")) == InputShape{.image = {0, 0, 0}});
 }
 
 TEST_CASE("MNIST is not mistaken for Fashion-MNIST, although its files have the same names") {

@@ -110,3 +110,22 @@ TEST_CASE("the sentences of Multi30k have the words and the vocabulary that Pyth
   for (std::int64_t i = 0; i < train.size(); ++i) times += std::ranges::equal(train.source[i], first) ? 1 : 0;
   CHECK(times == 1);
 }
+
+TEST_CASE("Tiny Shakespeare has the characters and the windows that Python counts") {
+  const auto choice = real_choice("tiny-shakespeare");
+  if (!choice) return;
+  const DataFacts found = facts(find_dataset("tiny-shakespeare"), choice->folder, *choice);
+  CHECK(found.input.vocabulary == 65 + 4);
+  CHECK(found.input.source_length == 64);
+  CHECK(found.sizes.train == 15'685);  // (1,115,394 * 90 / 100 - 1) / 64
+  CHECK(found.sizes.validation == 871);
+  CHECK(found.sizes.test == 871);
+  // "First Citizen:\nBef"
+  const std::vector<std::int32_t> begin{22, 51, 60, 61, 62, 5, 19, 51, 62, 51, 68, 47, 56, 14, 4, 18, 47, 48};
+  const Splits splits = read(*choice);
+  const auto& train = std::get<Windows>(splits.train);
+  std::int64_t times = 0;
+  for (std::int64_t i = 0; i < train.size(); ++i)
+    times += std::ranges::equal(train.tokens[i].first(begin.size()), begin) ? 1 : 0;
+  CHECK(times == 1);
+}

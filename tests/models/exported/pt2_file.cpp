@@ -12,14 +12,16 @@ namespace trainyard::tests {
 namespace {
 
 constexpr std::int64_t batch = -1;
+constexpr std::int64_t length = -2;
 
 Json sizes_of(const std::vector<std::int64_t>& sizes) {
   Json list = Json::array();
   for (const std::int64_t size : sizes) {
-    if (size == batch) {
-      list.push_back(
-          {{"as_expr",
-            {{"expr_str", "Symbol('s21', positive=True, integer=True)"}, {"hint", {{"as_int", 4}}}}}});
+    if (size == batch || size == length) {
+      const std::string symbol = size == batch ? "s21" : "s7";
+      list.push_back({{"as_expr",
+                       {{"expr_str", "Symbol('" + symbol + "', positive=True, integer=True)"},
+                        {"hint", {{"as_int", 4}}}}}});
     } else {
       list.push_back({{"as_int", size}});
     }

@@ -27,7 +27,7 @@ struct Pt2File {
   std::string folder = "net";
 
   Pt2File();
-  // All sizes: -1 is a symbolic batch with 4 samples in the example.
+  // All sizes: -1 is a symbolic batch with 4 samples in the example, -2 a symbolic length.
   void describe(const std::string& value, const std::vector<std::int64_t>& sizes, int dtype = float32_code);
   void input(const std::string& name, const std::vector<std::int64_t>& sizes, int dtype = float32_code);
   // A parameter "net.NAME" of the value "p_NAME", with the bytes of its own file weight_N. All items are `item`.

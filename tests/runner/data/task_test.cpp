@@ -50,6 +50,31 @@ TEST_CASE("translation sums over tokens without padding, even if the network pre
   CHECK(sums.correct() == 2);
 }
 
+TEST_CASE("a language model sums cross entropy over all tokens, and the mean is that of parts of any size") {
+  // 2 windows of 2 tokens, and a vocabulary of 3.
+  const at::Tensor logits =
+      at::tensor({1., 2., 5., 5., 2., 1., 1., 6., 1., 8., 1., 1.}, at::kDouble).log().view({2, 2, 3});
+  const at::Tensor tokens = at::tensor({2, 1, 1, 2}, at::kLong).view({2, 2});
+  const MetricSums sums = sums_of("language-model", logits, tokens, 4);
+  CHECK(sums.loss() == doctest::Approx(-std::log(5. / 8 * 2 / 8 * 6 / 8 * 1 / 10)));
+  CHECK(sums.correct() == 2);
+  const at::Tensor mean = at::cross_entropy_loss(logits.flatten(0, 1), tokens.flatten());
+  CHECK(sums.loss() / static_cast<double>(sums.weight()) == doctest::Approx(mean.item<double>()));
+  const MetricSums first = sums_of("language-model", logits.slice(0, 0, 1), tokens.slice(0, 0, 1), 2);
+  const MetricSums second = sums_of("language-model", logits.slice(0, 1), tokens.slice(0, 1), 2);
+  CHECK(first.loss() + second.loss() == doctest::Approx(sums.loss()));
+}
+
+TEST_CASE("the logits of a language model must have the sizes of its tokens") {
+  const at::Tensor tokens = at::ones({2, 4}, at::kLong);
+  const Task& task = find_task("language-model");
+  CHECK_THROWS_WITH_AS(task.loss_sum(at::zeros({2, 3, 9}), tokens),
+                       "the network gives values [2, 3, 9] for tokens [2, 4]; export a network that gives "
+                       "logits [batch, length, vocabulary] for its tokens",
+                       UserError);
+  CHECK_THROWS_AS(task.loss_sum(at::zeros({2, 4}), tokens), UserError);
+}
+
 TEST_CASE("an answer is correct if argmax gives it, even if several values are largest") {
   at::manual_seed(1);
   for (const std::int64_t classes : {1, 2, 7, 255, 256, 257, 1000}) {

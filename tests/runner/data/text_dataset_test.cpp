@@ -46,6 +46,24 @@ TEST_CASE("the network gets all target tokens but the last, and its targets are 
   CHECK(at::equal(batch.targets, table({7, 3, 0, 0, 9, 10, 11, 3}, 2)));
 }
 
+TEST_CASE("a network reads a window without its last token, and predicts it without its first") {
+  const models::Windows windows{.tokens = {.tokens = {4, 5, 6, 6, 7, 8}, .offsets = {0, 3, 6}}};
+  const WindowSplit split(windows);
+  const Batch batch = split.gather(indices({1, 0, 1}));
+  CHECK(at::equal(batch.inputs.at(0), table({6, 7, 4, 5, 6, 7}, 3)));
+  CHECK(at::equal(batch.targets, table({7, 8, 5, 6, 7, 8}, 3)));
+  CHECK(split.shape(indices({1, 0, 1})) == std::vector<std::int64_t>{3, 2});
+  CHECK(split.weight(indices({1, 0, 1})) == 6);
+  CHECK(split.weight(indices({})) == 0);
+  CHECK(split.gather(indices({})).inputs.at(0).size(0) == 0);
+  CHECK_FALSE(split.length_keys().defined());
+  CHECK(split.padded_like(indices({0})) == nullptr);
+  CHECK(split.augmented("none", 1, 1)->size() == 2);
+  const models::Splits splits{windows, windows, windows};
+  CHECK(make_parts(splits, find_task("language-model"), at::kFloat, false).test->size() == 2);
+  CHECK_THROWS_AS(make_parts(splits, find_task("translation"), at::kFloat, false), UserError);
+}
+
 TEST_CASE("the shape of a batch of texts is the concatenated shape of its inputs") {
   const TextDataset split(texts);
   CHECK(split.shape(indices({1, 2})) == std::vector<std::int64_t>{2, 2});

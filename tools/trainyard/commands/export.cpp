@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
 
@@ -12,6 +14,7 @@
 #include "base/text.h"
 #include "db/queries/queries.h"
 #include "db/queries/select.h"
+#include "models/metrics.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
 #include "tools/trainyard/cli/command.h"
@@ -146,7 +149,8 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
       command
           .add_option("--task", model.task,
                       "of a network: its task (default: what the function says, or the sizes)")
-          ->check(CLI::IsMember({"classification", "reconstruction", "translation"})),
+          ->check(
+              CLI::IsMember(std::vector<std::string>(models::all_tasks.begin(), models::all_tasks.end()))),
       refuse_empty(command
                        .add_option("--python", model.python,
                                    "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "

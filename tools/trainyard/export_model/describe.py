@@ -7,11 +7,12 @@ from .model_file import REFERENCE
 from .problems import Refused
 
 FORMAT = 1
-ROLES = {"classification": "logits", "reconstruction": "image", "translation": "logits"}
+ROLES = {"classification": "logits", "reconstruction": "image", "translation": "logits", "language-model": "logits"}
 NEEDS = {
     "classification": "the logits [batch, classes]",
     "reconstruction": "an image of the size of its input",
     "translation": "the logits [batch, steps, vocabulary] of two inputs, source and target",
+    "language-model": "the logits [batch, length, vocabulary] of one input, the tokens [batch, length]",
 }
 
 
@@ -20,7 +21,9 @@ def fits(task, inputs, output):
         return output.dim() == 2 and output.size(0) == inputs[0].size(0) and output.size(1) > 1
     if task == "reconstruction":
         return output.shape == inputs[0].shape
-    return len(inputs) == 2 and output.dim() == 3 and inputs[1].dim() == 2 and output.shape[:2] == inputs[1].shape
+    tokens = inputs[-1]  # a translation is predicted from the target so far
+    count = 2 if task == "translation" else 1
+    return len(inputs) == count and tokens.dtype == torch.int64 and output.dim() == 3 and output.shape[:2] == tokens.shape
 
 
 def task_of(network, output, wanted):
@@ -33,7 +36,7 @@ def task_of(network, output, wanted):
         return task
     possible = [each for each in NEEDS if fits(each, network.inputs, output)]
     if len(possible) != 1:
-        raise Refused(f"the task is not clear: {sizes}", "name the task with --task: classification, reconstruction or translation")
+        raise Refused(f"the task is not clear: {sizes}", f"name the task with --task: {', '.join(NEEDS)}")
     return possible[0]
 
 

@@ -92,8 +92,9 @@ def export(options, operators):
     checked = ", ".join(str(inputs[0].size(0)) for inputs, _ in batches.values())
     print(summary(options, about, graph_checks.count_nodes(program), checked))
     for i in traced.fixed:
-        network.warnings.append(f"input {i + 1} has a fixed length of {network.inputs[i].size(1)}: "
-                                "trainyard must pad or cut all samples to it")
+        length = network.inputs[i].size(1)
+        way = f"set window_length = {length}" if network.task == "language-model" else "trainyard must pad or cut all samples to it"
+        network.warnings.append(f"input {i + 1} has a fixed length of {length}: {way}")
     for text in network.warnings:
         print(f"trainyard: warning: {text}", file=sys.stderr)
 

@@ -9,7 +9,7 @@ import torch
 
 from .problems import Refused, first_line, place_of
 
-TASKS = ("classification", "reconstruction", "translation")
+TASKS = ("classification", "reconstruction", "translation", "language-model")
 RETURNS = "return (module, example_inputs) or (module, example_inputs, task)"
 DEFAULT_BATCH = 4
 

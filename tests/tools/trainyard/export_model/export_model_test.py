@@ -38,6 +38,7 @@ REFUSED = {
     "two_outputs": r"gives tuple with 2 values; give one tensor",
     "no_task": r"task is not clear: its output is \[4, 1, 10\].*--task",
     "wrong_task": r"does not fit the task reconstruction",
+    "shorter_logits": r"does not fit the task language-model: its output is \[4, 6, 8\] for inputs of \[4, 12\]",
     "unknown_task": r'the task "sorting"; the tasks are classification',
     "folder_in_names": r"would name your folder /",
     "wrong_inputs": r"fails with its example inputs",
@@ -182,6 +183,14 @@ class ExportModel(unittest.TestCase):
         self.assertEqual([x["values_below"] for x in about["inputs"]], [50, 50])
         self.assertEqual(about["outputs"][0]["sizes"], ["batch", "steps", 50])
         self.assertEqual(self.written("fixed_length")[0].about["inputs"][0]["sizes"], ["batch", 12])
+
+    def test_a_language_model_is_known_by_its_sizes(self):
+        file, warnings = self.written("masked_gpt")
+        about = file.about
+        self.assertEqual(about["task"], "language-model")
+        self.assertEqual([x["sizes"] for x in about["inputs"]], [["batch", 12]])
+        self.assertEqual((about["outputs"][0]["role"], about["outputs"][0]["sizes"]), ("logits", ["batch", 12, 50]))
+        self.assertIn("fixed length of 12: set window_length = 12", warnings[-1])
 
     def test_batch_norm_over_one_value_has_no_reference_of_one_sample(self):
         file, _ = self.written("norm_of_one")

@@ -162,6 +162,24 @@ def trainyard_conv_autoencoder():
     return of_trainyard("conv_autoencoder", {"channels": [3, 4, 5]}, IMAGES), images(4, 32)
 
 
+class MaskedGPT(nn.Module):
+    """A language model whose mask has infinite values and fixes its length."""
+
+    def __init__(self, rows=50, width=16, length=12):
+        super().__init__()
+        self.tokens, self.head = nn.Embedding(rows, width), nn.Linear(width, rows)
+        self.layer = nn.TransformerEncoderLayer(width, 2, 32, batch_first=True)
+        self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length))
+
+    def forward(self, x):
+        length = x.size(1)
+        return self.head(self.layer(self.tokens(x), src_mask=self.mask[:length, :length], is_causal=True))
+
+
+def masked_gpt(batch):
+    return MaskedGPT(), tokens(batch, 12, 50)
+
+
 def trainyard_seq2seq(batch):
     net = of_trainyard("seq2seq", {"embedding": 7, "hidden": 8, "layers": 2, "dropout": 0.1}, PAIRS)
     sys.modules["seq2seq"].without_lengths(net)

@@ -141,3 +141,7 @@ def half():
 
 def raises():
     return nn.Linear(-1, 10), images(int("four"))
+
+
+def shorter_logits():
+    return nn.Sequential(nn.Embedding(9, 4), nn.Flatten(1), nn.Unflatten(1, (6, 8))), torch.zeros(4, 12, dtype=torch.int64), "language-model"
