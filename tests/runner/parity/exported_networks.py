@@ -9,6 +9,9 @@ import torch
 import torch.nn.functional as functional
 from torch import nn
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools/trainyard/export_model"))
+import recurrent  # noqa: E402
+
 CHANNELS, HEIGHT, WIDTH, CLASSES = 2, 9, 8, 10
 VOCABULARY, TARGET_VOCABULARY, TEXT_CLASSES, LONGEST = 23, 19, 2, 16
 
@@ -171,17 +174,6 @@ NETWORKS = {"exported-resnet": (resnet, images), "exported-mobilenet": (MobileNe
             "exported-transformer": (Transformer, texts), "exported-gpt": (GPT, pairs), "exported-lstm": (LSTM, texts)}
 
 
-# torch.export runs aten.lstm step by step, and so fixes the length. It keeps an operator that it does not know.
-lstm_library = torch.library.Library("parity", "DEF")
-lstm_library.define("lstm(" + str(torch.ops.aten.lstm.input._schema).split("(", 1)[1])
-
-
-@torch.library.register_fake("parity::lstm", lib=lstm_library)
-def lstm_sizes(x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
-    h, c = states
-    return x.new_empty([*x.shape[:2], h.size(2)]), torch.empty_like(h), torch.empty_like(c)
-
-
 def build(name, dropout):
     """The network `name` in training, in float64. Its values do not depend on `dropout`."""
     torch.manual_seed(1)
@@ -197,14 +189,8 @@ def write(file, network, inputs):
     batch, names = torch.export.Dim("batch", min=1), ("length", "steps")
     shapes = tuple({0: batch, 1: torch.export.Dim(name, min=1, max=LONGEST)} if x.dtype == torch.int64 else {0: batch}
                    for x, name in zip(inputs, names))
-    original, torch._VF.lstm = torch._VF.lstm, torch.ops.parity.lstm
-    try:
-        program = torch.export.export(network, inputs, dynamic_shapes=shapes)
-    finally:
-        torch._VF.lstm = original
-    for node in program.graph.nodes:
-        if node.target is torch.ops.parity.lstm.default:
-            node.target = torch.ops.aten.lstm.input
+    with recurrent.as_nodes():
+        program = recurrent.put_back(torch.export.export(network, inputs, dynamic_shapes=shapes))
     torch.export.save(program, file)
 
 

@@ -232,8 +232,6 @@ TEST_CASE("stages of exported networks pass tied parameters, numbers and several
     for (const experiments::Strategy& each : strategies) {
       const experiments::Run run = parity_run(model, each);
       const Crossing found = crossing_of(model, run);
-      MESSAGE(name << " " << each.kind << each.schedule << " cut " << run.strategy.boundaries[0] << ": "
-                   << found.values << " " << found.parameters << " " << found.numbers);
       cuts.insert({name, run.strategy.boundaries[0]});
       rows["parameter"] += found.parameters > 0;
       rows["number"] += found.numbers > 0;

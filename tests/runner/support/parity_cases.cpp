@@ -96,7 +96,7 @@ std::int64_t exported_boundary(experiments::Run run, const models::InputShape& i
     return experiment.runs.front().strategy.boundaries.front();
   }
   const models::Graph graph = experiments::graph_of(run, input);
-  std::vector<std::int64_t> cuts;  // where a stage may begin
+  std::vector<std::int64_t> cuts;  // nodes at which a stage may begin
   for (std::size_t i = 1; i < graph.nodes.size(); ++i)
     if (graph.nodes[i].may_begin_stage) cuts.push_back(static_cast<std::int64_t>(i));
   const auto crossing_at = [&](std::int64_t cut) {
