@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -161,10 +162,6 @@ double moved_bytes(const Sizes& sizes) {
   throw Fault("the sizes of this recurrent layer do not fit: " + what);
 }
 
-bool has_sizes(const Description& tensor, const std::vector<std::int64_t>& sizes) {
-  return tensor.sizes == sizes;
-}
-
 template <class Type>
 Type constant(const Node& node, std::string_view name) {
   const Argument* argument = find_argument(node, name);
@@ -181,39 +178,41 @@ void count_cost(Node& node, const Values& values, double batch) {
   node.forward_bytes = moved_bytes(sizes) / batch;
 }
 
-void check_recurrent(const Node& node, const Values& values, ValueId first_made) {
+void check_recurrent(const Node& node, const Values& values) {
   static const std::map<std::string, std::int64_t> gates{
       {"aten.lstm.input", 4}, {"aten.gru.input", 3}, {"aten.rnn_tanh.input", 1}, {"aten.rnn_relu.input", 1}};
   const auto kind = gates.find(node.kind);
   if (kind == gates.end()) return;
   const Sizes sizes(node, values);
   const auto weights = sizes.all("params");
-  for (const ValueId value : reads_of(node, find_argument(node, "params")))
-    if (value >= first_made) refuse_weights("its weights are computed, but must be parameters");
   const bool biases = constant<bool>(node, "has_biases");
   const std::int64_t directions = constant<bool>(node, "bidirectional") ? 2 : 1;
   const auto layers = constant<std::int64_t>(node, "num_layers");
-  const std::size_t each = biases ? 4 : 2;
-  if (layers < 1 || layers > static_cast<std::int64_t>(most_list_items) ||
-      weights.size() != static_cast<std::size_t>(layers * directions) * each)
-    refuse_weights(fmt::format("{} tensors of weights; projections are not supported", weights.size()));
+  if (layers < 1 || layers > static_cast<std::int64_t>(most_list_items))
+    refuse_weights("the number of its layers");
   const Description& input = sizes.one("input");
-  if (weights[1]->sizes.size() != 2 || input.sizes.empty()) refuse_weights("a matrix is missing");
-  const std::int64_t hidden = weights[1]->sizes[1];
-  const std::int64_t rows = kind->second * hidden;
-  for (std::size_t i = 0; i < weights.size(); i += each) {
-    const bool first = i / each < static_cast<std::size_t>(directions);
-    const std::int64_t inputs = first ? input.sizes.back() : hidden * directions;
-    if (!has_sizes(*weights[i], {rows, inputs}) || !has_sizes(*weights[i + 1], {rows, hidden}) ||
-        (biases && (!has_sizes(*weights[i + 2], {rows}) || !has_sizes(*weights[i + 3], {rows}))))
-      refuse_weights(fmt::format("weights of layer {}", i / each / static_cast<std::size_t>(directions)));
-  }
   const auto states = sizes.all("hx");
   if (states.size() != (kind->second == 4 ? 2U : 1U)) refuse_weights("the number of its states");
+  if (input.sizes.empty()) refuse_weights("its input has no dimensions");
   for (const Description* state : states)
-    if (state->sizes.size() != input.sizes.size() || state->sizes.front() != layers * directions ||
-        state->sizes.back() != hidden)
+    if (state->sizes.size() != input.sizes.size() || state->sizes.front() != layers * directions)
       refuse_weights("its states");
+  const std::int64_t outputs = states.front()->sizes.back(), hidden = states.back()->sizes.back();
+  const std::int64_t rows = kind->second * hidden;
+  const std::size_t each =
+      2U + (biases ? 2U : 0U) + (outputs == hidden ? 0U : 1U);  // a projection is the last
+  if (weights.size() != static_cast<std::size_t>(layers * directions) * each)
+    refuse_weights(fmt::format("{} tensors of weights", weights.size()));
+  for (std::size_t i = 0; i < weights.size(); i += each) {
+    const bool first = i / each < static_cast<std::size_t>(directions);
+    const std::int64_t inputs = first ? input.sizes.back() : outputs * directions;
+    std::vector<std::vector<std::int64_t>> right{{rows, inputs}, {rows, outputs}};
+    if (biases) right.insert(right.end(), 2, {rows});
+    if (outputs != hidden) right.push_back({outputs, hidden});
+    for (std::size_t k = 0; k < each; ++k)
+      if (weights[i + k]->sizes != right[k])
+        refuse_weights(fmt::format("weights of layer {}", i / each / static_cast<std::size_t>(directions)));
+  }
 }
 
 }  // namespace trainyard::models::pt2

@@ -10,10 +10,9 @@ namespace trainyard::models::pt2 {
 // - Only operators with many multiply-adds have operations, and only embeddings have bytes.
 void count_cost(Node& node, const Values& values, double batch);
 
-// Fault if the weights of a recurrent layer do not fit its sizes. oneDNN does not check them, and would crash.
-// - `first_made`: the first value that a node makes. Weights must be stored tensors, whose sizes are certain.
-// - The sizes of input and states are what the file says, so they must be checked again in a run.
+// Fault if the weights of a recurrent layer do not fit its sizes, so that the file is refused before a run.
+// - The sizes are what the file says. They must be checked again in a run, because oneDNN would crash.
 // Other nodes are not checked.
-void check_recurrent(const Node& node, const Values& values, ValueId first_made);
+void check_recurrent(const Node& node, const Values& values);
 
 }  // namespace trainyard::models::pt2

@@ -117,9 +117,8 @@ class Builder {
                            std::vector<std::int64_t>>;
   std::map<Place, std::size_t> places_;  // of stored tensors; tied parameters have one place
   std::set<std::string> paths_;
-  std::string batch_;       // symbolic expression of the number of samples; empty if it is a number
-  double samples_ = 1;      // of the author's example
-  ValueId first_made_ = 0;  // the first value that a node makes
+  std::string batch_;   // symbolic expression of the number of samples; empty if it is a number
+  double samples_ = 1;  // of the author's example
   Graph graph_{.inputs = 0, .values = 0};
   Exported exported_;
 };
@@ -209,7 +208,6 @@ void Builder::read_stored_input(const std::string& kind, const Json& json) {
 void Builder::read_nodes() {
   const auto& nodes = list_in(member(json_, "nodes"), most_nodes);
   if (nodes.empty()) throw Fault("the graph has no nodes", "export a network that computes something");
-  first_made_ = values_.count();
   for (std::size_t i = 0; i < nodes.size(); ++i) read_node(nodes[i], i);
 }
 
@@ -238,7 +236,7 @@ void Builder::read_node(const Json& json, std::size_t index) {
       node.path = name == nullptr ? fmt::format("{} {}", node.kind, index) : name_in(*name);
     if (!paths_.insert(node.path).second) throw Fault("another node has the same name");
     node.module = module_of(json);
-    check_recurrent(node, values_, first_made_);
+    check_recurrent(node, values_);
     count_cost(node, values_, samples_);
     node.draws = called.draws != Draws::nothing && draws_for_whole_batch(node);
   });

@@ -269,30 +269,34 @@ TEST_CASE("inputs and outputs that are not one tensor each are refused") {
 }
 
 TEST_CASE("recurrent weights of another shape are refused, because oneDNN would crash") {
-  const auto lstm = [](std::int64_t rows) {
+  const auto lstm = [](std::int64_t rows, std::int64_t outputs = 4) {
     Pt2File file;
     file.parameter("ih", {rows, 6});
-    file.parameter("hh", {16, 4});
+    file.parameter("hh", {16, outputs});
+    file.parameter("hr", {outputs, 4});
     file.input("x", {-1, 3, 6});
-    file.input("h", {1, -1, 4});
+    file.input("h", {1, -1, outputs});
+    file.input("c", {1, -1, 4});
     const auto flag = [](bool value) { return Json{{"as_bool", value}}; };
     file.node("aten.lstm.input",
               {{"input", as_tensor("x")},
-               {"hx", as_tensors({"h", "h"})},
-               {"params", as_tensors({"p_ih", "p_hh"})},
+               {"hx", as_tensors({"h", "c"})},
+               {"params", outputs == 4 ? as_tensors({"p_ih", "p_hh"}) : as_tensors({"p_ih", "p_hh", "p_hr"})},
                {"has_biases", flag(false)},
                {"num_layers", {{"as_int", 1}}},
                {"dropout", {{"as_float", 0.0}}},
                {"train", flag(true)},
                {"bidirectional", flag(false)},
                {"batch_first", flag(true)}},
-              "lstm", {-1, 3, 4});
+              "lstm", {-1, 3, outputs});
     file.output("lstm");
     return file;
   };
   const ScratchFolder folder;
   lstm(16).write(folder / "good.pt2");
   CHECK(read_exported(folder / "good.pt2").graph.nodes[0].forward_flops == 2.0 * 3 * (16 * 6 + 16 * 4));
+  lstm(16, 3).write(folder / "projecting.pt2");
+  CHECK(read_exported(folder / "projecting.pt2").graph.nodes.size() == 1);
   lstm(15).write(folder / "bad.pt2");
   check_refused(folder / "bad.pt2",
                 "node 0 'lstm' (aten.lstm.input): the sizes of this recurrent layer do not fit");

@@ -1,10 +1,19 @@
 #include "tests/runner/support/parity_cases.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <random>
 #include <stdexcept>
 #include <utility>
 
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "experiments/design/experiment.h"
+#include "experiments/matrix/stage_split.h"
+#include "experiments/run/run_model.h"
 #include "models/catalogue.h"
 #include "models/samples/tokenizer.h"
 #include "runner/data/task.h"
@@ -77,7 +86,64 @@ std::int64_t boundary(const experiments::Strategy& strategy, std::int64_t layers
   return strategy.schedule == "gpipe" ? std::max<std::int64_t>(1, layers / 3) : layers - 1 - layers / 5;
 }
 
+// The boundary of two stages of a network of PyTorch.
+std::int64_t exported_boundary(experiments::Run run, const models::InputShape& input) {
+  if (run.strategy.kind == "mp") {
+    run.data.input = input;
+    experiments::Experiment experiment;
+    experiment.runs = {run};
+    experiments::resolve_stages(experiment);
+    return experiment.runs.front().strategy.boundaries.front();
+  }
+  const models::Graph graph = experiments::graph_of(run, input);
+  std::vector<std::int64_t> cuts;  // nodes at which a stage may begin
+  for (std::size_t i = 1; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].may_begin_stage) cuts.push_back(static_cast<std::int64_t>(i));
+  const auto crossing_at = [&](std::int64_t cut) {
+    return models::crossing(graph, static_cast<std::size_t>(cut)).size();
+  };
+  if (run.strategy.schedule == "gpipe") return std::ranges::max(cuts, {}, crossing_at);  // most values cross
+  const auto count = static_cast<std::int64_t>(cuts.size());
+  return cuts.at(
+      static_cast<std::size_t>(run.strategy.replicas > 1 ? count / 4 : boundary(run.strategy, count)));
+}
+
+constexpr const char* script = "tests/runner/parity/exported_networks.py";
+
+bool export_networks() {
+  const std::string python = TRAINYARD_TORCH_PYTHON;
+  if (python.empty()) return false;
+  std::ifstream in(script);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  if (text.empty()) throw std::runtime_error(std::string(script) + " cannot be read");
+  const std::filesystem::path folder = TRAINYARD_EXPORTED_NETWORKS,
+                              stamp = folder / (sha256_hex(text) + ".done");
+  if (std::filesystem::exists(stamp)) return true;
+  const std::filesystem::path draft = folder.string() + "." + std::to_string(getpid());
+  std::filesystem::create_directories(draft);
+  if (std::system((python + " -B " + script + " " + draft.string()).c_str()) != 0)
+    throw std::runtime_error(std::string(script) + " has failed");
+  std::ofstream(draft / stamp.filename()) << "";
+  std::filesystem::remove_all(folder);
+  std::filesystem::rename(draft, folder);
+  return true;
+}
+
 }  // namespace
+
+bool have_exported_networks() {
+  static const bool have = export_networks();
+  return have;
+}
+
+std::filesystem::path exported_network(const std::string& name, at::ScalarType dtype) {
+  const char* type = dtype == at::kDouble ? ".float64.pt2" : ".float32.pt2";
+  return std::filesystem::path(TRAINYARD_EXPORTED_NETWORKS) / (name + type);
+}
+
+std::string task_of(const ParityModel& model) {
+  return model.exported_task.empty() ? models::find_model(model.name).task : model.exported_task;
+}
 
 ParityModel parity_model(const std::string& name) {
   const models::InputShape images{.image = small_image, .classes = 10};
@@ -108,16 +174,34 @@ ParityModel parity_model(const std::string& name) {
             false,
             0.5};
   }
+  if (name == "exported-resnet" || name == "exported-mobilenet")
+    return {name, {}, images, true, 0.05, "classification"};
+  if (name == "exported-vit") return {name, {}, images, false, 0.05, "classification"};
+  if (name == "exported-transformer" || name == "exported-lstm")
+    return {name, {}, texts, false, 0.1, "classification"};
+  if (name == "exported-gpt") return {name, {}, pairs, false, 0.1, "translation"};
   throw std::invalid_argument("no small " + name);
 }
 
-experiments::Run parity_run(const ParityModel& model, const experiments::Strategy& strategy) {
+experiments::Run with_network(experiments::Run run, const ParityModel& model,
+                              const std::filesystem::path& exported) {
+  run.declared.model_title = model.name;
+  run.declared.task = task_of(model);
+  run.exported = {exported.string(),
+                  experiments::exported_model({model.name, model.name, task_of(model), exported}).sha256};
+  return run;
+}
+
+experiments::Run parity_run(const ParityModel& model, const experiments::Strategy& strategy,
+                            at::ScalarType dtype) {
   experiments::Run run;
   run.model = model.name;
   run.hyperparameters = model.hyperparameters;
   run.strategy = strategy;
-  if (strategy.stages == 2) {
-    const auto layers = models::find_model(model.name).graph(model.hyperparameters, model.input).nodes.size();
+  if (!model.exported_task.empty()) run = with_network(run, model, exported_network(model.name, dtype));
+  if (strategy.stages == 2 && run.exported) run.strategy.boundaries = {exported_boundary(run, model.input)};
+  if (strategy.stages == 2 && !run.exported) {
+    const auto layers = experiments::graph_of(run, model.input).nodes.size();
     run.strategy.boundaries = {boundary(strategy, static_cast<std::int64_t>(layers))};
   }
   run.optimizer.learning_rate = model.learning_rate;
@@ -129,8 +213,7 @@ experiments::Run parity_run(const ParityModel& model, const experiments::Strateg
 std::unique_ptr<Dataset> data_of(const ParityModel& model, std::int64_t samples, at::ScalarType dtype,
                                  bool channels_last) {
   const models::Samples all = random_samples(model.input, samples);
-  DataParts parts =
-      make_parts({all, all, all}, find_task(models::find_model(model.name).task), dtype, channels_last);
+  DataParts parts = make_parts({all, all, all}, find_task(task_of(model)), dtype, channels_last);
   return std::move(parts.train);
 }
 

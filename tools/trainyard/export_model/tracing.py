@@ -9,6 +9,7 @@ import sys
 
 import torch
 
+from . import recurrent
 from .problems import Refused, first_line, local_types, module_of, place_of
 
 
@@ -86,8 +87,8 @@ def export(module, network, symbols):
         shapes[x] = of_input
     # PyTorch prints graphs beside its errors
     quiet = contextlib.nullcontext if network.verbose else lambda: contextlib.redirect_stderr(io.StringIO())
-    with quiet(), contextlib.redirect_stdout(sys.stderr):
-        return torch.export.export(module, inputs, dynamic_shapes=shapes)
+    with quiet(), contextlib.redirect_stdout(sys.stderr), recurrent.as_nodes():
+        return recurrent.put_back(torch.export.export(module, inputs, dynamic_shapes=shapes))
 
 
 def refuse(module, network, error):

@@ -55,15 +55,15 @@ WARNED = {
     "residual_cnn": ["aten.feature_dropout.default"],
     "gpt_tied": ["and 1 others draw random numbers with aten.scaled_dot_product_attention.default"],
     "transformer_encoder": ["encoder.layers.0.self_attn (MultiheadAttention) and 1 others"],
-    "lstm": ["node lstm in lstm (LSTM) draws random numbers", "input 1 has a fixed length of 12"],
+    "lstm": ["node lstm in lstm (LSTM) draws random numbers"],
     "attention": ["scaled_dot_product_attention"],
     "norm_of_one": ["cannot train on a batch of one sample"],
     "noisy": ["node randn_like in the network (Fn) draws random numbers with aten.randn_like.default: ddp, pipeline and mp-ddp"],
     "fixed_length": ["input 1 has a fixed length of 12"],
     "unused": ["no node reads the parameter b.weight", "no node reads the parameter b.bias"],
-    "trainyard_seq2seq": ["input 1 has a fixed length of 9", "input 2 has a fixed length of 8"],
 }
-NETWORKS = ["mlp", "own_values", *WARNED, *(f"trainyard_{name}" for name in ("mlp", "cnn", "vgg11", "nbow", "conv_autoencoder"))]
+NETWORKS = ["mlp", "own_values", "recurrent", *WARNED,
+            *(f"trainyard_{name}" for name in ("mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv_autoencoder"))]
 
 
 def python_part():
@@ -191,6 +191,11 @@ class ExportModel(unittest.TestCase):
         self.assertEqual([x["sizes"] for x in about["inputs"]], [["batch", 12]])
         self.assertEqual((about["outputs"][0]["role"], about["outputs"][0]["sizes"]), ("logits", ["batch", 12, 50]))
         self.assertIn("fixed length of 12: set window_length = 12", warnings[-1])
+
+    def test_recurrent_layers_accept_any_length(self):
+        self.assertEqual(self.written("recurrent")[0].about["inputs"][0]["sizes"], ["batch", "length"])
+        nodes = {str(node.target) for node in torch.export.load(str(self.out)).graph.nodes}
+        self.assertLessEqual({f"aten.{name}.input" for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}, nodes)
 
     def test_batch_norm_over_one_value_has_no_reference_of_one_sample(self):
         file, _ = self.written("norm_of_one")

@@ -106,6 +106,14 @@ def lstm():
     return net, tokens(4, 12, 30)
 
 
+def recurrent():
+    """Recurrent layers of all kinds, both ways and with a projection."""
+    net = Fn(lambda m, x: m.head(m.lstm(m.tanh(m.relu(m.gru(m.embed(x))[0])[0])[0])[0][:, -1]), embed=nn.Embedding(30, 6),
+             gru=nn.GRU(6, 5, bidirectional=True, batch_first=True), relu=nn.RNN(10, 7, nonlinearity="relu", batch_first=True),
+             tanh=nn.RNN(7, 8, 2, batch_first=True), lstm=nn.LSTM(8, 9, proj_size=4, batch_first=True), head=nn.Linear(4, 5))
+    return net, tokens(4, 12, 30)
+
+
 def attention():
     net = Fn(lambda m, x: m.head(m.attend(x, x, x, need_weights=False)[0].mean(1)),
              attend=nn.MultiheadAttention(16, 2, dropout=0.1, batch_first=True), head=nn.Linear(16, 5))

@@ -1,0 +1,236 @@
+// Exported networks compared with the eager PyTorch that they were exported from. Both train in float64 from
+// the same weights, on the same batches, by SGD with momentum and weight decay. Batches of texts have
+// different lengths.
+// - The six networks of exported_networks.py, and trainyard's six models from models/NAME/NAME.py.
+// - Without dropout, and with it: then PyTorch drops the values that trainyard's streams choose.
+// - trainyard's six models are also compared with their own networks.
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <nlohmann/json.hpp>
+
+#include "experiments/run/run_model.h"
+#include "models/exported/operators.h"
+#include "models/networks/dropout.h"
+#include "models/networks/random_stream.h"
+#include "models/networks/safetensors.h"
+#include "runner/gradients/sparse_gradient.h"
+#include "runner/parity/reference_trainer.h"
+#include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/runner/support/parity_cases.h"
+#include "tests/runner/support/replicas.h"
+#include "tests/support/scratch_folder.h"
+
+namespace trainyard::runner::pytorch_training_test {
+
+using namespace testing;
+
+using networks::NamedParameter;
+using Tensors = std::map<std::string, at::Tensor>;  // names as in pytorch_training.py
+
+constexpr std::int64_t steps = 10;
+constexpr std::int64_t batch = 7;
+constexpr std::int64_t samples = 40;
+constexpr double dropout_of_networks = 0.3;
+
+struct Case {
+  ParityModel model;
+  double dropout = 0;  // 0 if the model has none
+  experiments::Run run;
+  bool own() const { return model.exported_task.empty(); }  // a model of trainyard
+};
+
+Case make_case(const std::string& name) {
+  Case made{.model = parity_model(name), .run = {}};
+  models::Hyperparameters& values = made.model.hyperparameters;
+  if (name == "conv-autoencoder") made.model.input.image = {.channels = 1, .height = 28, .width = 28};
+  if (!made.own()) made.dropout = dropout_of_networks;
+  if (values.contains("dropout")) {
+    made.dropout = std::get<double>(values.at("dropout"));
+    values.at("dropout") = 0.0;
+  }
+  made.run = parity_run(made.model, {.name = "single", .kind = "single"});
+  return made;
+}
+
+at::Tensor indices_of(std::int64_t step) {
+  return at::arange(step * batch, (step + 1) * batch).remainder(samples);
+}
+
+Tensors train(const Case& c, const experiments::Run& run) {
+  ReferenceTrainer trainer(run, c.model.input, 1, 1, at::kDouble);
+  const auto data = data_of(c.model, samples, at::kDouble, trainer.network().channels_last);
+  std::map<std::string, std::vector<at::Tensor>> of_steps;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const at::Tensor indices = indices_of(step);
+    of_steps["loss"].push_back(
+        at::scalar_tensor(trainer.step(*data, indices, data->weight(indices)), at::kDouble));
+    const auto parameters = trainer.network().parameters();
+    for (std::size_t i = 0; i < parameters.size(); ++i)
+      of_steps["gradient." + parameters[i].name].push_back(whole(trainer.gradients()[i]).clone());
+  }
+  Tensors found;
+  for (const auto& [name, values] : of_steps) found[name] = at::stack(values);
+  for (const NamedParameter& each : trainer.network().state())
+    found["value." + each.name] = each.value.detach().to(at::kDouble).clone();
+  const at::NoGradGuard no_grad;
+  networks::ForwardContext evaluation;
+  evaluation.training = false;
+  found["output"] = trainer.network().forward(data->inputs(indices_of(0)), evaluation).front();
+  return found;
+}
+
+void check_close(const at::Tensor& found, const at::Tensor& expected) {
+  REQUIRE(found.sizes() == expected.sizes());
+  // Softmax removes the effect of the biases of keys. They have only rounding.
+  CHECK(largest(found - expected) <= 1e-9 * largest(expected) + 1e-15);
+}
+
+void check_trained(const Tensors& found, const Tensors& expected) {
+  for (const auto& each : expected) {
+    CAPTURE(each.first);
+    REQUIRE(found.contains(each.first));
+    const at::Tensor& tensor = found.at(each.first);
+    const bool of_steps = each.first == "loss" || each.first.starts_with("gradient.");
+    if (!of_steps) check_close(tensor, each.second);
+    for (std::int64_t step = 0; of_steps && step < steps; ++step) {
+      CAPTURE(step);
+      check_close(tensor[step], each.second[step]);
+    }
+  }
+  CHECK(expected.at("loss")[0].item<double>() != expected.at("loss")[steps - 1].item<double>());
+}
+
+Tensors read(const std::filesystem::path& file) {
+  Tensors tensors;
+  for (const NamedParameter& each : networks::read_safetensors(file)) tensors[each.name] = each.value;
+  return tensors;
+}
+
+nlohmann::json describe(const Case& c, std::size_t inputs) {
+  nlohmann::json values = nlohmann::json::object();
+  for (const auto& each : c.model.hyperparameters)
+    std::visit([&](const auto& value) { values[each.first] = value; }, each.second);
+  const models::InputShape& input = c.model.input;
+  return {{"name", c.model.name},
+          {"model", c.model.name},
+          {"task", task_of(c.model)},
+          {"dropout", c.dropout},
+          {"hyperparameters", values},
+          {"input",
+           {{"channels", input.image.channels},
+            {"height", input.image.height},
+            {"width", input.image.width},
+            {"classes", input.classes},
+            {"vocabulary", input.vocabulary},
+            {"target_vocabulary", input.target_vocabulary}}},
+          {"inputs", inputs},
+          {"steps", steps},
+          {"learning_rate", c.run.optimizer.learning_rate},
+          {"momentum", c.run.optimizer.momentum},
+          {"weight_decay", c.run.optimizer.weight_decay}};
+}
+
+// Writes what pytorch_training.py reads.
+void write_cases(const std::filesystem::path& folder, const std::vector<Case>& cases) {
+  nlohmann::json descriptions = nlohmann::json::array();
+  for (const Case& c : cases) {
+    const auto data = data_of(c.model, samples, at::kDouble, /*channels_last=*/false);
+    std::vector<NamedParameter> tensors;
+    std::size_t inputs = 0;
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const std::string suffix = "." + std::to_string(step);
+      const Batch of_step = data->gather(indices_of(step));
+      inputs = of_step.inputs.size();
+      for (std::size_t i = 0; i < inputs; ++i)
+        tensors.push_back({"input." + std::to_string(i) + suffix, of_step.inputs[i]});
+      tensors.push_back({"target" + suffix, of_step.targets});
+    }
+    networks::write_safetensors(folder / (c.model.name + ".batches.safetensors"), tensors);
+    if (c.own())
+      networks::write_safetensors(
+          folder / (c.model.name + ".weights.safetensors"),
+          networks::build_network(experiments::graph_of(c.run, c.model.input), {c.run.seed, at::kDouble})
+              .state());
+    descriptions.push_back(describe(c, inputs));
+  }
+  std::ofstream(folder / "cases.json") << descriptions;
+}
+
+void run_pytorch(const std::string& phase, const std::filesystem::path& folder) {
+  const std::string command = std::string(TRAINYARD_TORCH_PYTHON) +
+                              " -B -W ignore tests/runner/parity/pytorch_training.py " + phase + " " +
+                              folder.string();
+  REQUIRE(std::system(command.c_str()) == 0);
+}
+
+// Writes the factors of each call that drops values. `calls`: see pytorch_training.py. The calls are in the order of
+// the nodes.
+void write_factors(const std::filesystem::path& file, const Case& c, const experiments::Run& run,
+                   const nlohmann::json& calls) {
+  std::vector<std::string> paths;
+  for (const models::Node& node : experiments::graph_of(run, c.model.input).nodes)
+    if (models::draws_random_numbers(node)) paths.push_back(node.path);
+  std::vector<NamedParameter> factors;
+  for (std::int64_t step = 0; step < steps; ++step) {
+    const nlohmann::json& of_step = calls.at(static_cast<std::size_t>(step));
+    REQUIRE(of_step.size() == paths.size());
+    for (std::size_t call = 0; call < paths.size(); ++call) {
+      const auto shape = of_step[call].at("shape").get<std::vector<std::int64_t>>();
+      const networks::DropoutStream stream{networks::stream_seed("dropout", run.seed, paths[call]), step,
+                                           of_step[call].at("p").get<double>()};
+      const auto draw = of_step[call].at("attention").get<bool>() ? networks::attention_dropout_factors
+                                                                  : networks::dropout_factors;
+      factors.push_back({"factor." + std::to_string(call) + "." + std::to_string(step),
+                         draw(at::empty(shape, at::kDouble), indices_of(step), stream)});
+    }
+  }
+  networks::write_safetensors(file, factors);
+}
+
+TEST_CASE("exported networks train as eager PyTorch, and as trainyard's own networks") {
+  if (!have_exported_networks()) {
+    MESSAGE("skipped: no Python with torch was found when this was configured");
+    return;
+  }
+  at::set_num_threads(1);
+  std::vector<Case> cases;
+  for (const char* name :
+       {"exported-resnet", "exported-mobilenet", "exported-vit", "exported-transformer", "exported-gpt",
+        "exported-lstm", "mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"})
+    cases.push_back(make_case(name));
+  const tests::ScratchFolder folder;
+  const auto file = [&](const Case& c, const std::string& suffix) {
+    return folder.path() / (c.model.name + suffix);
+  };
+  write_cases(folder.path(), cases);
+  run_pytorch("export", folder.path());
+  const auto calls = nlohmann::json::parse(std::ifstream(folder.path() / "calls.json"));
+  for (const Case& c : cases) {
+    CAPTURE(c.model.name);
+    const Tensors trained = train(c, with_network(c.run, c.model, file(c, ".pt2")));
+    check_trained(trained, read(file(c, ".result.safetensors")));
+    if (c.own()) check_trained(trained, train(c, c.run));
+    if (c.dropout > 0)
+      write_factors(file(c, ".dropout.factors.safetensors"), c,
+                    with_network(c.run, c.model, file(c, ".dropout.pt2")), calls.at(c.model.name));
+  }
+  run_pytorch("dropout", folder.path());
+  int dropping = 0;
+  for (const Case& c : cases) {
+    if (c.dropout == 0) continue;
+    CAPTURE(c.model.name);
+    check_trained(train(c, with_network(c.run, c.model, file(c, ".dropout.pt2"))),
+                  read(file(c, ".dropout.result.safetensors")));
+    ++dropping;
+  }
+  CHECK(dropping == 9);
+}
+
+}  // namespace trainyard::runner::pytorch_training_test
