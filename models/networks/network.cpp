@@ -81,8 +81,12 @@ bool is_image_weight(const models::Graph& graph, const models::StoredTensor& sto
          });
 }
 
+// Strides of dimensions of size 1 matter, too: oneDNN takes another kernel for [outputs, inputs, 1, 1] if they are
+// those of a contiguous tensor. `contiguous` leaves them as they are.
 void in_channels_last(at::Tensor& weight) {
-  weight = weight.detach().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(weight.requires_grad());
+  at::Tensor copy = at::empty(weight.sizes(), weight.options().memory_format(at::MemoryFormat::ChannelsLast));
+  copy.copy_(weight.detach());
+  weight = copy.requires_grad_(weight.requires_grad());
 }
 
 // Replaces the stored values by those of the run's seed.
