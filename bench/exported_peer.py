@@ -1,7 +1,7 @@
-"""exported_peer.py NAME FOLDER contiguous|channels_last: train a network of exported_networks.py in PyTorch, on request.
+"""exported_peer.py NAME FOLDER contiguous|channels_last|plain: train a network of exported_networks.py in PyTorch, on request.
 
-It is the counterpart of bench_exported_steps, which has written the batch to FOLDER. One thread, a fused optimizer, sums in
-tensors. Standard input has a number of steps per line. The answer is their wall-clock seconds, processor seconds and loss."""
+It is the counterpart of bench_exported_steps, which has written the batch to FOLDER. One thread, sums in tensors. The optimizer
+is fused, except with `plain`. Standard input has a number of steps per line. The answer is their wall-clock seconds, processor seconds and loss."""
 import pathlib
 import sys
 import time
@@ -37,7 +37,7 @@ def main():
         network = network.to(memory_format=torch.channels_last)
         inputs = [x.contiguous(memory_format=torch.channels_last) for x in inputs]
     optimizer = peer_model.optimizer(network.parameters(), settings["optimizer"], settings["learning_rate"],
-                                     settings["momentum"], settings["weight_decay"], fused=True)
+                                     settings["momentum"], settings["weight_decay"], fused=True if order != "plain" else None)
     step, indices = Step(task, network, optimizer), torch.arange(settings["batch"])
     print("ready", flush=True)
     for line in sys.stdin:
