@@ -4,7 +4,7 @@
     bench/compare_builds.py OLD NEW [--rounds 6] [--models cnn mlp]
 
 OLD and NEW are folders with the programs. Both builds do the same work at once on ONE core, so the scheduler gives them turns of
-milliseconds, and load of others meets both alike. A second pair runs on another core with the order swapped. Prints the
+milliseconds, and load of others meets both alike. On each further core of --cores another pair runs, with the order swapped. Prints the
 geometric mean of new / old with its 95 % t interval.
 """
 
@@ -21,19 +21,31 @@ from pathlib import Path
 import rebuild
 from student_t import half_width_95
 
-CORES = (0, 1)
-WORK = {"cnn": (12, 800), "mlp": (30, 4000)}  # epochs, training samples
+WORK = {  # data set, training samples, epochs, more settings of the model
+    "cnn": ("synthetic-digits", 800, 12, ""),
+    "mlp": ("synthetic-digits", 4000, 30, ""),
+    "conv-autoencoder": ("cifar10", 1000, 8, "channels = [8, 16, 32]"),
+    "vgg11": ("cifar10", 1000, 4, "width = 8"),
+    "nbow": ("imdb", 2000, 20, "embedding = 64"),
+    "seq2seq": ("multi30k", 600, 4, "embedding = 64\nhidden = 128\ndropout = 0.1"),
+}
 
 SWEEP = """name = "builds"
+[data]
+cifar10 = "synthetic"
+imdb = "synthetic"
+multi30k = "synthetic"
 [matrix]
 model = ["{model}"]
 strategy = ["single"]
 seed = [0]
 [defaults]
-dataset = "synthetic-digits"
+dataset = "{dataset}"
 train_samples = {samples}
 epochs = {epochs}
 batch = 64
+[model.{model}]
+{settings}
 """
 
 
@@ -44,8 +56,9 @@ def surroundings(folder: Path, **more: str) -> dict[str, str]:
 def planned_run(program: Path, folder: Path, model: str) -> Path:
     """run.json of a run of this build. The sweep that wrote it is stopped."""
     folder.mkdir()
-    epochs, samples = WORK[model]
-    (folder / "sweep.toml").write_text(SWEEP.format(model=model, epochs=epochs, samples=samples))
+    dataset, samples, epochs, settings = WORK[model]
+    (folder / "sweep.toml").write_text(SWEEP.format(model=model, dataset=dataset, epochs=epochs, samples=samples,
+                                                     settings=settings))
     sweep = subprocess.Popen([program, "run", "sweep.toml", "--no-report"], cwd=folder, env=surroundings(folder),
                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     while not list(folder.glob("yard/runs/*/attempt-1/rank-0.records.jsonl")):
@@ -65,11 +78,11 @@ def yard_of_rows(program: Path, folder: Path) -> None:
                    stdout=subprocess.DEVNULL)
 
 
-def ratios(start, rounds: int) -> list[float]:
+def ratios(start, rounds: int, cores: list[int]) -> list[float]:
     """Logarithms of new / old in processor time. `start(build, core, round)` starts one process on a core."""
     logs = []
     for number in range(rounds):
-        processes = [(build, core, start(build, core, number)) for core in CORES
+        processes = [(build, core, start(build, core, number)) for core in cores
                      for build in (("old", "new") if (number + core) % 2 else ("new", "old"))]
         seconds = {}
         for build, core, process in processes:
@@ -78,7 +91,7 @@ def ratios(start, rounds: int) -> list[float]:
             if process.returncode != 0:
                 sys.exit(f"the {build} build ended with {process.returncode}")
             seconds[build, core] = use.ru_utime + use.ru_stime
-        logs += [math.log(seconds["new", core] / seconds["old", core]) for core in CORES]
+        logs += [math.log(seconds["new", core] / seconds["old", core]) for core in cores]
     return logs
 
 
@@ -93,7 +106,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("old", type=lambda path: Path(path).resolve())
     parser.add_argument("new", type=lambda path: Path(path).resolve())
-    parser.add_argument("--rounds", type=int, default=6, help="each has one pair on each of two cores")
+    parser.add_argument("--rounds", type=int, default=6, help="each has one pair on each core")
+    parser.add_argument("--cores", nargs="+", type=int, default=[0, 1])
+    parser.add_argument("--no-rebuild", action="store_true", help="only training")
     parser.add_argument("--models", nargs="*", default=sorted(WORK), choices=sorted(WORK))
     options = parser.parse_args()
     builds = {"old": options.old, "new": options.new}
@@ -114,14 +129,16 @@ def main() -> None:
                 return on_core(core, [builds[build] / "trainyard-runner", "--records", records],
                                env=surroundings(folder, TRAINYARD_RUN=str(runs[build])))
 
-            report(f"training of {model}", ratios(train, options.rounds))
+            report(f"training of {model}", ratios(train, options.rounds, options.cores))
+        if options.no_rebuild:
+            return
         for build, path in builds.items():
-            for core in CORES:
+            for core in options.cores:
                 yard_of_rows(path / "trainyard", folder / f"rows-{build}-{core}")
         report("db rebuild", ratios(
             lambda build, core, _: on_core(core, [builds[build] / "trainyard", "db", "rebuild"],
                                            cwd=folder / f"rows-{build}-{core}", env=surroundings(folder)),
-            options.rounds))
+            options.rounds, options.cores))
 
 
 if __name__ == "__main__":

@@ -81,8 +81,12 @@ bool is_image_weight(const models::Graph& graph, const models::StoredTensor& sto
          });
 }
 
+// Strides of dimensions of size 1 matter, too: oneDNN takes another kernel for [outputs, inputs, 1, 1] if they are
+// those of a contiguous tensor. `contiguous` leaves them as they are.
 void in_channels_last(at::Tensor& weight) {
-  weight = weight.detach().contiguous(at::MemoryFormat::ChannelsLast).requires_grad_(weight.requires_grad());
+  at::Tensor copy = at::empty(weight.sizes(), weight.options().memory_format(at::MemoryFormat::ChannelsLast));
+  copy.copy_(weight.detach());
+  weight = copy.requires_grad_(weight.requires_grad());
 }
 
 // Replaces the stored values by those of the run's seed.
@@ -103,14 +107,33 @@ std::pair<std::size_t, std::size_t> readers(const models::Graph& graph, models::
   return found;
 }
 
-// Whether images may have the order "channels last": it is faster for convolutions. `view` needs the order of
-// the export.
+// oneDNN computes most convolutions faster with "channels last", but not the gradients of weights that have
+// several pixels: they are copied from [outputs, inputs, height, width]. So the order is not worth it if many
+// such weights are used for few pixels each. The limit was measured with ResNet-18 and smaller networks, AVX-512,
+// batches of 16 and 64: bench/README.md.
+bool is_worth_channels_last(const models::Graph& graph) {
+  constexpr double fewest_operations = 20;  // multiply-adds per copied number and sample
+  double operations = 0, copied = 0;
+  for (const models::Node& node : graph.nodes) {
+    if (!node.kind.starts_with("aten.conv2d.")) continue;
+    operations += node.forward_flops / 2;
+    for (const models::StoredTensor& stored : graph.tensors) {
+      const bool read = std::ranges::find(node.reads, stored.value) != node.reads.end();
+      if (!read || stored.sizes.size() != 4 || stored.sizes[2] * stored.sizes[3] == 1) continue;
+      copied += static_cast<double>(stored.sizes[0] * stored.sizes[1] * stored.sizes[2] * stored.sizes[3]);
+    }
+  }
+  return operations >= fewest_operations * copied;
+}
+
+// Whether images have the order "channels last". `view` needs the order of the export.
 bool prefers_channels_last(const models::Graph& graph) {
   const auto has = [&](std::string_view kind) {
     return std::ranges::any_of(graph.nodes,
                                [&](const models::Node& node) { return node.kind.starts_with(kind); });
   };
-  return has("conv2d") || (has("aten.conv2d.") && !has("aten.view."));
+  if (has("conv2d")) return true;
+  return has("aten.conv2d.") && !has("aten.view.") && is_worth_channels_last(graph);
 }
 
 }  // namespace

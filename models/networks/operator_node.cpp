@@ -158,6 +158,36 @@ void run_attention(const OperatorCall& op, Stack& stack, const ForwardContext& c
   stack.emplace_back(at::matmul(weights, value));
 }
 
+bool all_equal(const at::IValue& list, std::int64_t number) {
+  const at::List<std::int64_t> numbers = list.toIntList();
+  return std::all_of(numbers.begin(), numbers.end(), [&](std::int64_t each) { return each == number; });
+}
+
+bool is_channels_last(const at::Tensor& tensor) {
+  return tensor.suggest_memory_format() == at::MemoryFormat::ChannelsLast;
+}
+
+// Whether a convolution with these arguments computes each pixel by itself, from channels that are neighbours in
+// memory. The result has the order "channels last".
+bool is_by_pixel(const at::Tensor& x, const at::Tensor& weight, const Stack& stack) {
+  if (x.dim() != 4 || weight.dim() != 4 || !x.is_cpu()) return false;
+  const bool neighbours = is_channels_last(x) || (x.size(2) * x.size(3) == 1 && is_channels_last(weight));
+  return neighbours && weight.size(2) == 1 && weight.size(3) == 1 && weight.size(1) == x.size(1) &&
+         all_equal(stack[3], 1) && all_equal(stack[4], 0);
+}
+
+// A convolution by pixel is a product of matrices. As such it is faster: oneDNN's convolution copies the weights
+// in each call, and their gradients.
+// (input, weight, bias, stride, padding, dilation, groups)
+void run_convolution(const OperatorCall& op, Stack& stack, const ForwardContext& context) {
+  const at::Tensor x = stack[0].toTensor(), weight = stack[1].toTensor();
+  if (!is_by_pixel(x, weight, stack)) return run_boxed(op, stack, context);
+  const at::Tensor pixels = x.permute({0, 2, 3, 1}).reshape({-1, x.size(1)});
+  const at::Tensor result = at::linear(pixels, weight.flatten(1), tensor_or_none(stack[2]));
+  stack.clear();
+  stack.emplace_back(result.view({x.size(0), x.size(2), x.size(3), weight.size(0)}).permute({0, 3, 1, 2}));
+}
+
 // (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 void run_batch_norm(const OperatorCall& op, Stack& stack, const ForwardContext& context) {
   const bool synchronised = context.training && context.sum_over_replicas && stack.at(5).toBool();
@@ -234,6 +264,7 @@ constexpr std::array specials{
     Special{"aten.alpha_dropout.default", run_dropout},
     Special{"aten.alpha_dropout_.default", run_dropout},
     Special{"aten.batch_norm.default", run_batch_norm},
+    Special{"aten.conv2d.default", run_convolution},
     Special{"aten.dropout.default", run_dropout},
     Special{"aten.dropout_.default", run_dropout},
     Special{"aten.feature_alpha_dropout.default", run_dropout},
