@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -15,28 +17,56 @@ std::string in_quotes(std::string_view text) {
   return "'" + shortened(printable_line(text.substr(0, 4 * longest)), longest) + "'";
 }
 
+namespace {
+
+// Checks a text in one pass, before its values are made. The callback of Json::parse could check the same, but
+// takes quadratic time for a list of objects.
+class Check final : public nlohmann::json_sax<Json> {
+ public:
+  bool null() override { return true; }
+  bool boolean(bool) override { return true; }
+  bool number_integer(number_integer_t) override { return true; }
+  bool number_unsigned(number_unsigned_t) override { return true; }
+  bool number_float(number_float_t, const string_t&) override { return true; }
+  bool string(string_t&) override { return true; }
+  bool binary(binary_t&) override { return true; }
+  bool start_object(std::size_t) override { return open(); }
+  bool end_object() override { return close(); }
+  bool start_array(std::size_t) override { return open(); }
+  bool end_array() override { return close(); }
+  bool key(string_t& name) override {
+    if (names_.back().insert(name).second) return true;
+    throw Fault(in_quotes(name) + " is there twice in one object");
+  }
+  bool parse_error(std::size_t byte, const std::string&, const Json::exception& error) override {
+    if (dynamic_cast<const Json::out_of_range*>(&error) != nullptr)
+      throw Fault("a number is too large for JSON");
+    throw Fault(fmt::format("byte {}: this is not JSON", byte));
+  }
+
+ private:
+  bool open() {
+    if (names_.size() >= most_depth)
+      throw Fault(fmt::format("its JSON is deeper than {} levels, which is the limit", most_depth));
+    names_.emplace_back();
+    return true;
+  }
+  bool close() {
+    names_.pop_back();
+    return true;
+  }
+
+  std::vector<std::set<std::string>> names_;  // of the open objects; a list has none
+};
+
+}  // namespace
+
 Json parsed(std::string_view text, std::size_t most_bytes) {
   if (text.size() > most_bytes)
     throw Fault(fmt::format("it has {} bytes, but at most {} are allowed", text.size(), most_bytes));
-  std::vector<std::set<std::string>> names(most_depth + 2);  // of the open object at each depth
-  const auto check = [&](int depth, Json::parse_event_t event, const Json& value) {
-    const auto level = static_cast<std::size_t>(depth);
-    const bool opens =
-        event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && level >= most_depth)
-      throw Fault(fmt::format("its JSON is deeper than {} levels, which is the limit", most_depth));
-    if (event == Json::parse_event_t::object_start) names[level + 1].clear();
-    if (event == Json::parse_event_t::key && !names[level].insert(value.get<std::string>()).second)
-      throw Fault(in_quotes(value.get<std::string>()) + " is there twice in one object");
-    return true;
-  };
-  try {
-    return Json::parse(text, check);
-  } catch (const Json::parse_error& error) {
-    throw Fault(fmt::format("byte {}: this is not JSON", error.byte));
-  } catch (const Json::exception&) {
-    throw Fault("a number is too large for JSON");
-  }
+  Check check;
+  Json::sax_parse(text, &check);
+  return Json::parse(text);
 }
 
 namespace {

@@ -4,8 +4,10 @@
 #include <array>
 #include <bit>
 #include <fstream>
+#include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <nlohmann/json.hpp>
@@ -71,10 +73,9 @@ void write_all(std::ofstream& out, const std::vector<NamedParameter>& tensors) {
 
 class Reader {
  public:
-  explicit Reader(const std::filesystem::path& file) : file_(file), in_(file, std::ios::binary) {
-    if (!in_) throw UserError(file.string() + ": cannot be opened", "name a safetensors file");
-    size_ = std::filesystem::file_size(file);
-  }
+  // `name`: of the source, for errors.
+  Reader(std::istream& in, std::uint64_t size, std::string name)
+      : in_(in), size_(size), name_(std::move(name)) {}
 
   std::vector<NamedParameter> read() {
     const ordered_json header = read_header();
@@ -87,7 +88,7 @@ class Reader {
 
  private:
   [[noreturn]] void fail(const std::string& what) const {
-    throw UserError(file_.string() + " is not a complete safetensors file: " + what, "write it again");
+    throw UserError(name_ + " is not a complete safetensors file: " + what, "write it again");
   }
 
   ordered_json read_header() {
@@ -127,9 +128,9 @@ class Reader {
     return type->type;
   }
 
-  std::filesystem::path file_;
-  std::ifstream in_;
-  std::uint64_t size_ = 0;
+  std::istream& in_;
+  std::uint64_t size_;
+  std::string name_;
   std::uint64_t values_ = 0;  // offset of the values
 };
 
@@ -148,7 +149,14 @@ void write_safetensors(const std::filesystem::path& file, const std::vector<Name
 }
 
 std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file) {
-  return Reader(file).read();
+  std::ifstream in(file, std::ios::binary);
+  if (!in) throw UserError(file.string() + ": cannot be opened", "name a safetensors file");
+  return Reader(in, std::filesystem::file_size(file), file.string()).read();
+}
+
+std::vector<NamedParameter> parse_safetensors(const std::string& content, const std::string& name) {
+  std::istringstream in(content);
+  return Reader(in, content.size(), name).read();
 }
 
 }  // namespace trainyard::networks

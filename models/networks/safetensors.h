@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "models/networks/network.h"
@@ -16,5 +17,8 @@ void write_safetensors(const std::filesystem::path& file, const std::vector<Name
 
 // Read all tensors, in the order of the file. UserError if the file is damaged.
 std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file);
+
+// The same for the content of a file. `name`: of its source, for errors.
+std::vector<NamedParameter> parse_safetensors(const std::string& content, const std::string& name);
 
 }  // namespace trainyard::networks

@@ -6,6 +6,8 @@
 #include <fstream>
 #include <memory>
 #include <new>
+#include <sstream>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -105,6 +107,19 @@ RunnerFacts runner_facts(const Programs& programs) {
   facts.cuda = text("cuda");
   facts.gpus = gpus_of(versions);
   return facts;
+}
+
+NetworkCheck check_network(const Programs& programs, const fs::path& exported) {
+  constexpr std::string_view sign = "error: ";
+  const Output output = output_of(shell_quoted(programs.runner.string()) +
+                                  " --check-network=" + shell_quoted(exported.string()) + " 2>&1");
+  if (output.clean) return {true, first_line(output.text)};
+  std::istringstream lines(output.text);
+  for (std::string line; std::getline(lines, line);)
+    if (line.starts_with(sign)) return {false, line.substr(sign.size())};
+  return {false, exported.string() +
+                     ": the program that computes its reference batch ended without a reason; "
+                     "it needs as much memory as a training step"};
 }
 
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine) {

@@ -33,6 +33,14 @@ struct RunnerFacts {
 };
 RunnerFacts runner_facts(const Programs& programs);
 
+// Output of `trainyard-runner --check-network FILE` on this host: one line. `agrees` is false if the network
+// does not compute what PyTorch computed, or if that could not be checked; then the line is the error.
+struct NetworkCheck {
+  bool agrees = false;
+  std::string line;
+};
+NetworkCheck check_network(const Programs& programs, const std::filesystem::path& exported);
+
 // Circumstances if the launcher chooses the hosts: the host is then the name of the launcher.
 experiments::Circumstances elsewhere(experiments::Circumstances here, const experiments::Machine& machine);
 

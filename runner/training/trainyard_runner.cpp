@@ -15,6 +15,7 @@
 #include "runner/communicator/nccl_communicator.h"
 #include "runner/device/device.h"
 #include "runner/device/rank_process.h"
+#include "runner/parity/reference_batch.h"
 #include "runner/training/rank_records.h"
 #include "runner/training/training.h"
 
@@ -110,17 +111,36 @@ void print_versions(bool as_json) {
   std::cout << facts << "\n";
 }
 
+[[noreturn]] void check_network(const std::string& file) {
+  try {
+    const runner::ReferenceCheck check = runner::check_reference(file);
+    if (check.not_compared.empty())
+      std::cout << "computes what PyTorch computed: " << check.tensors << " tensors compared\n";
+    else
+      std::cout << "was not compared with PyTorch: " << check.not_compared << "\n";
+  } catch (const std::exception& error) {
+    fail(error, nullptr);
+  }
+  leave(0);
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
   runner::tune_allocator();
   CLI::App program(about, "trainyard-runner");
   std::optional<std::string> records;
+  std::optional<std::string> network;
   bool version = false, json = false;
   auto* const folder =
       program.add_option("--records", records,
                          "write records to this folder, not to that of run.json (to repeat a rank by hand)");
   folder->type_name("DIR");
+  program
+      .add_option("--check-network", network,
+                  "compute the reference batch of this exported network, compare it with PyTorch, and end")
+      ->type_name("FILE")
+      ->excludes(folder);
   auto* const versions = program.add_flag("--version", version, "print the versions")->excludes(folder);
   program.add_flag("--json", json, "print the versions and the visible GPUs as JSON")->needs(versions);
   program.footer(environment_and_codes);
@@ -129,6 +149,7 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }
+  if (network) check_network(*network);
   if (!version) run_rank(records);
   print_versions(json);
   return 0;

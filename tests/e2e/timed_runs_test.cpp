@@ -178,7 +178,8 @@ TEST_CASE("Ctrl-C ends the wait of a run for a core") {
 
 TEST_CASE("times of a run beside busy processes do not count, and every output gives the reason") {
   const Scratch scratch;
-  scratch.write("small.toml", sweep_file(3, R"("single")", 1));
+  // Long enough for the kernel's ticks: less than 0.1 s of other processes always counts.
+  scratch.write("small.toml", sweep_file(100, R"("single")", 1));
   {
     const Burners burners;
     const Output output =

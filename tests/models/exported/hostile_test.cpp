@@ -76,6 +76,12 @@ TEST_CASE("entries that are missing, of another format or not JSON are refused")
        [](Pt2File& f) { f.entries["models/model.json"] = R"({"a": 1, "a": 2})"; }},
       {"model_weights_config.json: byte 1: this is not JSON",
        [](Pt2File& f) { f.entries["data/weights/model_weights_config.json"] = "\xFF"; }},
+      {"expected an object",  // must not take quadratic time
+       [](Pt2File& f) {
+         std::string list = "[{}";
+         for (int i = 0; i < 1'000'000; ++i) list += ",{}";
+         f.entries["models/model.json"] = list + "]";
+       }},
       {"extra/trainyard.json: ", [](Pt2File& f) { f.entries["extra/trainyard.json"] = "[]"; }},
       {"extra/trainyard.json: ",
        [](Pt2File& f) { f.entries["extra/trainyard.json"] = std::string(std::size_t{1} << 21U, ' '); }},

@@ -99,12 +99,32 @@ std::string places(const experiments::Experiment& experiment, const Machine& mac
   return fmt::format(", on {}", fmt::join(names, ", "));
 }
 
+// Compares each exported network with PyTorch, once per file. False if one differs.
+bool networks_agree(const experiments::Experiment& experiment, const orchestrator::Programs& programs) {
+  std::map<std::filesystem::path, std::string> files;  // to the name of the model
+  for (const auto& run : experiment.runs)
+    if (run.exported) files.emplace(run.exported->path, run.model);
+  bool agree = true;
+  for (const auto& [file, model] : files) {
+    const orchestrator::NetworkCheck found = orchestrator::check_network(programs, file);
+    agree = agree && found.agrees;
+    if (found.agrees)
+      std::cout << fmt::format("model {}: {}\n", model, found.line);
+    else
+      std::cerr << fmt::format("trainyard: {}\n", found.line);
+  }
+  return agree;
+}
+
 int check(const CheckOptions& options) {
   auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
   std::string where;
-  if (!options.file_only)
-    where = places(*experiment, ready(*experiment, orchestrator::yard_from(options.yard), options.data));
+  if (!options.file_only) {
+    const Machine machine = ready(*experiment, orchestrator::yard_from(options.yard), options.data);
+    if (!networks_agree(*experiment, machine.programs)) return wrong_usage;
+    where = places(*experiment, machine);
+  }
   std::cout << options.file.string() << ": ok, " << counted(experiment->runs.size(), "run") << where << "\n";
   return done;
 }
@@ -115,7 +135,8 @@ void add_check(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand("check",
                                          "check an experiment file, its data and this machine\n\n"
                                          "Checks every line, finds the data and the programs, and checks "
-                                         "that this machine can run it. Nothing is trained.");
+                                         "that this machine can run it. Compares one step of each exported "
+                                         "network with PyTorch's. Nothing is trained.");
   auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);

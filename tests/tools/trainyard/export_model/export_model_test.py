@@ -19,6 +19,7 @@ import torch
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRAINYARD = sys.argv.pop(1)
+RUNNER = pathlib.Path(TRAINYARD).with_name("trainyard-runner")
 SOURCES = HERE.parents[3] / "tools/trainyard/export_model"
 OPERATORS = "\n".join(re.findall(r'\{\.name = "([^"]+)"', (HERE.parents[3] / "models/exported/operators.cpp").read_text()))
 
@@ -141,6 +142,9 @@ class ExportModel(unittest.TestCase):
                     self.assertIn(expected, line)
                 self.assertNotIn(b"stack_trace\": \"", file.entries["models/model.json"])
                 self.assertNotIn(b"File ", file.entries["models/model.json"])
+                compared = subprocess.run([RUNNER, f"--check-network={self.out}"], capture_output=True, text=True, timeout=250)
+                self.assertEqual(compared.returncode, 0, compared.stderr)
+                self.assertIn("was not compared" if name == "noisy" else "computes what PyTorch computed", compared.stdout)
 
     def test_an_mlp_gives_the_reference_by_its_formula(self):
         file, _ = self.written("mlp", "--batch", "3", "--double")
@@ -228,6 +232,49 @@ class ExportModel(unittest.TestCase):
             self.assertRegex(result.stderr, f"^trainyard: .*broken\\.py{place}")
             self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
         self.assertIn("Traceback", export(f"{broken}:f", self.out, "--verbose").stderr)
+
+    def check(self, name):
+        """`trainyard check` of an experiment with the written network."""
+        file = self.folder / "net.toml"
+        file.write_text('name = "net"\nmatrix = { model = ["net"], strategy = ["single"], seed = [0] }\n'
+                        'defaults = { dataset = "synthetic-digits", epochs = 1, batch = 8 }\n'
+                        f'[model.net]\nexport = "{name}"\ntask = "classification"\n')
+        return subprocess.run([TRAINYARD, "check", str(file)], cwd=self.folder, capture_output=True, text=True, timeout=250)
+
+    def rewrite(self, change):
+        """Writes the file to changed.pt2 with the entry {end of its name: function of its content}."""
+        with zipfile.ZipFile(self.out) as old, zipfile.ZipFile(self.folder / "changed.pt2", "w") as new:
+            for name in old.namelist():
+                content = old.read(name)
+                for end, function in change.items():
+                    content = function(content) if name.endswith(end) else content
+                new.writestr(name, content)
+
+    def test_check_compares_the_reference_batch(self):
+        for options in ((), ("--double",)):
+            written, _ = self.written("digits", *options)
+            agrees = self.check("net.pt2")
+            self.assertEqual(agrees.returncode, 0, agrees.stderr)
+            self.assertRegex(agrees.stdout, r"^model net: computes what PyTorch computed: \d+ tensors compared\n")
+            (self.folder / "net.toml").unlink()
+            if not options:
+                self.out.unlink()
+        weight = next(name for name in written.entries if name.endswith("weights/weight_0"))
+        for change, error in (
+                ({weight: lambda data: data[8:] + data[:8]}, r"reference batch: it does not compute what PyTorch computed: the "),
+                ({"reference.safetensors": lambda data: data[:-8]}, r"is not a complete safetensors file"),
+                ({"reference.safetensors": lambda data: data.replace(b"batch/input/0", b"batch/input/7")}, r"has no input 0"),
+                ({"reference.safetensors": lambda data: data.replace(b"batch/", b"other/").replace(b"one/", b"two/")},
+                 "is empty")):
+            self.rewrite(change)
+            differs = self.check("changed.pt2")
+            self.assertEqual(differs.returncode, 2, differs.stdout)
+            self.assertRegex(differs.stderr, r"^trainyard: [^\n]*changed\.pt2[^\n]*" + error + r"[^\n]*; [^\n]*\n$")
+        self.rewrite({"extra/trainyard.json": lambda data: json.dumps(
+            {key: value for key, value in json.loads(data).items() if key != "reference"}).encode()})
+        unknown = self.check("changed.pt2")
+        self.assertEqual(unknown.returncode, 0, unknown.stderr)
+        self.assertIn("model net: was not compared with PyTorch: it has no reference batch", unknown.stdout)
 
     def test_a_python_without_torch_is_named(self):
         blocked = self.folder / "python"

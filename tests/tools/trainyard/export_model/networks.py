@@ -50,6 +50,12 @@ class Residual(nn.Module):
         return F.relu(y)
 
 
+def digits(batch):
+    """Images of digits with batch normalisation and dropout."""
+    return nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(4), nn.Dropout2d(0.2), nn.Flatten(),
+                         nn.Dropout(0.5), nn.Linear(144, 10)), torch.randn(batch, 1, 28, 28)
+
+
 def residual_cnn():
     net = nn.Sequential(nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU(), Residual(8), nn.MaxPool2d(2),
                         nn.Dropout2d(0.1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Dropout(0.5), nn.Linear(8, 10))
