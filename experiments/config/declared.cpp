@@ -139,9 +139,10 @@ void declare_exported(const TomlMember& member, const TomlMember& line, Declared
   if (named.task.empty()) return;
   try {
     const std::filesystem::path folder = std::filesystem::path(line.at.file).parent_path();
-    declared.models.push_back(
-        exported_model({named.name, named.title, named.task,
-                        std::filesystem::absolute(folder / *line.value.text()), named.initial}));
+    const ExportedLine exported{named.name, named.title, named.task,
+                                std::filesystem::absolute(folder / *line.value.text()), named.initial};
+    declared.models.push_back(exported_model(exported));
+    require_float32(exported);
   } catch (const UserError& error) {
     problems.error(line.value.at, error.what());
   }

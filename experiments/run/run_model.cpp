@@ -241,6 +241,14 @@ models::Model exported_model(const ExportedLine& line) {
   return model_from(line, file);
 }
 
+void require_float32(const ExportedLine& line) {
+  for (const models::StoredTensor& stored : read_once(line.path)->content.graph.tensors)
+    if (stored.role == models::StoredTensor::Role::parameter && stored.requires_grad &&
+        stored.dtype != models::Dtype::float32)
+      throw UserError(fmt::format("{} of {} is not in float32", stored.name, line.path.string()),
+                      "runs train float32 parameters: export the network in float32, without --double");
+}
+
 models::Model model_of(const Run& run) {
   if (!run.exported) return models::find_model(run.model);
   models::Model model = exported_model(

@@ -23,6 +23,9 @@ struct ExportedLine {
 //   shall be drawn, but the file does not say how.
 models::Model exported_model(const ExportedLine& line);
 
+// UserError if parameters are not float32, in which all runs train. (Tests train in float64.)
+void require_float32(const ExportedLine& line);
+
 // UserError if there is no such model, or if the file of an exported network has changed or cannot be read.
 models::Model model_of(const Run& run);
 

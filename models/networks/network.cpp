@@ -109,10 +109,9 @@ std::pair<std::size_t, std::size_t> readers(const models::Graph& graph, models::
 
 // oneDNN computes most convolutions faster with "channels last", but not the gradients of weights that have
 // several pixels: they are copied from [outputs, inputs, height, width]. So the order is not worth it if many
-// such weights are used for few pixels each. The limit was measured with ResNet-18 and smaller networks, AVX-512,
-// batches of 16 and 64: bench/README.md.
+// such weights are used for few pixels each. The limit was measured: "Memory order of images" in bench/README.md.
 bool is_worth_channels_last(const models::Graph& graph) {
-  constexpr double fewest_operations = 20;  // multiply-adds per copied number and sample
+  constexpr double fewest_operations = 35;  // multiply-adds per copied number and sample
   double operations = 0, copied = 0;
   for (const models::Node& node : graph.nodes) {
     if (!node.kind.starts_with("aten.conv2d.")) continue;

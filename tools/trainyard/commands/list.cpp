@@ -183,6 +183,8 @@ void list_keys(const std::string& name) {
            "\nFor a program of your own: command, files and env in [strategy.NAME].\n"
            "For a model or data set of your own: title, task and parameters in [model.NAME], title in\n"
            "[dataset.NAME]. See docs/record-protocol.md.\n"
+           "For a network that PyTorch exported: export, task and initial in [model.NAME]. See\n"
+           "docs/exported-models.md.\n"
            "\nKeys of [machine]:\n";
   for (const auto& key : experiments::machine_keys())
     if (name.empty() || key.name == name) print_machine_key(key);

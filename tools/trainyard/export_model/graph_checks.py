@@ -7,7 +7,8 @@ from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 from .problems import Refused
 
 # operators that draw random numbers per sample, which trainyard can split into the parts of a batch
-DROPOUT = {"aten.dropout.default", "aten.dropout_.default"}
+DROPOUT = {f"aten.{name}.default" for name in ("dropout", "dropout_", "feature_dropout", "feature_dropout_",
+                                               "scaled_dot_product_attention")}
 REGIONS = {
     "wrap_with_set_grad_enabled": ("torch.no_grad", "detach the result in its place: x.detach()"),
     "wrap_with_autocast": ("torch.autocast", "remove it; the experiment file chooses the precision"),
@@ -78,9 +79,7 @@ def is_random(node):
         return False
     _, probability = argument(node, ("dropout_p", "dropout", "p"))
     _, training = argument(node, ("train", "training"))
-    drops = "dropout" in target._opname or target._opname in ("lstm", "gru", "rnn_tanh", "rnn_relu") or \
-        target._opname == "scaled_dot_product_attention"
-    if drops:
+    if "dropout" in target._opname or target._opname in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
         return bool(probability) and training is not False
     return torch.Tag.nondeterministic_seeded in target.tags
 
