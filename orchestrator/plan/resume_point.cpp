@@ -81,8 +81,7 @@ std::vector<std::int64_t> epochs_latest_first(const fs::path& folder) {
   for (const auto& file : experiments::checkpoint_files(folder))
     if (file.stage) epochs.push_back(file.epoch);
   std::ranges::sort(epochs, std::greater());
-  const auto repeated = std::ranges::unique(epochs);
-  epochs.erase(repeated.begin(), repeated.end());
+  epochs.erase(std::unique(epochs.begin(), epochs.end()), epochs.end());
   return epochs;
 }
 

@@ -77,7 +77,11 @@ void place(const DataParts& parts, at::Device device, Communicator& replicas) {
 DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,
                      bool channels_last) {
   const PartMaker part(splits.train, task, dtype, channels_last);
-  return {part(splits.train), part(splits.validation), part(splits.test)};
+  DataParts parts;
+  parts.train = part(splits.train);
+  parts.validation = part(splits.validation);
+  parts.test = part(splits.test);
+  return parts;
 }
 
 }  // namespace trainyard::runner

@@ -80,12 +80,13 @@ WITH RECURSIVE counted AS (
 )sql";
   for (const std::string phase : {"train", "validation"})
     for (const std::string name : {"loss", "correct"}) {
-      const std::string column = phase + "_" + name;
-      sql.replace(
-          sql.find("@" + column), column.size() + 1,
+      std::string column = phase;
+      column.append("_").append(name);
+      std::string value =
           "(SELECT value FROM mean m WHERE m.run_key = e.run_key AND m.attempt = e.attempt AND m.epoch = "
-          "e.epoch AND m.phase = '" +
-              phase + "' AND m.name = '" + name + "') AS " + column);
+          "e.epoch AND m.phase = '";
+      value.append(phase).append("' AND m.name = '").append(name).append("') AS ").append(column);
+      sql.replace(sql.find("@" + column), column.size() + 1, value);
     }
   return sql + select;
 }

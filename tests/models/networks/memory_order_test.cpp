@@ -70,7 +70,7 @@ TEST_CASE("a convolution by pixel is a product of matrices, with the same result
   const at::Tensor seed = at::randn_like(direct);
   const auto gradients = [&](const at::Tensor& result) {
     std::vector<at::Tensor> all;
-    for (at::Tensor one : {x, weight, bias}) one.mutable_grad().reset();
+    for (const at::Tensor& one : {x, weight, bias}) one.mutable_grad().reset();
     result.backward(seed);
     for (const at::Tensor& one : {x, weight, bias}) all.push_back(one.grad().clone());
     return all;

@@ -217,8 +217,13 @@ std::string schema_text(const db::ResultTable& schema) {
       continue;
     }
     const bool fits = trainyard::columns(line) + 2 + trainyard::columns(cell(2)) < width;
-    if (!fits) text += line + ",\n";
-    line = (fits ? line + ", " : "  ") + cell(2);
+    if (fits) {
+      line += ", ";
+    } else {
+      text += line + ",\n";
+      line = "  ";
+    }
+    line += cell(2);
   }
   return text + line + '\n';
 }
