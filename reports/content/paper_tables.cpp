@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/results/metrics.h"
@@ -128,6 +129,9 @@ TableRow number_row(const Comparison& comparison, const CellVerdicts& judged, co
   row.emplace_back(std::int64_t{verdict.n});
   row.emplace_back(verdict.reason.text);
   row.emplace_back(verdict.hypothesis());
+  std::vector<std::string> caveats;
+  for (const Caveat& caveat : verdict.caveats) caveats.push_back(caveat_text(caveat));
+  row.emplace_back(joined(caveats, {}, "; "));
   return row;
 }
 
@@ -158,6 +162,7 @@ PublishedTable published_table(const Comparison& comparison) {
       std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
       if (mark) name += std::string(" ") + contradiction_mark;
       if (row_of(verdict.word) == "no verdict") name += " " + text_of(verdict.word);
+      name += marks_text(verdict.caveats);
       table.marked = table.marked || mark;
       find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
     }
@@ -193,7 +198,8 @@ Table verdict_numbers(const std::vector<Comparison>& comparisons) {
   Table table;
   table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",
                    "unit",       "effect",      "low_95", "high_95", "low_90", "high_90",
-                   "margin_low", "margin_high", "p",      "n",       "reason", "hypothesis"};
+                   "margin_low", "margin_high", "p",      "n",       "reason", "hypothesis",
+                   "caveats"};
   for (const Comparison& comparison : comparisons) {
     for (const CellVerdicts& judged : comparison.cells) {
       for (const Verdict& verdict : judged.verdicts)

@@ -122,7 +122,7 @@ Markup numbers(const Comparison& comparison) {
     std::map<std::string, std::set<std::string>> said_of_arm;
     for (const Verdict& verdict : judged.verdicts)
       table.rows.push_back({judged.cell.label, verdict.arm, find_metric(verdict.metric).title,
-                            badge_of(verdict.word).text, verdict.n, effect_text(verdict),
+                            badge_of(verdict.word).text + marks_text(verdict.caveats), verdict.n, effect_text(verdict),
                             interval_text(verdict, 0.95), interval_text(verdict, 0.90), margin_text(verdict),
                             p_text(verdict.p_value()), verdict.hypothesis(),
                             remarks(verdict, said_of_arm[verdict.arm])});
@@ -277,6 +277,7 @@ std::string spoken(const Verdict& verdict) {
     text += fmt::format(", p {}{} (Holm, {})", p.starts_with('<') ? "" : "= ", p, verdict.hypothesis());
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.text.empty()) text += "; " + verdict.reason.text;
+  for (const Caveat& caveat : verdict.caveats) text += "; " + caveat_text(caveat);
   for (const std::string& note : verdict.notes) text += "; " + note;
   return text;
 }
@@ -305,6 +306,7 @@ Markup verdict_cell(const Verdict* verdict) {
   }
   for (const std::string& note : verdict->notes)
     if (note.starts_with(decided_at_look)) out.leaf("i", {}, note);
+  for (const std::string& mark : marks_of(verdict->caveats)) out.leaf("i", {}, mark);
   out.close().close();
   return out;
 }

@@ -22,6 +22,14 @@ struct RunTerms {
 };
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
 
+// What weakens a word without refusing it. Every output shows the mark with the word, and the text in its row.
+struct Caveat {
+  std::string mark;  // one word in capital letters: "REPLACED"
+  std::string text;  // names runs or seeds, values and numbers
+};
+
+inline constexpr const char* replaced_mark = "REPLACED";  // `compare --fail-on replaced` looks for it
+
 struct Comparability {
   std::vector<std::string> refused;  // undeclared differences, each term once: "global batch 256 against 128"
   std::vector<std::string> times_refused;  // undeclared differences that concern only times

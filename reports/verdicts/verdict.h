@@ -52,6 +52,7 @@ struct Verdict {
   std::string arm;
   VerdictKind word = VerdictKind::inconclusive;
   Reason reason;                     // for example why it is inconclusive or interim
+  std::vector<Caveat> caveats;       // what weakens the word
   std::vector<std::string> notes;    // on other looks, changed margins, warm-up
   std::vector<std::string> dropped;  // pairs left out, each with its reason
   Scale scale = Scale::log_ratio;

@@ -182,11 +182,13 @@ bool says_what_is_missing(VerdictKind word) {
   return word == VerdictKind::not_timed || word == VerdictKind::no_data;
 }
 
-std::string with_reason(VerdictKind word, const std::vector<std::string>& remarks) {
+std::string with_reason(VerdictKind word, const std::vector<std::string>& remarks,
+                        const std::vector<Caveat>& caveats) {
   std::string text = text_of(word);
   if (says_what_is_missing(word)) text += ": " + remarks.front();
   for (const std::string& remark : remarks)
     if (remark.starts_with(decided_at_look)) text += ", " + remark;
+  for (const Caveat& caveat : caveats) text += "; " + caveat_text(caveat);
   return text;
 }
 
@@ -258,17 +260,35 @@ const char* unit_name(const Verdict& verdict) {
   return "";
 }
 
+std::vector<std::string> marks_of(const std::vector<Caveat>& caveats) {
+  std::vector<std::string> marks;
+  for (const Caveat& caveat : caveats)
+    if (std::ranges::find(marks, caveat.mark) == marks.end()) marks.push_back(caveat.mark);
+  return marks;
+}
+
+std::string marks_text(const std::vector<Caveat>& caveats) {
+  std::string text;
+  for (const std::string& mark : marks_of(caveats)) text += ", " + mark;
+  return text;
+}
+
+std::string caveat_text(const Caveat& caveat) {
+  return fmt::format("{}: {}", caveat.mark, caveat.text);
+}
+
 std::string word_with_reason(const Verdict& verdict) {
-  return with_reason(verdict.word, remark_parts(verdict));
+  return with_reason(verdict.word, remark_parts(verdict), verdict.caveats);
 }
 
 std::string word_with_reason(const VerdictRecord& record) {
-  return with_reason(record.verdict, record.remarks);
+  return with_reason(record.verdict, record.remarks, record.caveats);
 }
 
 std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::vector<std::string> parts;
   if (!verdict.reason.text.empty()) parts.push_back(verdict.reason.text);
+  for (const Caveat& caveat : verdict.caveats) parts.push_back(caveat_text(caveat));
   if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
   parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());
   for (const std::string& dropped : left_out(verdict)) parts.push_back("left out: " + dropped);
@@ -313,6 +333,7 @@ std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
       record.arm = verdict.arm;
       record.verdict = verdict.word;
       record.reason = remarks_of(verdict);
+      record.caveats = verdict.caveats;
       record.remarks = remark_parts(verdict);
       record.not_verified = judged.not_verified(verdict.arm);
       record.verified = verdict.verified;

@@ -60,6 +60,7 @@ struct VerdictRecord {
   std::optional<int> seeds_needed;  // a planning value
   bool cannot_be_resolved = false;  // more than a hundred seeds are needed
   bool verified = true;
+  std::vector<Caveat> caveats;          // what weakens the word
   std::vector<std::string> remarks;     // the parts of `reason`
   std::string not_verified;             // of the arm, see `CellVerdicts::not_verified`
   std::vector<std::string> left_out;    // planned pairs (unpaired: runs), each with its reason
@@ -78,12 +79,17 @@ const char* unit_name(const Verdict& verdict);
 
 std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
 
+// ", REPLACED, EXPLORATORY": the marks of caveats, each once, to append to a word. Empty without caveats.
+std::string marks_text(const std::vector<Caveat>& caveats);
+std::vector<std::string> marks_of(const std::vector<Caveat>& caveats);
+std::string caveat_text(const Caveat& caveat);  // "REPLACED: six results of ddp …"
+
 // "IMPROVES"; if there are several looks "IMPROVES, decided at the first look, n = 3"; with a reason
-// "NOT TIMED: four ranks on two devices", "NO DATA: all three runs of ddp failed".
+// "NOT TIMED: four ranks on two devices", "NO DATA: all three runs of ddp failed". Then the caveats.
 std::string word_with_reason(const Verdict& verdict);
 std::string word_with_reason(const VerdictRecord& record);
 
-// Reason, notes and dropped pairs: in parts, and as one text.
+// Reason, caveats, notes and dropped pairs: in parts, and as one text.
 std::vector<std::string> remark_parts(const Verdict& verdict);
 std::string remarks_of(const Verdict& verdict);
 

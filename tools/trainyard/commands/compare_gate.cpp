@@ -12,14 +12,15 @@ namespace {
 
 using reports::VerdictKind;
 
-const std::array<FailOnWord, 6> all_words{
+const std::array<FailOnWord, 7> all_words{
     {{"deteriorates", FailOn::deteriorates, "a metric is worse, or has no verdict, for example NO DATA"},
      {"broken", FailOn::broken, "an arm trains something else"},
      {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
      {"not-verified", FailOn::not_verified, "a program of your own did not record values that must be equal"},
      {"undecided", FailOn::undecided,
       "no decision: inconclusive, interim, not timed, no data, or too few seeds"},
-     {"missing", FailOn::missing, "a planned run has no result"}}};
+     {"missing", FailOn::missing, "a planned run has no result, or its result was removed"},
+     {"replaced", FailOn::replaced, "results were trained again after they were seen"}}};
 
 bool is_answer(const GateCase& verdict) {
   return is_decided(verdict.word) || (verdict.word == VerdictKind::inconclusive && verdict.tested);
@@ -54,7 +55,7 @@ class ArmFailures {
 };
 
 std::string shown_word(const reports::VerdictRecord& record) {
-  return text_of(record.verdict) + (record.verified ? "" : ", NOT VERIFIED") +
+  return text_of(record.verdict) + reports::marks_text(record.caveats) + (record.verified ? "" : ", NOT VERIFIED") +
          (!record.left_out.empty() ? ", runs left out" : "");
 }
 
@@ -100,7 +101,9 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
 GateCase gate_case(const reports::VerdictRecord& record) {
   // NOT TIMED is not missing: the run has a result, only its times do not count
   const bool missing = !record.left_out.empty() && record.verdict != VerdictKind::not_timed;
-  return {record.verdict, record.level.has_value(), record.verified, missing};
+  const bool replaced = std::ranges::find(record.caveats, reports::replaced_mark, &reports::Caveat::mark) !=
+                        record.caveats.end();
+  return {record.verdict, record.level.has_value(), record.verified, missing, replaced};
 }
 
 bool fails(const GateCase& verdict, FailOn word) {
@@ -117,6 +120,8 @@ bool fails(const GateCase& verdict, FailOn word) {
       return !is_decided(verdict.word) && !has_word_of_its_own(verdict.word);
     case FailOn::missing:
       return verdict.left_out || verdict.word == VerdictKind::interim || verdict.word == VerdictKind::no_data;
+    case FailOn::replaced:
+      return verdict.replaced;
   }
   return true;
 }

@@ -10,7 +10,7 @@
 
 namespace trainyard::tools {
 
-enum class FailOn { deteriorates, broken, not_comparable, not_verified, undecided, missing };
+enum class FailOn { deteriorates, broken, not_comparable, not_verified, undecided, missing, replaced };
 
 struct FailOnWord {
   std::string name;  // "not-comparable"
@@ -28,6 +28,7 @@ struct GateCase {
   bool tested = true;  // was tested; false for fewer than 3 pairs, for example
   bool verified = true;
   bool left_out = false;  // a planned pair was left out, for example because its run failed
+  bool replaced = false;  // results were replaced after they were seen
 };
 GateCase gate_case(const reports::VerdictRecord& record);
 

@@ -293,7 +293,8 @@ reports::Table table_of(const std::vector<VerdictRecord>& records) {
                    right_column("seeds needed")};
   for (const auto& record : records)
     table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric,
-                          text_of(record.verdict), record.effect_text, record.ci95_text, record.ci90_text,
+                          text_of(record.verdict) + reports::marks_text(record.caveats), record.effect_text,
+                          record.ci95_text, record.ci90_text,
                           reports::p_text(record.p), record.hypothesis, record.n, seeds(record)});
   table.notes = reports::grouped_remarks(records);
   return table;
@@ -359,6 +360,8 @@ Json json_record(const VerdictRecord& record) {
       {"arm", record.arm},
       {"verdict", text_of(record.verdict)},
       {"verified", record.verified},
+      {"marks", reports::marks_of(record.caveats)},
+      {"caveats", Json::array()},
       {"reason", record.reason},
       {"effect", json_number(record.effect)},
       {"unit", record.unit},
@@ -374,6 +377,8 @@ Json json_record(const VerdictRecord& record) {
       {"left_out", record.left_out},
       {"seeds_needed", record.seeds_needed ? Json(*record.seeds_needed) : Json(nullptr)}};
   for (const auto& [name, value] : record.further) object["axes"][name] = value;
+  for (const reports::Caveat& caveat : record.caveats)
+    object["caveats"].push_back(reports::caveat_text(caveat));
   return object;
 }
 
@@ -425,7 +430,7 @@ std::string as_csv(const Compared& compared) {
   table.exact = true;
   table.columns = {"model",     "metric", "phase", "baseline", "arm",       "verdict",
                    "reason",    "effect", "unit",  "ci95_low", "ci95_high", "ci90_low",
-                   "ci90_high", "p",      "n",     "verified"};
+                   "ci90_high", "p",      "n",     "verified", "marks"};
   const auto end = [](const std::optional<reports::Interval>& ends, double reports::Interval::*which) {
     return ends ? reports::rounded((*ends).*which) : std::nan("");
   };
@@ -435,7 +440,8 @@ std::string as_csv(const Compared& compared) {
                           text_of(record.verdict), record.reason, rounded(record.effect), record.unit,
                           end(record.ci95, &Interval::low), end(record.ci95, &Interval::high),
                           end(record.ci90, &Interval::low), end(record.ci90, &Interval::high),
-                          record.p.value_or(std::nan("")), record.n, record.verified ? "true" : "false"});
+                          record.p.value_or(std::nan("")), record.n, record.verified ? "true" : "false",
+                          joined(reports::marks_of(record.caveats), {}, " ")});
   return reports::csv_table(table);
 }
 
