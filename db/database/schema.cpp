@@ -52,6 +52,15 @@ CREATE TABLE removed (
   up_to_attempt INTEGER
 ) STRICT, WITHOUT ROWID;
 
+CREATE TABLE earlier_result (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  launched TEXT NOT NULL,
+  times_problem TEXT NOT NULL,
+  "values" TEXT NOT NULL,
+  PRIMARY KEY (run_key, attempt)
+) STRICT, WITHOUT ROWID;
+
 CREATE TABLE run (
   run_key TEXT PRIMARY KEY,
   model TEXT NOT NULL,

@@ -97,6 +97,8 @@ void Ingest::journal_entry(const nlohmann::json& entry) {
   translated(database_.connection(), [&] {
     statements_->atomically([&] {
       statements_->journal.take(entry);
+      if (entry.at("type") == "rm")
+        for (const auto& key : entry.at("keys")) statements_->states.changed(key.get<std::string>());
       if (statements_->together)
         statements_->journal_taken = true;
       else

@@ -35,8 +35,10 @@ JournalRows::JournalRows(SQLite::Database& connection, RunRows& runs)
       put_removed_(connection, R"sql(
         INSERT INTO removed (run_key, time, up_to_attempt) VALUES (?, ?, ?)
         ON CONFLICT (run_key) DO UPDATE SET time = MAX(time, excluded.time),
-          up_to_attempt = NULLIF(MAX(COALESCE(up_to_attempt, 0), COALESCE(excluded.up_to_attempt, 0)), 0))sql") {
-}
+          up_to_attempt = NULLIF(MAX(COALESCE(up_to_attempt, 0), COALESCE(excluded.up_to_attempt, 0)), 0))sql"),
+      put_earlier_(connection, R"sql(
+        INSERT OR IGNORE INTO earlier_result (run_key, attempt, launched, times_problem, "values")
+        VALUES (?, ?, ?, ?, ?))sql") {}
 
 void JournalRows::take(const json& entry) try {
   const std::string hash = sha256_hex(json_text(entry));
@@ -46,6 +48,7 @@ void JournalRows::take(const json& entry) try {
   if (type == "run") require_readable_plan(entry);
   if (type == "run") plan(id, entry);
   if (type == "rm") remove(id, entry);
+  if (type == "rm" || type == "retrain") keep_results(entry);
 } catch (const json::exception& error) {
   throw InternalError(std::string("not a journal entry: ") + error.what());
 } catch (const Unreadable& error) {
@@ -67,7 +70,7 @@ std::int64_t JournalRows::insert(const json& entry, const std::string& hash) {
   const json varied = members.any("varied");
   const auto data_seed = members.integer("data_seed");
   const json expect = members.any("expect");
-  for (const char* in_rows_of_their_own : {"v", "keys", "strategies", "runs", "attempts"})
+  for (const char* in_rows_of_their_own : {"v", "keys", "strategies", "runs", "attempts", "results"})
     members.any(in_rows_of_their_own);
   execute(insert_, hash, type, time, experiment, file, toml, compare, varied, data_seed, expect,
           members.rest());
@@ -108,6 +111,15 @@ void JournalRows::remove(std::int64_t id, const json& entry) {
     execute(put_removed_, key, time, last_attempt(entry, key));
     runs_.remove(key);
   }
+}
+
+void JournalRows::keep_results(const json& entry) {
+  const auto results = entry.find("results");
+  if (results == entry.end()) return;
+  for (const auto& [key, result] : results->items())
+    execute(put_earlier_, key, result.at("attempt").get<std::int64_t>(),
+            result.at("launched").get<std::string>(), result.at("times_problem").get<std::string>(),
+            json_text(result.at("values")));
 }
 
 using nlohmann::json;
@@ -152,7 +164,10 @@ RunRows::RunRows(SQLite::Database& connection)
            OR (excluded.from_journal = from_journal AND excluded.resolved <> resolved))sql"),
       clear_values_(connection, "DELETE FROM axis_value WHERE run_key = ?"),
       put_value_(connection, "INSERT INTO axis_value (run_key, name, value, json) VALUES (?, ?, ?, ?)"),
-      remove_(connection, "DELETE FROM run WHERE run_key = ?") {}
+      remove_attempts_(connection, "DELETE FROM attempt WHERE run_key = ?"),
+      remove_unplanned_(connection, R"sql(
+        DELETE FROM run WHERE run_key = ?1
+          AND NOT EXISTS (SELECT 1 FROM experiment_run m WHERE m.run_key = ?1))sql") {}
 
 void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin) {
   const experiments::Run run = experiments::run_from_json(resolved);
@@ -175,7 +190,8 @@ void RunRows::put_values(const std::string& key, const json& resolved) {
 }
 
 void RunRows::remove(const std::string& key) {
-  execute(remove_, key);
+  execute(remove_attempts_, key);
+  execute(remove_unplanned_, key);
 }
 
 using nlohmann::json;

@@ -1,5 +1,5 @@
-// Rows of journal entries (`journal`, `journal_key`, `experiment`, `experiment_run`, `removed`), of the runs
-// that they plan, and of attempts. The SHA-256 of its JSON identifies an entry, which takes effect once.
+// Rows of journal entries (`journal`, `journal_key`, `experiment`, `experiment_run`, `removed`,
+// `earlier_result`), of the runs that they plan, and of attempts. The SHA-256 of its JSON identifies an entry, which takes effect once.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class RunRows {
   // `resolved` is the JSON of an `experiments::Run` with this key, else InternalError.
   void put(const std::string& key, const nlohmann::json& resolved, RunOrigin origin);
 
-  // Delete the run and all rows that refer to it.
+  // Delete the attempts of the run. A run that an experiment plans stays planned.
   void remove(const std::string& key);
 
  private:
@@ -36,14 +36,15 @@ class RunRows {
   SQLite::Statement put_;
   SQLite::Statement clear_values_;
   SQLite::Statement put_value_;
-  SQLite::Statement remove_;
+  SQLite::Statement remove_attempts_;
+  SQLite::Statement remove_unplanned_;
 };
 
 class JournalRows {
  public:
   JournalRows(SQLite::Database& connection, RunRows& runs);
 
-  // Only the types "run" and "rm" have an effect, other types are only kept. InternalError if a member is
+  // Types other than "run", "rm" and "retrain" are only kept. InternalError if a member is
   // missing or wrong, also if only the queries could not read it (db/queries/queries.h).
   void take(const nlohmann::json& entry);
 
@@ -52,6 +53,7 @@ class JournalRows {
   std::int64_t insert(const nlohmann::json& entry, const std::string& hash);
   void plan(std::int64_t id, const nlohmann::json& entry);
   void remove(std::int64_t id, const nlohmann::json& entry);
+  void keep_results(const nlohmann::json& entry);
 
   SQLite::Database& connection_;
   RunRows& runs_;
@@ -61,6 +63,7 @@ class JournalRows {
   SQLite::Statement put_experiment_;
   SQLite::Statement put_experiment_run_;
   SQLite::Statement put_removed_;
+  SQLite::Statement put_earlier_;
 };
 
 // Rows of `attempt`, from run.json: the input of an attempt's ranks, and their host.

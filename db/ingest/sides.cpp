@@ -26,7 +26,8 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
 }
 
 bool is_of_journal(std::string_view table) {
-  return is_one_of(table, {"journal", "journal_key", "experiment", "experiment_run", "removed"});
+  return is_one_of(table,
+                   {"journal", "journal_key", "experiment", "experiment_run", "removed", "earlier_result"});
 }
 
 // Tables whose rows follow from those of other tables.

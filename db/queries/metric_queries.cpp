@@ -61,6 +61,8 @@ FinalMetrics final_of(RowReader row) {
   final.times_count = row.flag();
   final.times_problem = row.text();
   final.other_share = row.number();
+  final.attempt = static_cast<int>(row.integer());
+  final.launched = row.text();
   return final;
 }
 
@@ -70,7 +72,9 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
         database.connection(),
         fmt::format(
             "SELECT f.run_key, f.model, f.strategy, f.seed{}, s.epochs_done, s.times_count, s.times_problem, "
-            "s.other_share FROM task_final_metrics f JOIN run_state s ON s.run_key = f.run_key{}",
+            "s.other_share, s.attempt, a.created FROM task_final_metrics f "
+            "JOIN run_state s ON s.run_key = f.run_key "
+            "JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt{}",
             listed(final_columns(), "f."), which));
     Bound rows(statement, of);
     std::vector<FinalMetrics> found;

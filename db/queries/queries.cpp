@@ -120,6 +120,18 @@ std::vector<std::string> experiment_names(const Database& database) {
   });
 }
 
+std::vector<std::string> experiments_with_runs_of(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    return texts(database.connection(), R"sql(
+      SELECT e.name FROM experiment e
+      WHERE e.name <> ?1 AND EXISTS (
+        SELECT 1 FROM experiment_run m JOIN experiment_run o ON o.run_key = m.run_key AND o.experiment = e.name
+        WHERE m.experiment = ?1)
+      ORDER BY e.journal_id)sql",
+                 experiment);
+  });
+}
+
 Plan latest_plan(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
@@ -133,9 +145,7 @@ Plan latest_plan(const Database& database, const std::string& experiment) {
     Plan plan = plan_of(RowReader(rows.row()));
     plan.keys = texts(database.connection(), R"sql(
       SELECT k.run_key
-      FROM experiment e
-      JOIN journal_key k ON k.journal_id = e.journal_id
-      JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = e.name
+      FROM experiment e JOIN journal_key k ON k.journal_id = e.journal_id
       WHERE e.name = ? ORDER BY k.position)sql",
                       experiment);
     return plan;
@@ -147,19 +157,22 @@ std::vector<PlanEntry> plan_history(const Database& database, const std::string&
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT j.id, j.time, j.toml, j.compare FROM journal j
       WHERE j.type = 'run' AND j.experiment = ? ORDER BY j.id)sql");
+    SQLite::Statement keys_of_entry(
+        database.connection(),
+        "SELECT run_key, strategy FROM journal_key WHERE journal_id = ? ORDER BY position");
     std::vector<PlanEntry> entries;
     Bound rows(statement, experiment);
     while (rows.next()) {
       RowReader row(rows.row());
       const std::int64_t id = row.integer();
-      PlanEntry entry{row.text(), row.text(), {}, {}};
+      PlanEntry entry{row.text(), row.text(), {}, {}, {}};
       if (const json compare = json_or_null(row.text()); !compare.is_null())
         entry.compare = comparisons_from_json(compare);
-      entry.keys = texts(database.connection(), R"sql(
-        SELECT k.run_key FROM journal_key k
-        JOIN experiment_run m ON m.run_key = k.run_key AND m.experiment = ?2
-        WHERE k.journal_id = ?1 ORDER BY k.position)sql",
-                         id, experiment);
+      for (Bound keys(keys_of_entry, id); keys.next();) {
+        RowReader key(keys.row());
+        entry.keys.push_back(key.text());
+        entry.strategies.push_back(key.text());
+      }
       entries.push_back(std::move(entry));
     }
     return entries;
@@ -327,7 +340,7 @@ const json::array_t& list(const json& value) {
 // The command-line options that `resume` uses again. Throws if one has the wrong type.
 json asked_from_json(const json& value) {
   const auto& object = value.get_ref<const json::object_t&>();
-  for (const char* text : {"folder", "data"})
+  for (const char* text : {"folder", "data", "as"})
     if (object.contains(text)) object.at(text).get_ref<const std::string&>();
   for (const char* texts : {"set", "where", "exclude_where"})
     if (object.contains(texts)) experiments::read_as<std::vector<std::string>>(object.at(texts));

@@ -64,6 +64,9 @@ std::vector<RunSummary> run_summaries(const Database& database, const std::strin
 // Experiments in order of their last `run` entry, the latest last.
 std::vector<std::string> experiment_names(const Database& database);
 
+// Other experiments that plan a run of this one.
+std::vector<std::string> experiments_with_runs_of(const Database& database, const std::string& experiment);
+
 // The latest `run` entry of an experiment.
 struct Plan {
   std::string experiment;
@@ -74,18 +77,19 @@ struct Plan {
   std::optional<experiments::Published> published;
   std::vector<experiments::ProfiledData> data_profiles;
   std::vector<std::string> varied;
-  std::vector<std::string> keys;  // planned by the latest entry, without those removed since
+  std::vector<std::string> keys;  // planned by the latest entry
   std::string file;               // as the user named it
   nlohmann::json asked;           // what the command line added to it; null in old entries
 };
 Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
 
-// All `run` entries of an experiment, the latest last, without the runs that were removed.
+// All `run` entries of an experiment, the latest last.
 struct PlanEntry {
   std::string time;
   std::string toml;
   std::vector<experiments::Compare> compare;
   std::vector<std::string> keys;
+  std::vector<std::string> strategies;  // the label of each key in this entry
 };
 std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment);
 
@@ -145,6 +149,8 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
 // The numbers of a finished run that enter verdicts (`task_final_metrics`).
 struct FinalMetrics : MetricValues {
   std::string run_key;
+  int attempt = 0;       // the effective one
+  std::string launched;  // UTC
   std::string model;
   std::string strategy;
   std::int64_t seed = 0;

@@ -1,6 +1,7 @@
 #include "experiments/file/file.h"
 
 #include <algorithm>
+#include <set>
 
 #include "base/plain_file.h"
 #include "experiments/config/config.h"
@@ -101,15 +102,42 @@ Loaded load(const std::filesystem::path& file, const Selection& selection) {
   return load_text(text, file, selection);
 }
 
+namespace {
+
+// Whether `--set` made a run that the file does not have.
+bool has_other_runs(const Experiment& experiment, const Experiment& of_file) {
+  std::set<std::string> known;
+  for (const Run& run : of_file.runs) known.insert(run_key(run));
+  return std::ranges::any_of(experiment.runs, [&](const Run& run) { return !known.contains(run_key(run)); });
+}
+
+bool is_try(const Experiment& experiment, const TomlNode& root, const Selection& selection) {
+  if (!selection.as.empty() || selection.set.empty()) return false;
+  Diagnostics ignored;
+  const Experiment of_file = experiment_of(root, experiment.file.string(), {}, ignored);
+  return ignored.errors() > 0 || has_other_runs(experiment, of_file);
+}
+
+}  // namespace
+
 Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection) {
   if (toml.size() > max_file_bytes) return failed({.file = name.string()}, too_large());
   try {
     Diagnostics problems;
     const TomlNode root = parse_toml(toml, name.string());
     Experiment experiment = experiment_of(root, name.string(), selection, problems);
+    if (!selection.as.empty()) {
+      experiment.name = selection.as;
+      if (!is_experiment_name(selection.as))
+        problems.error({.file = "--as"}, in_quotes(selection.as) + " must be " + name_rule);
+    }
     experiment.file = name;
     experiment.toml = toml;
     Loaded loaded{std::nullopt, problems.in_file_order()};
+    if (problems.errors() == 0 && is_try(experiment, root, selection)) {
+      loaded.is_try = true;
+      experiment.name += "-try";
+    }
     if (problems.errors() == 0) loaded.experiment = std::move(experiment);
     return loaded;
   } catch (const NotToml& error) {

@@ -19,15 +19,19 @@ namespace trainyard::experiments {
 // - `--where model=mlp`: keep runs with this value. All names must match; several values of one name are
 //   alternatives.
 // - `--exclude-where model=mlp,seed=3`: remove runs that have all these values. Each option removes more.
+// - `--as NAME`: call the experiment NAME. If `--set` makes runs that the file does not have, and no name is
+//   given, the experiment is called "first-try": a quick try must not mix with the runs of the file.
 struct Selection {
   std::vector<std::string> set;
   std::vector<std::string> where;
   std::vector<std::string> exclude_where = {};
+  std::string as = {};  // --as: the experiment's name, instead of that of the file
 };
 
 struct Loaded {
   std::optional<Experiment> experiment;  // empty if any problem is an error
   std::vector<Problem> problems;         // errors and warnings in the order of the file
+  bool is_try = false;                   // its name ends in "-try", because `--set` changed runs
 };
 
 Loaded load(const std::filesystem::path& file, const Selection& selection = {});

@@ -55,14 +55,19 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
   return entry;
 }
 
-nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key) {
+nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key, const nlohmann::json& results) {
   nlohmann::json keys = nlohmann::json::array();
   for (const auto& [key, attempts] : attempts_by_key) keys.push_back(key);
+  return {{"v", experiments::record_version}, {"type", "rm"},
+          {"time", experiments::utc_now()},   {"keys", keys},
+          {"attempts", attempts_by_key},      {"results", results}};
+}
+
+nlohmann::json retrain_entry(const nlohmann::json& results) {
   return {{"v", experiments::record_version},
-          {"type", "rm"},
+          {"type", "retrain"},
           {"time", experiments::utc_now()},
-          {"keys", keys},
-          {"attempts", attempts_by_key}};
+          {"results", results}};
 }
 
 namespace {

@@ -7,6 +7,8 @@
 //   `exclude_where`. With it `resume` can ask the same again.
 // - The last member `crc` seals an entry (experiments/protocol/seal.h). Earlier releases wrote none.
 // - An `rm` entry has `v, type, time, keys` and `attempts`: the number of removed attempts per key.
+// - A `retrain` entry has `v, type, time`: finished runs are about to be trained again.
+// - Both may have `results`, by key: the results that the runs had (db/queries/earlier_results.h).
 // - `db::Ingest::journal_entry` turns entries into rows.
 #pragma once
 
@@ -25,7 +27,8 @@ namespace trainyard::orchestrator {
 nlohmann::json run_entry(const experiments::Experiment& experiment,
                          const std::vector<experiments::ProfiledData>& data = {},
                          const nlohmann::json& asked = nullptr);
-nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key);
+nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key, const nlohmann::json& results);
+nlohmann::json retrain_entry(const nlohmann::json& results);
 
 // Appends one sealed line, then calls fsync. The yard must be locked.
 // - Half a line at the end, which a killed writer left, is moved to journal.jsonl.damaged.

@@ -435,6 +435,20 @@ std::string nothing_decided(const Comparison& comparison) {
   return fmt::format("Nothing is decided: {}.", counts_by_reason(all));
 }
 
+// "Weakened: 3 verdicts are marked REPLACED, 8 EXPLORATORY." over all metrics; empty without marks.
+std::string weakened(const Comparison& comparison) {
+  std::map<std::string, std::size_t> counts;
+  for (const CellVerdicts& judged : comparison.cells)
+    for (const Verdict& verdict : judged.verdicts)
+      for (const std::string& mark : marks_of(verdict.caveats)) ++counts[mark];
+  std::vector<std::string> parts;
+  for (const auto& [mark, count] : counts)
+    parts.push_back(parts.empty()
+                        ? counted(count, "verdict") + (count == 1 ? " is" : " are") + " marked " + mark
+                        : fmt::format("{} {}", count, mark));
+  return parts.empty() ? "" : "Weakened: " + joined(parts, {}, ", ") + ".";
+}
+
 }  // namespace
 
 std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
@@ -444,6 +458,7 @@ std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
   if (paragraphs.front().empty())
     paragraphs = {speed_sentences(comparison, names), quality_sentences(comparison, names),
                   undecided_sentences(comparison, names)};
+  paragraphs.push_back(weakened(comparison));
   std::erase(paragraphs, "");
   if (!comparison.experiment.empty()) paragraphs.front() = comparison.experiment + ": " + paragraphs.front();
   return paragraphs;

@@ -143,7 +143,7 @@ class CellBuilder {
   static Arm& arm_in(std::vector<Arm>& arms, const std::string& value) {
     const auto found = std::ranges::find(arms, value, &Arm::value);
     if (found != arms.end()) return *found;
-    arms.push_back({value, {}});
+    arms.push_back({.value = value, .runs = {}});
     return arms.back();
   }
 
@@ -181,11 +181,19 @@ class CellBuilder {
     for (const Observation& observation : arm.runs)
       if (entry_of(observation) == latest)
         works.emplace(work_of(*observation.run, compare_), observation.run);
+    std::vector<const db::RunSummary*> versions;  // one run of each earlier version with results
     std::erase_if(arm.runs, [&](const Observation& observation) {
       const auto found = works.find(work_of(*observation.run, compare_));
-      if (found == works.end()) return true;
-      return entry_of(observation) != latest && !has_command_of(*found->second, observation);
+      if (found != works.end() &&
+          (entry_of(observation) == latest || has_command_of(*found->second, observation)))
+        return false;
+      if (has_result(observation) && std::ranges::none_of(versions, [&](const db::RunSummary* version) {
+            return same_version(*version, observation);
+          }))
+        versions.push_back(observation.run);
+      return true;
     });
+    arm.earlier_versions = versions.size();
     std::map<std::string, std::size_t> latest_of_pair;
     for (const Observation& observation : arm.runs) {
       std::size_t& entry = latest_of_pair[observation.pair];
@@ -196,6 +204,15 @@ class CellBuilder {
       return entry_of(observation) != latest_of_pair[observation.pair] ||
              !taken.insert(observation.pair).second;
     });
+  }
+
+  bool has_result(const Observation& observation) const {
+    return observation.final != nullptr || data_.earlier.contains(observation.run->run_key);
+  }
+
+  bool same_version(const db::RunSummary& version, const Observation& observation) const {
+    return work_of(version, compare_) == work_of(*observation.run, compare_) &&
+           has_command_of(version, observation);
   }
 
   // Pairs by other values than the seed may fill in anything, so that only the seed can be checked.

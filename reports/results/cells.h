@@ -22,8 +22,9 @@ struct Observation {
 };
 
 struct Arm {
-  std::string value;              // of the compared axis: "ddp"
-  std::vector<Observation> runs;  // in the order of `pair` values as planned
+  std::string value;                 // of the compared axis: "ddp"
+  std::vector<Observation> runs;     // in the order of `pair` values as planned
+  std::size_t earlier_versions = 0;  // other settings or programs under this name that had results
 };
 
 struct Cell {

@@ -70,7 +70,9 @@ std::string experiments_in_sql(const ReportData& data) {
          ")";
 }
 
-ReportData gather_results(const db::Database& database, const std::string& experiment) {
+namespace {
+
+ReportData results_alone(const db::Database& database, const std::string& experiment) {
   ReportData data;
   data.experiment = experiment;
   data.plan = db::latest_plan(database, experiment);
@@ -83,6 +85,16 @@ ReportData gather_results(const db::Database& database, const std::string& exper
     data.probes[probe.run_key].push_back(std::move(probe));
   for (const auto& [key, launch] : db::last_launches(database, experiment))
     data.launched[key] = launched_from(launch);
+  data.earlier = db::earlier_results(database, experiment);
+  return data;
+}
+
+}  // namespace
+
+ReportData gather_results(const db::Database& database, const std::string& experiment) {
+  ReportData data = results_alone(database, experiment);
+  for (const std::string& other : db::experiments_with_runs_of(database, experiment))
+    data.rivals.push_back(results_alone(database, other));
   return data;
 }
 
@@ -164,6 +176,7 @@ void add_part(ReportData& all, ReportData part) {
   all.launched.merge(part.launched);
   all.evidence.merge(part.evidence);
   all.probes.merge(part.probes);
+  all.earlier.merge(part.earlier);
   append_missing(all.plan.varied, part.plan.varied);
   append_missing(all.plan.keys, part.plan.keys);
   add_profiles(all.plan.data_profiles, part.plan.data_profiles);

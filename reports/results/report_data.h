@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "db/queries/earlier_results.h"
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/launch.h"
@@ -41,10 +42,12 @@ struct ReportData {
   std::vector<db::EpochRow> averages;
   std::vector<db::EpochRow> replicas;
   std::vector<db::TimeParts> times;
-  std::vector<db::PackedRun> packed;                     // of the whole database
-  std::map<std::string, Launched> launched;              // by run key
-  std::map<std::string, db::RunEvidence> evidence;       // by run key
-  std::map<std::string, std::vector<db::Probe>> probes;  // by run key
+  std::vector<db::PackedRun> packed;                              // of the whole database
+  std::map<std::string, Launched> launched;                       // by run key
+  std::map<std::string, db::RunEvidence> evidence;                // by run key
+  std::map<std::string, std::vector<db::Probe>> probes;           // by run key
+  std::map<std::string, std::vector<db::EarlierResult>> earlier;  // removed or replaced results, by run key
+  std::vector<ReportData> rivals;  // other experiments that planned some of the same runs, without rivals
   int schema_version = db::schema_version;
 };
 

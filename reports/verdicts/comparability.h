@@ -29,6 +29,7 @@ struct Caveat {
 };
 
 inline constexpr const char* replaced_mark = "REPLACED";  // `compare --fail-on replaced` looks for it
+inline constexpr const char* exploratory_mark = "EXPLORATORY";
 
 struct Comparability {
   std::vector<std::string> refused;  // undeclared differences, each term once: "global batch 256 against 128"

@@ -218,7 +218,7 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
         fmt::format("nothing to compare: {} and {} have no model and metric in common", a.text, b.text));
   for (CellVerdicts& judged : comparison.cells)
     for (Verdict& verdict : judged.verdicts)
-      verdict.notes.emplace_back("not planned in the experiment file: exploratory");
+      verdict.caveats.push_back({exploratory_mark, "not planned in the experiment file"});
   return comparison;
 }
 

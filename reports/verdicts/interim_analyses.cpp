@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/verdicts/differences.h"
+#include "reports/verdicts/plan_caveats.h"
 
 namespace trainyard::reports {
 
@@ -42,10 +43,6 @@ Pairs compared_pairs(const Pairs& baseline, const Pairs& arm, bool paired) {
   return both;
 }
 
-bool same_comparison(const experiments::Compare& a, const experiments::Compare& b) {
-  return a.axis == b.axis && a.baseline == b.baseline;
-}
-
 std::string list_of(const std::vector<std::string>& names) {
   return names.empty() ? "nothing" : joined(names);
 }
@@ -72,8 +69,9 @@ std::vector<std::string> changes_since(const experiments::Compare& first, const 
 
 class Planner {
  public:
-  Planner(const experiments::Compare& compare, const Cell& cell, const Arm& arm)
-      : compare_(compare),
+  Planner(const ReportData& data, const experiments::Compare& compare, const Cell& cell, const Arm& arm)
+      : data_(data),
+        compare_(compare),
         cell_(cell),
         arm_(arm),
         baseline_keys_(pairs_by_key(cell.baseline)),
@@ -121,15 +119,18 @@ class Planner {
   }
 
   // Abandoned runs were planned, never finished and are not in the latest plan. Looks with them can never be
-  // complete. The other seeds are one more look.
+  // complete. The other seeds are one more look. A removed result is not abandoned.
   void add_without_abandoned() {
     Pairs left = looks_.empty() ? Pairs{} : looks_.back();
     for (const Arm* arm : {&cell_.baseline, &arm_})
       for (const Observation& observation : arm->runs)
-        if (is_open(observation) && !planned_last_.contains(observation.pair)) left.erase(observation.pair);
+        if (is_open(observation) && !was_removed(data_, observation) &&
+            !planned_last_.contains(observation.pair))
+          left.erase(observation.pair);
     if (left.size() >= static_cast<std::size_t>(fewest_pairs)) add_look(left);
   }
 
+  const ReportData& data_;
   const experiments::Compare& compare_;
   const Cell& cell_;
   const Arm& arm_;
@@ -144,15 +145,19 @@ class Planner {
 
 }  // namespace
 
+bool same_comparison(const experiments::Compare& a, const experiments::Compare& b) {
+  return a.axis == b.axis && a.baseline == b.baseline;
+}
+
 InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
                                   const Cell& cell, const Arm& arm) {
-  Planner planner(compare, cell, arm);
+  Planner planner(data, compare, cell, arm);
   for (const db::PlanEntry& entry : data.history) planner.take(entry);
   return planner.result();
 }
 
 Arm runs_in(const Arm& arm, const std::set<std::string>& look) {
-  Arm result{arm.value, {}};
+  Arm result{.value = arm.value, .runs = {}};
   std::ranges::copy_if(arm.runs, std::back_inserter(result.runs),
                        [&](const Observation& observation) { return look.contains(observation.pair); });
   return result;

@@ -21,6 +21,9 @@ struct InterimPlan {
   std::vector<std::string> changes;  // by later entries: "margin of time was 1.05 in the first plan, now 1.1"
 };
 
+// Whether two plans compare the same axis with the same baseline.
+bool same_comparison(const experiments::Compare& a, const experiments::Compare& b);
+
 // The looks of one arm of `cell` against its baseline. `compare`: the comparison in the latest entry.
 InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
                                   const Cell& cell, const Arm& arm);

@@ -12,6 +12,7 @@
 #include "reports/statistics/power_analysis.h"
 #include "reports/verdicts/differences.h"
 #include "reports/verdicts/interim_analyses.h"
+#include "reports/verdicts/plan_caveats.h"
 
 namespace trainyard::reports {
 
@@ -34,6 +35,7 @@ struct Case {
   const Comparability* comparability = nullptr;
   std::vector<Verdict> looks;
   std::vector<std::string> changes;  // of the rules since the first plan
+  std::vector<Caveat> caveats;
 };
 
 bool decided_outside(const Verdict& verdict) {
@@ -139,6 +141,7 @@ Verdict verdict_of(const Case& one, const Decision& decision) {
   if (verdict.looks > 1 && is_decided(verdict.word)) verdict.notes.push_back(decided_at(verdict));
   note_other_looks(verdict, one, decision);
   verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
+  verdict.caveats = one.caveats;
   apply(one, verdict);
   return verdict;
 }
@@ -166,6 +169,34 @@ void in_order(CellVerdicts& judged) {
     return std::pair(arm - judged.cell.arms.begin(), metric - metrics().begin());
   };
   std::ranges::sort(judged.verdicts, {}, place);
+}
+
+bool share_a_run(const std::vector<std::string>& some, const std::vector<std::string>& others) {
+  return std::ranges::any_of(
+      some, [&](const std::string& key) { return std::ranges::find(others, key) != others.end(); });
+}
+
+// Adds the word of an experiment that was planned earlier to an exploratory verdict on the same runs.
+void add_first_word(const ReportData& earlier, const Verdict& first, std::vector<CellVerdicts>& cells) {
+  for (CellVerdicts& judged : cells)
+    for (Verdict& verdict : judged.verdicts)
+      for (Caveat& caveat : verdict.caveats)
+        if (caveat.mark == exploratory_mark && verdict.metric == first.metric && verdict.word != first.word &&
+            share_a_run(verdict.baseline_runs, first.baseline_runs) &&
+            share_a_run(verdict.arm_runs, first.arm_runs))
+          caveat.text += fmt::format("; experiment {} was planned first and says {}", earlier.experiment,
+                                     text_of(first.word));
+}
+
+void add_first_words(const ReportData& data, std::vector<CellVerdicts>& cells) {
+  for (const ReportData& other : data.rivals) {
+    if (data.history.empty() || other.history.empty() ||
+        other.history.front().time >= data.history.front().time)
+      continue;
+    for (const experiments::Compare& compare : other.plan.compare)
+      for (const CellVerdicts& judged : judge(other, compare))
+        for (const Verdict& first : judged.verdicts) add_first_word(other, first, cells);
+  }
 }
 
 Interval shown(Scale scale, const Interval& differences) {
@@ -211,14 +242,19 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
     for (std::size_t j = 0; j < cell.arms.size(); ++j) {
       const Arm& arm = cell.arms[j];
       const InterimPlan plan = plan_interim_analyses(data, compare, cell, arm);
-      for (const Metric& metric : metrics())
-        if (is_defined(cell.baseline, arm, metric))
-          families[{arm.value, metric.name}].push_back(
-              {i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes});
+      const std::vector<Caveat> caveats = plan_caveats(data, compare, cell, arm);
+      for (const Metric& metric : metrics()) {
+        if (!is_defined(cell.baseline, arm, metric)) continue;
+        Case one{i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes, caveats};
+        for (Caveat& caveat : replaced_results(data, compare, cell, arm, metric))
+          one.caveats.push_back(std::move(caveat));
+        families[{arm.value, metric.name}].push_back(std::move(one));
+      }
     }
   }
   for (const auto& [family, cases] : families) judge_family(cases, result);
   for (CellVerdicts& judged : result) in_order(judged);
+  add_first_words(data, result);
   return result;
 }
 

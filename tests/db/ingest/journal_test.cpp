@@ -1,8 +1,11 @@
 // Experiments, plans and removals.
+#include <cmath>
+
 #include <doctest/doctest.h>
 
 #include "base/error.h"
 #include "db/ingest/ingest.h"
+#include "db/queries/earlier_results.h"
 #include "db/queries/queries.h"
 #include "tests/db/support/yard.h"
 
@@ -45,7 +48,7 @@ TEST_CASE("runs come in the order of their first plan, and show whether the late
   CHECK(runs[1].updated == "2026-11-20T08:00:00.000Z");
 }
 
-TEST_CASE("the history has every run entry with its rules and those of its runs that were not removed") {
+TEST_CASE("the history has every run entry with its rules, its runs and their labels, also removed runs") {
   Yard yard;
   const auto zero = make_run("mlp", 1, 0), one = make_run("mlp", 1, 1), two = make_run("mlp", 1, 2);
   yard.ingest.journal_entry(run_entry("sweep", {one, zero}, "2026-11-20T08:00:00.000Z"));
@@ -56,8 +59,9 @@ TEST_CASE("the history has every run entry with its rules and those of its runs 
   const auto history = plan_history(yard.database, "sweep");
   REQUIRE(history.size() == 2);
   CHECK(history[0].time == "2026-11-20T08:00:00.000Z");
-  CHECK(history[0].keys == std::vector<std::string>{key(zero)});
-  CHECK(history[1].keys == std::vector<std::string>{key(two)});
+  CHECK(history[0].keys == std::vector<std::string>{key(one), key(zero)});
+  CHECK(history[0].strategies == std::vector<std::string>{one.strategy.name, zero.strategy.name});
+  CHECK(history[1].keys == std::vector<std::string>{key(two), key(one)});
   CHECK(history[0].compare.front().alpha == 0.05);
   CHECK(history[1].compare.front().alpha == 0.01);
 }
@@ -141,7 +145,7 @@ TEST_CASE("stages, schedule and micro-batches of a run can be queried") {
         std::vector<std::string>{"[2,3]"});
 }
 
-TEST_CASE("rm removes runs with all their rows from every plan, and a later entry plans them again") {
+TEST_CASE("rm removes the results of runs with all their rows, and the runs stay in every plan") {
   Yard yard;
   const auto kept = make_run("mlp", 1, 0), gone = make_run("mlp", 1, 1);
   yard.ingest.journal_entry(run_entry("a", {gone, kept}, "2026-11-20T08:00:00.000Z"));
@@ -149,10 +153,10 @@ TEST_CASE("rm removes runs with all their rows from every plan, and a later entr
   const auto launch = make_launch(gone, 1, "2026-11-20T08:02:00.000Z");
   finish(yard.ingest, gone, launch, {1, 2, 3});
   yard.ingest.journal_entry(rm_entry({key(gone), "unknown"}, "2026-11-20T12:00:00.000Z"));
-  CHECK(run_summaries(yard.database).size() == 1);
-  CHECK(latest_plan(yard.database, "a").keys == std::vector<std::string>{key(kept)});
-  CHECK(latest_plan(yard.database, "b").keys.empty());
-  for (const std::string table : {"attempt", "spool", "process", "epoch", "metric"}) {
+  CHECK(latest_plan(yard.database, "a").keys == std::vector<std::string>{key(gone), key(kept)});
+  CHECK(latest_plan(yard.database, "b").keys == std::vector<std::string>{key(gone)});
+  for (const db::RunSummary& run : run_summaries(yard.database)) CHECK(run.status == "planned");
+  for (const std::string table : {"attempt", "spool", "process", "epoch", "metric", "run_state", "run_final"}) {
     CAPTURE(table);
     CHECK(rows_of(yard.database, "SELECT * FROM " + table).empty());
   }
@@ -161,13 +165,38 @@ TEST_CASE("rm removes runs with all their rows from every plan, and a later entr
     Spool zero(gone, 1, 0);
     CHECK(yard.ingest.record(zero.next("start", start_body(0, 1))) == Accepted::refused);
   }
-  yard.ingest.journal_entry(run_entry("b", {gone}, "2026-11-20T13:00:00.000Z"));
-  CHECK(latest_plan(yard.database, "b").keys == std::vector<std::string>{key(gone)});
-  CHECK(latest_plan(yard.database, "a").keys == std::vector<std::string>{key(kept)});
-  CHECK(run_summaries(yard.database, "b").at(0).status == "planned");
   CHECK(yard.ingest.run_file(experiments::to_json(make_launch(gone, 1, "2026-11-20T13:00:01.000Z"))) ==
         Accepted::taken);
   CHECK(run_summaries(yard.database, "b").at(0).status == "running");
+}
+
+TEST_CASE("a removed result and one that is trained again keep their values in the journal") {
+  Yard yard;
+  const auto run = make_run("mlp", 1, 0);
+  yard.ingest.journal_entry(run_entry("a", {run}, "2026-11-20T08:00:00.000Z"));
+  finish(yard.ingest, run, make_launch(run, 1, "2026-11-20T08:02:00.000Z"), {1, 2, 3});
+  const json results = results_of(yard.database, {key(run), "unknown"});
+  REQUIRE(results.size() == 1);
+  CHECK(results.at(key(run)).at("values").at("epoch_train_seconds") == 2.5);
+  json removal = rm_entry({key(run)}, "2026-11-20T12:00:00.000Z");
+  removal["attempts"] = {{key(run), 1}};
+  removal["results"] = results;
+  yard.ingest.journal_entry(removal);
+  CHECK(results_of(yard.database, {key(run)}).empty());
+  finish(yard.ingest, run, make_launch(run, 2, "2026-11-20T13:00:00.000Z"), {1, 5, 6});
+  yard.ingest.journal_entry({{"v", 1},
+                             {"type", "retrain"},
+                             {"time", "2026-11-20T14:00:00.000Z"},
+                             {"results", results_of(yard.database, {key(run)})}});
+  const auto earlier = earlier_results(yard.database, "a");
+  REQUIRE(earlier.at(key(run)).size() == 2);
+  const EarlierResult& first = earlier.at(key(run)).front();
+  CHECK(first.attempt == 1);
+  CHECK(first.launched == "2026-11-20T08:02:00.000Z");
+  CHECK(first.values["epoch_train_seconds"] == 2.5);
+  CHECK(std::isnan(first.values["epoch_energy_joules"]));
+  CHECK(earlier.at(key(run)).back().values["epoch_train_seconds"] == 5.5);
+  CHECK(run_summaries(yard.database, "a").at(0).status == "finished");  // its results stay until it is trained
 }
 
 TEST_CASE("an rm that is replayed after the run was planned again removes nothing") {

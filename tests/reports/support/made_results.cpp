@@ -191,13 +191,13 @@ ReportData invented(const InventedOptions& options) {
       for (int seed = 0; seed < options.seeds; ++seed) add_run(data, options, model, strategy, seed);
     }
   }
-  data.history.push_back({"2026-11-20T08:00:00.000Z", "", data.plan.compare, data.plan.keys});
+  data.history.push_back({"2026-11-20T08:00:00.000Z", "", data.plan.compare, data.plan.keys, {}});
   return data;
 }
 
 void plan_again(ReportData& data, const std::vector<std::string>& keys) {
   data.plan.keys = keys;
-  data.history.push_back({"2026-11-21T08:00:00.000Z", "", data.plan.compare, keys});
+  data.history.push_back({"2026-11-21T08:00:00.000Z", "", data.plan.compare, keys, {}});
 }
 
 std::vector<std::string> keys_of_seeds(const ReportData& data, int first, int last) {

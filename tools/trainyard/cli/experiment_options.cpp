@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
+#include "db/queries/earlier_results.h"
 #include "db/queries/queries.h"
 #include "experiments/matrix/stage_split.h"
 #include "orchestrator/launch/launcher.h"
@@ -107,6 +108,11 @@ void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
           "leave out runs with all of these values: --exclude-where model=mlp,seed=3 (can be repeated)")
       ->type_name("KEY=VALUE")
       ->allow_extra_args(false);
+  refuse_empty(command
+                   .add_option("--as", options.selection.as,
+                               "name of the experiment and its report (default: that of the file; NAME-try "
+                               "if --set changes runs)")
+                   ->type_name("NAME"));
 }
 
 void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
@@ -140,6 +146,9 @@ std::optional<experiments::Experiment> checked_experiment(const ExperimentOption
   auto loaded = options.toml ? experiments::load_text(*options.toml, options.file, options.selection)
                              : experiments::load(options.file, options.selection);
   print_problems(loaded.problems);
+  if (loaded.is_try && loaded.experiment)
+    std::cerr << "note: --set changes runs, so this experiment and its report are called "
+              << loaded.experiment->name << "; --as NAME gives another name\n";
   return std::move(loaded.experiment);
 }
 
@@ -215,6 +224,7 @@ nlohmann::json asked_json(const Asked& asked) {
                          {"set", asked.selection.set},
                          {"where", asked.selection.where},
                          {"exclude_where", asked.selection.exclude_where}};
+  if (!asked.selection.as.empty()) json["as"] = asked.selection.as;
   if (asked.data) json["data"] = fs::absolute(*asked.data).string();
   return json;
 }
@@ -226,6 +236,18 @@ void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Da
                            : std::vector<experiments::ProfiledData>{};
   const auto entry = orchestrator::run_entry(
       asked.experiment, orchestrator::data_profiles(asked.experiment, known), asked_json(asked));
+  orchestrator::append_to_journal(yard.journal(), entry);
+  db::Ingest(database).journal_entry(entry);
+}
+
+// The journal keeps the results of finished runs that this sweep trains again.
+void keep_results(const orchestrator::Plan& plan, const orchestrator::Yard& yard, db::Database& database) {
+  std::vector<std::string> keys;
+  for (const auto& run : plan.runs)
+    if (plan.waits(run)) keys.push_back(run.key);
+  const auto results = db::results_of(database, keys);
+  if (results.empty()) return;
+  const auto entry = orchestrator::retrain_entry(results);
   orchestrator::append_to_journal(yard.journal(), entry);
   db::Ingest(database).journal_entry(entry);
 }
@@ -510,6 +532,7 @@ int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Ya
     }
   }
   if (!host) host.emplace();
+  keep_results(plan, yard, database);
   if (plan.to_run() > 0) launcher->prepare();
   const auto result = sweep(asked, plan, yard, database, machine.programs, *launcher, *host, choices.sweep);
   host.reset();

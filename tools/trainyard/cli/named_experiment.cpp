@@ -52,7 +52,8 @@ JournalledExperiment journalled_experiment(const db::Database& database, const s
   found.toml = plan.toml;
   found.file = journalled_file(plan);
   found.selection = {asked_list(plan.asked, "set"), asked_list(plan.asked, "where"),
-                     asked_list(plan.asked, "exclude_where")};
+                     asked_list(plan.asked, "exclude_where"),
+                     plan.asked.is_object() ? plan.asked.value("as", std::string()) : std::string()};
   if (plan.asked.is_object() && plan.asked.contains("data"))
     found.data = plan.asked.at("data").get<std::string>();
   note_change(found, again);
@@ -81,6 +82,7 @@ void complete_from_journal(ExperimentOptions& options) {
   prefer(options.selection.set, journalled.selection.set);
   prefer(options.selection.where, journalled.selection.where);
   prefer(options.selection.exclude_where, journalled.selection.exclude_where);
+  if (options.selection.as.empty()) options.selection.as = journalled.selection.as;
   if (!options.data) options.data = journalled.data;
 }
 

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
+#include "db/queries/earlier_results.h"
 #include "db/queries/queries.h"
 #include "orchestrator/plan/resume_point.h"
 #include "orchestrator/yard/journal.h"
@@ -157,8 +158,9 @@ void add_db(CLI::App& program, Invocation& invocation) {
   add("rebuild", "rebuild the database from the journal and the records", rebuild);
 }
 
-// trainyard rm RUN… [--where …]: removes runs from the results. The journal keeps a tombstone, so that a
-// rebuilt database leaves them out too. Their files stay unless --files is given.
+// trainyard rm RUN… [--where …]: removes the results of runs, which stay planned. The journal keeps a
+// tombstone with the results, so that a rebuilt database leaves them out too and verdicts can name them. The
+// files of the runs stay unless --files is given.
 
 namespace {
 
@@ -216,7 +218,9 @@ int rm(const RmOptions& options) {
   for (const auto& [key, last] : attempts)
     if (options.files && yard.leads_out(key))
       throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave out --files");
-  const auto entry = orchestrator::rm_entry(attempts);
+  std::vector<std::string> keys;
+  for (const auto& [key, last] : attempts) keys.push_back(key);
+  const auto entry = orchestrator::rm_entry(attempts, db::results_of(database, keys));
   orchestrator::append_to_journal(yard.journal(), entry);
   db::Ingest(database).journal_entry(entry);
   for (const auto& [key, last] : attempts) {

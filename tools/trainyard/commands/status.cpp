@@ -1,6 +1,7 @@
 // trainyard status: prints the state of all experiments and runs, also while a sweep runs.
 #include "orchestrator/plan/status.h"
 
+#include <algorithm>
 #include <chrono>
 #include <iostream>
 #include <map>
@@ -12,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "db/queries/earlier_results.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
@@ -151,22 +153,27 @@ Table progress_table(const db::Database& database, const orchestrator::Yard& yar
   return table;
 }
 
+// Empty if no result was removed.
+std::string removed_text(const db::Database& database, const std::string& experiment, const Runs& runs) {
+  const auto earlier = db::earlier_results(database, experiment);
+  const auto removed = std::ranges::count_if(
+      runs, [&](const auto& run) { return run.status != "finished" && earlier.contains(run.run_key); });
+  if (removed == 0) return "";
+  return fmt::format("{}: {} removed, and count as missing until `trainyard resume` trains them again\n\n",
+                     experiment, removed == 1 ? "1 result was" : fmt::format("{} results were", removed));
+}
+
 // Runs of the latest plan. With `all_runs`, also the other runs, under their own heading.
 std::string listed_runs(const std::string& experiment, const Runs& runs, bool all_runs) {
   Runs listed, others;
-  bool planned = false;
   for (const auto& run : runs) {
-    planned = planned || run.in_latest_plan;
     if (!run.in_latest_plan)
       others.push_back(run);
     else if (all_runs || run.status != "finished")
       listed.push_back(run);
   }
   std::string text = experiment + ":\n" + aligned_table(runs_table(listed));
-  if (!planned)
-    text = experiment + ": every run of its plan was removed; `trainyard resume` trains them again\n";
-  else if (listed.empty())
-    text = experiment + ": every run is finished; --all lists them\n";
+  if (listed.empty()) text = experiment + ": every run is finished; --all lists them\n";
   if (all_runs && !others.empty())
     text += "\n" + std::string(planned_before) + ":\n" + aligned_table(runs_table(others));
   return text;
@@ -197,7 +204,7 @@ std::string status_text(const StatusOptions& options) {
     if (!swept) text += "no sweep manages these runs; `trainyard resume` continues them\n\n";
     text += time_left_text(estimate, swept);
   }
-  return text + listed_runs(chosen, runs, options.all_runs);
+  return text + removed_text(database, chosen, runs) + listed_runs(chosen, runs, options.all_runs);
 }
 
 int status(const StatusOptions& options) {

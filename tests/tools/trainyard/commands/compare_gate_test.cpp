@@ -59,7 +59,8 @@ std::map<std::string, GateCase> verdicts() {
           {"BROKEN", {VerdictKind::broken, false}},
           {"IMPROVES, NOT VERIFIED", {VerdictKind::improves, true, false}},
           {"DETERIORATES, NOT VERIFIED", {VerdictKind::deteriorates, true, false}},
-          {"IMPROVES, a planned pair left out", {VerdictKind::improves, true, true, true}}};
+          {"IMPROVES, a planned pair left out", {VerdictKind::improves, true, true, true}},
+          {"IMPROVES, REPLACED", {VerdictKind::improves, true, true, false, true}}};
 }
 
 std::string code_for(const GateCase& verdict, const std::string& option) {

@@ -200,7 +200,7 @@ TEST_CASE("two groups are given as values of the axis, as conditions or as keys"
   REQUIRE_MESSAGE(back.code == 0, back.out);
   const auto time = of_metric(nlohmann::json::parse(back.out), "train", "seconds");
   CHECK(time["verdict"] == "DETERIORATES");
-  CHECK(contains(time["reason"].get<std::string>(), "exploratory"));
+  CHECK(contains(time["reason"].get<std::string>(), "EXPLORATORY: not planned in the experiment file"));
   const Outcome keys = yard.asks("compare " + experiments::run_key(yard.runs[0]) + " " +
                                  experiments::run_key(yard.runs[3]) + " --differs samples --format json");
   REQUIRE_MESSAGE(keys.code == 0, keys.out);

@@ -1,0 +1,222 @@
+#include "reports/verdicts/plan_caveats.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "reports/format/number_text.h"
+#include "reports/statistics/statistics.h"
+#include "reports/verdicts/interim_analyses.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr std::size_t most_named = 12;
+
+// "seeds 1, 2, 3", "seed=1 fold=0, seed=2 fold=0", "runs 3f…, 8a…"; at most twelve, then a count.
+std::string pairs_text(const std::vector<std::string>& pairs, const experiments::Compare& compare) {
+  const std::string of = compare.pair.empty() ? "run" : compare.pair.size() == 1 ? compare.pair.front() : "";
+  std::string text = of.empty() ? "" : of + (pairs.size() == 1 ? " " : "s ");
+  text += joined(std::vector(pairs.begin(),
+                             pairs.begin() + static_cast<std::ptrdiff_t>(std::min(pairs.size(), most_named))),
+                 {}, ", ");
+  return pairs.size() > most_named ? fmt::format("{} and {} more", text, pairs.size() - most_named) : text;
+}
+
+const Observation* partner_of(const Observation& run, const Arm& arm) {
+  const auto found = std::ranges::find(arm.runs, run.pair, &Observation::pair);
+  return found == arm.runs.end() ? nullptr : &*found;
+}
+
+const std::vector<db::EarlierResult>* earlier_of(const ReportData& data, const Observation& run) {
+  const auto found = data.earlier.find(run.run->run_key);
+  return found == data.earlier.end() ? nullptr : &found->second;
+}
+
+// --- REMOVED
+
+std::optional<Caveat> removed(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
+                              const Arm& arm) {
+  std::vector<std::string> pairs;
+  std::size_t planned = 0;
+  if (compare.pair.empty()) {
+    for (const Arm* side : {&cell.baseline, &arm})
+      for (const Observation& run : side->runs) {
+        ++planned;
+        if (was_removed(data, run)) pairs.push_back(run.run->run_key);
+      }
+  } else {
+    for (const Observation& run : cell.baseline.runs) {
+      const Observation* other = partner_of(run, arm);
+      if (other == nullptr) continue;
+      ++planned;
+      if (was_removed(data, run) || was_removed(data, *other)) pairs.push_back(run.pair);
+    }
+  }
+  if (pairs.empty()) return std::nullopt;
+  return Caveat{"REMOVED", fmt::format("{} of {} planned {} {} removed: {}", pairs.size(), planned,
+                                       compare.pair.empty() ? "runs" : "pairs",
+                                       pairs.size() == 1 ? "was" : "were", pairs_text(pairs, compare))};
+}
+
+// --- EXPLORATORY
+
+// When each run was first planned for this comparison, under its present label. By run key.
+std::map<std::string, std::string> planned_times(const ReportData& data,
+                                                 const experiments::Compare& compare) {
+  std::map<std::string, std::string> label;
+  for (const db::RunSummary& run : data.runs) label[run.run_key] = run.strategy;
+  std::map<std::string, std::string> times;
+  for (const db::PlanEntry& entry : data.history) {
+    const auto same = [&](const experiments::Compare& one) { return same_comparison(one, compare); };
+    if (std::ranges::none_of(entry.compare, same)) continue;
+    for (std::size_t i = 0; i < entry.keys.size(); ++i)
+      if (i >= entry.strategies.size() || entry.strategies[i] == label[entry.keys[i]])
+        times.emplace(entry.keys[i], entry.time);
+  }
+  return times;
+}
+
+// When the first result of the run was launched; empty if it has none. The orchestrator's clock made this time
+// and those of the plans.
+std::string first_launch(const ReportData& data, const Observation& run) {
+  std::string first = run.final == nullptr ? "" : run.final->launched;
+  if (const auto* earlier = earlier_of(data, run))
+    for (const db::EarlierResult& result : *earlier)
+      if (first.empty() || result.launched < first) first = result.launched;
+  return first;
+}
+
+// The pairs whose runs both had results before they were planned as a pair.
+std::vector<std::string> seen_before(const ReportData& data, const experiments::Compare& compare,
+                                     const Cell& cell, const Arm& arm) {
+  const std::map<std::string, std::string> times = planned_times(data, compare);
+  const auto planned = [&](const Observation& run) {
+    const auto found = times.find(run.run->run_key);
+    return found == times.end() ? std::string() : found->second;
+  };
+  std::vector<std::string> pairs;
+  for (const Observation& run : cell.baseline.runs) {
+    const Observation* other =
+        compare.pair.empty() ? (arm.runs.empty() ? nullptr : &arm.runs.front()) : partner_of(run, arm);
+    if (other == nullptr) continue;
+    const std::string plan = std::max(planned(run), planned(*other));
+    const std::array launches{first_launch(data, run), first_launch(data, *other)};
+    if (std::ranges::all_of(launches, [&](const std::string& one) { return !one.empty() && one < plan; }))
+      pairs.push_back(compare.pair.empty() ? run.run->run_key : run.pair);
+  }
+  return pairs;
+}
+
+std::optional<Caveat> exploratory(const ReportData& data, const experiments::Compare& compare,
+                                  const Cell& cell, const Arm& arm) {
+  const std::vector<std::string> pairs = seen_before(data, compare, cell, arm);
+  if (pairs.empty()) return std::nullopt;
+  return Caveat{exploratory_mark,
+                fmt::format("planned after its results existed: {}", pairs_text(pairs, compare))};
+}
+
+// --- VERSIONS
+
+std::string ordinal(std::size_t number) {
+  static constexpr std::array words{"first", "second", "third", "fourth", "fifth", "sixth"};
+  return number <= words.size() ? words[number - 1] : fmt::format("{}th", number);
+}
+
+std::optional<Caveat> versions(const Arm& arm, const std::string& what) {
+  if (arm.earlier_versions == 0) return std::nullopt;
+  return Caveat{"VERSIONS",
+                fmt::format("{} version of {} {}: {} had results before", ordinal(arm.earlier_versions + 1),
+                            what, arm.value, counted_in_words(arm.earlier_versions, "other version"))};
+}
+
+// --- REPLACED
+
+// The first result that a later one may not replace without a remark; null if there is none.
+const db::EarlierResult* first_valid(const ReportData& data, const Observation& run, const Metric& metric) {
+  const auto* earlier = earlier_of(data, run);
+  if (earlier == nullptr || run.final == nullptr) return nullptr;
+  for (const db::EarlierResult& result : *earlier) {
+    if (result.attempt >= run.final->attempt) break;
+    if (!is_cost(metric.kind) || result.times_problem.empty()) return &result;
+  }
+  return nullptr;
+}
+
+const char* unit_of(MetricKind kind) {
+  switch (kind) {
+    case MetricKind::accuracy:
+      return " %";
+    case MetricKind::time:
+      return " s";
+    case MetricKind::energy:
+      return " J";
+    case MetricKind::psnr:
+      return " dB";
+    case MetricKind::loss:
+    case MetricKind::perplexity:
+    case MetricKind::bleu:
+      return "";
+  }
+  return "";
+}
+
+bool is_same(double before, double after) {
+  return before == after || (!std::isfinite(before) && !std::isfinite(after));
+}
+
+std::optional<Caveat> replaced(const ReportData& data, const experiments::Compare& compare, const Arm& arm,
+                               const Metric& metric) {
+  std::vector<std::string> pairs;
+  std::vector<double> before;
+  std::vector<double> after;
+  for (const Observation& run : arm.runs) {
+    const db::EarlierResult* first = first_valid(data, run, metric);
+    if (first == nullptr) continue;
+    const double was = first->values[metric.final_value];
+    const double is = (*run.final)[metric.final_value];
+    if (is_same(was, is)) continue;
+    pairs.push_back(compare.pair.empty() ? run.run->run_key : run.pair);
+    if (std::isfinite(was)) before.push_back(shown_scale(metric.kind) * was);
+    if (std::isfinite(is)) after.push_back(shown_scale(metric.kind) * is);
+  }
+  if (pairs.empty()) return std::nullopt;
+  const char* unit = unit_of(metric.kind);
+  return Caveat{replaced_mark,
+                fmt::format("{} of {} {} replaced after being seen: mean before {}{}, mean after {}{} ({})",
+                            counted(pairs.size(), "result"), arm.value, pairs.size() == 1 ? "was" : "were",
+                            plain_number(mean_of(before), 5), unit, plain_number(mean_of(after), 5), unit,
+                            pairs_text(pairs, compare))};
+}
+
+}  // namespace
+
+bool was_removed(const ReportData& data, const Observation& observation) {
+  return observation.final == nullptr && earlier_of(data, observation) != nullptr;
+}
+
+std::vector<Caveat> plan_caveats(const ReportData& data, const experiments::Compare& compare,
+                                 const Cell& cell, const Arm& arm) {
+  std::vector<Caveat> caveats;
+  for (const std::optional<Caveat>& one :
+       {removed(data, compare, cell, arm), exploratory(data, compare, cell, arm),
+        versions(cell.baseline, "the baseline"), versions(arm, "arm")})
+    if (one) caveats.push_back(*one);
+  return caveats;
+}
+
+std::vector<Caveat> replaced_results(const ReportData& data, const experiments::Compare& compare,
+                                     const Cell& cell, const Arm& arm, const Metric& metric) {
+  std::vector<Caveat> caveats;
+  for (const Arm* side : {&cell.baseline, &arm})
+    if (const std::optional<Caveat> one = replaced(data, compare, *side, metric)) caveats.push_back(*one);
+  return caveats;
+}
+
+}  // namespace trainyard::reports
