@@ -46,7 +46,7 @@ std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
                 margin.low,
                 margin.high,
                 effect_text(*verdict),
-                text_of(verdict->word),
+                text_of(verdict->word) + marks_text(verdict->caveats),
                 badge_of(verdict->word).glyph,
                 verdict->scale == scale};
 }

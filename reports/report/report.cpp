@@ -261,8 +261,9 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
     for (const Verdict& verdict : judged.verdicts) {
       std::string metric = verdict.metric;
       std::ranges::replace(metric, '-', ' ');
-      table.rows.push_back({judged.cell.label, verdict.arm, metric, text_of(verdict.word),
-                            effect_text(verdict), interval_text(verdict), verdict.n});
+      table.rows.push_back({judged.cell.label, verdict.arm, metric,
+                            text_of(verdict.word) + marks_text(verdict.caveats), effect_text(verdict),
+                            interval_text(verdict), verdict.n});
     }
   }
   return aligned_table(table, width);

@@ -292,6 +292,7 @@ void keep_selected(ReportData& data, const Selection& selection) {
     if (wanted) keys.insert(run.run_key);
   }
   data.selected = description(selection);
+  for (ReportData& part : data.parts) part.selected = data.selected;
   if (keys.empty()) throw UserError(fmt::format("no run of {} matches: {}", data.experiment, data.selected));
   keep_runs(data, keys);
 }

@@ -346,7 +346,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
             all, [&](const Found& one) { return one.word == word && one.reasons == reasons; });
         if (known == all.end()) {
           all.push_back({bearing, word, reasons, {arm}});
-        } else {
+        } else if (known->arms.back() != arm) {
           known->arms.push_back(arm);
         }
       };
@@ -360,6 +360,9 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
         }
       add(Severity::unfair, "NOT VERIFIED", found.not_stated);
       add(Severity::note, "Declared", found.declared);
+      for (const Verdict& verdict : judged.verdicts)
+        if (verdict.arm == judged.cell.arms[i].value)
+          for (const Caveat& caveat : verdict.caveats) add(Severity::unfair, caveat.mark, {caveat.text});
     }
   }
   std::vector<Statement> statements;

@@ -19,7 +19,8 @@ struct Statement {
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<Cell>& cells);
 
-// Result of the fair-comparison contract per arm: broken, not comparable, not timed, not verified, declared.
+// Result of the fair-comparison contract per arm: broken, not comparable, not timed, not verified, declared,
+// and the caveats of its verdicts.
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells);
 
 }  // namespace trainyard::reports

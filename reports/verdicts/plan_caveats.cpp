@@ -116,6 +116,8 @@ std::vector<std::string> seen_before(const ReportData& data, const experiments::
 
 std::optional<Caveat> exploratory(const ReportData& data, const experiments::Compare& compare,
                                   const Cell& cell, const Arm& arm) {
+  if (!data.selected.empty())
+    return Caveat{exploratory_mark, "from a selection of the planned runs: " + data.selected};
   const std::vector<std::string> pairs = seen_before(data, compare, cell, arm);
   if (pairs.empty()) return std::nullopt;
   return Caveat{exploratory_mark,

@@ -1,7 +1,8 @@
 // What weakens a verdict because of how its runs were planned, from the journal:
 // - REMOVED: results of planned runs were removed and have not been trained again
 // - REPLACED: runs were trained again after their results could be seen, and the results differ
-// - EXPLORATORY: both runs of a pair had results before the comparison was planned
+// - EXPLORATORY: both runs of a pair had results before the comparison was planned, or the report has only
+//   selected runs
 // - VERSIONS: the settings or the program of an arm changed under its name after it had results
 // Used by `judge`.
 #pragma once

@@ -150,7 +150,7 @@ TEST_CASE("resume needs no experiment file, and a removed run is trained again o
   const auto removed = run_trainyard(scratch.path(), {"rm", "last", "--files"});
   CHECK(contains(removed.out, "(1 attempt) and its files"));
   CHECK(contains(run_trainyard(scratch.path(), {"db", "check"}).out, "intact, and equal to the files"));
-  const auto resumed = run_trainyard(scratch.path(), {"resume", "foreign", "--no-report"});
+  const auto resumed = run_trainyard(scratch.path(), {"resume", "foreign-try", "--no-report"});
   CHECK_MESSAGE(contains(resumed.out, "1 run finished, 0 were finished before"), (resumed.out + resumed.err));
   CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "attempt 2: finished"));
   const auto status = run_trainyard(scratch.path(), {"status", "--runs"});

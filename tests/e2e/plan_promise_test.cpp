@@ -90,7 +90,10 @@ class DrawnArms {
     CHECK_MESSAGE(row_with(csv, "accuracy,validation").ends_with("," + mark), csv);
     const std::string latex = at({"compare", "--format", "latex"}).out;
     CHECK_MESSAGE(contains(row_with(latex, "validation accuracy"), mark + ": " + in_latex(text)), latex);
-    REQUIRE(at({"report", "--format", "html,markdown,latex,csv", "--out", "out"}).code == 0);
+    const Output report = at({"report", "--format", "html,markdown,latex,csv", "--out", "out"});
+    REQUIRE(report.code == 0);
+    CHECK_MESSAGE(contains(report.out, "validation accuracy  " + word + ", " + mark), report.out);
+    CHECK_MESSAGE(contains(report.out, "warning: " + mark + ": MLP mine: " + text), report.out);
     const auto in = [&](const std::string& file) { return tests::read_text(folder() / "out" / file); };
     CHECK(contains(in("index.html"), "<i>" + mark + "</i>"));
     CHECK(contains(in("index.html"), mark + ": " + text));

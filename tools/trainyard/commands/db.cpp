@@ -172,15 +172,19 @@ struct RmOptions {
   std::optional<fs::path> yard;
 };
 
-// The number of the last attempt of each run, in the database or in the files.
+// The number of the last attempt of each run that has one in the database. Its files may have later ones.
+// UserError if no run has one.
 std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, const orchestrator::Yard& yard,
                                        const db::Database& database) {
   std::map<std::string, int> last;
   for (const auto& key : keys) {
     const auto attempts = db::attempts_of_run(database, key);
-    last[key] =
-        std::max(attempts.empty() ? 0 : attempts.back().attempt, orchestrator::last_attempt(yard.run(key)));
+    if (!attempts.empty())
+      last[key] = std::max(attempts.back().attempt, orchestrator::last_attempt(yard.run(key)));
   }
+  if (last.empty())
+    throw UserError("none of these runs has been trained, or all were removed before",
+                    "list the runs with `trainyard status --all`");
   return last;
 }
 
