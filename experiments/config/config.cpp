@@ -135,8 +135,8 @@ std::vector<std::string> default_key_names(const ExperimentConfig& sheet) {
   return names;
 }
 
-void read_row(const TomlNode& item, const std::string& where, const Declared& declared,
-              std::vector<Row>& rows, Diagnostics& problems) {
+void read_row(const TomlNode& item, const std::string& where, const std::vector<std::string>& known,
+              const Declared& declared, std::vector<Row>& rows, Diagnostics& problems) {
   if (item.table() == nullptr || item.table()->empty()) {
     problems.error(item.at, fmt::format("{} must be a table of values, but is {}", where,
                                         item.table() ? std::string("empty") : description(item)));
@@ -145,7 +145,7 @@ void read_row(const TomlNode& item, const std::string& where, const Declared& de
   Row row;
   row.at = item.at;
   const std::size_t errors = problems.errors();
-  read_settings(*item.table(), where, all_value_names(declared), row.settings, declared, problems);
+  read_settings(*item.table(), where, known, row.settings, declared, problems);
   row.broken = problems.errors() > errors;
   for (const TomlMember& member : *item.table())
     if (!row.settings.contains(member.name)) row.wrong.push_back(member.name);
@@ -224,7 +224,8 @@ std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, 
   std::vector<Row> rows;
   const std::string where = "[[" + section.name + "]]";
   if (const TomlNode::List* list = section.value.list()) {
-    for (const TomlNode& item : *list) read_row(item, where, declared, rows, problems);
+    const std::vector<std::string> known = all_value_names(declared);
+    for (const TomlNode& item : *list) read_row(item, where, known, declared, rows, problems);
   } else {
     problems.error(section.value.at,
                    fmt::format("{} must be written as {}, once per row", section.name, where));

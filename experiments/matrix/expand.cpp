@@ -34,24 +34,32 @@ MatrixPoint matrix_point(const Matrix& matrix, std::size_t index) {
   return point;
 }
 
-bool matches(const Row& row, const std::map<std::string, Value>& values) {
-  return std::all_of(row.settings.begin(), row.settings.end(), [&](const auto& entry) {
-    const auto found = values.find(entry.first);
-    return found != values.end() && found->second == entry.second.value;
-  });
-}
-
 // The rows of [[exclude]]. It records which of them have removed a run.
+// A run costs one look-up per set of keys that the rows have, whatever their number.
 class Exclusion {
  public:
-  explicit Exclusion(const std::vector<Row>& rows) : rows_(rows), used_(rows.size(), false) {}
+  explicit Exclusion(const std::vector<Row>& rows) : rows_(rows), used_(rows.size(), false) {
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<std::string> names;
+      std::vector<Value> values;
+      for (const auto& [name, setting] : rows[i].settings) {
+        names.push_back(name);
+        values.push_back(setting.value);
+      }
+      rows_by_values_[names][values].push_back(i);
+    }
+  }
 
   bool removes(const Run& run) {
     if (rows_.empty()) return false;
     const auto values = values_by_name(run);
     bool removed = false;
-    for (std::size_t i = 0; i < rows_.size(); ++i)
-      if (matches(rows_[i], values)) removed = used_[i] = true;
+    for (const auto& [names, rows] : rows_by_values_) {
+      const auto found = rows.find(values_of(names, values));
+      if (found == rows.end()) continue;
+      removed = true;
+      for (const std::size_t row : found->second) used_[row] = true;
+    }
     return removed;
   }
 
@@ -61,8 +69,20 @@ class Exclusion {
   }
 
  private:
+  using RowsByValues = std::map<std::vector<Value>, std::vector<std::size_t>>;
+
+  // The values with these names, without those that the run does not have.
+  static std::vector<Value> values_of(const std::vector<std::string>& names,
+                                      const std::map<std::string, Value>& values) {
+    std::vector<Value> found;
+    for (const std::string& name : names)
+      if (const auto value = values.find(name); value != values.end()) found.push_back(value->second);
+    return found;
+  }
+
   const std::vector<Row>& rows_;
   std::vector<bool> used_;
+  std::map<std::vector<std::string>, RowsByValues> rows_by_values_;  // by the keys of the rows
 };
 
 // The point of an [[include]] row. Empty if a value of an axis is missing or wrong.

@@ -5,6 +5,8 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "experiments/config/config.h"
+#include "experiments/matrix/expand.h"
 #include "tests/experiments/file/loading.h"
 
 using namespace trainyard;
@@ -90,6 +92,41 @@ strategy = "ddp"
 replicas = 1
 )");
   CHECK(experiment.runs.size() == 3);
+}
+
+// If each run were compared with each row, this would take longer than the time limit of the program in ctest.
+TEST_CASE("a hundred thousand runs and 250,000 rows of [[exclude]] are not compared one by one") {
+  Diagnostics problems;
+  ExperimentConfig config = read_config(parse_toml(R"(
+name = "x"
+[matrix]
+model = ["mlp"]
+strategy = ["single", "ddp"]
+seed = { count = 50000 }
+)",
+                                                   "f.toml"),
+                                        "f.toml", problems);
+  for (std::int64_t seed = 1; seed <= 250'000; ++seed)
+    config.exclude.push_back({{}, {{"batch", {std::int64_t{128}, {}}}, {"seed", {seed, {}}}}, {}, false});
+  const std::vector<ExpandedRun> left = expand(config, problems);
+  REQUIRE(left.size() == 2);  // the runs with seed 0
+  CHECK(label(left[0].run) == "mlp single seed 0");
+  CHECK(label(left[1].run) == "mlp ddp seed 0");
+  CHECK(problems.errors() == 0);
+  CHECK(problems.in_file_order().size() == 1);  // rows without a run: one text, as all are at one location
+}
+
+TEST_CASE("rows of [[exclude]] with different keys remove runs, and a row without a run is a warning") {
+  const std::string matrix =
+      "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"single\", \"ddp\"]\nseed = { count = 3 }\n";
+  const std::string rows =
+      "[[exclude]]\nseed = 0\n[[exclude]]\nseed = 1\nstrategy = \"ddp\"\n"
+      "[[exclude]]\nstrategy = \"ddp\"\nseed = 0\n";
+  CHECK(labels(loaded(matrix + rows)) == Labels{"mlp single seed 1", "mlp single seed 2", "mlp ddp seed 2"});
+  CHECK(problems_of(matrix + rows).empty());  // the third row matches a run that the first one removes
+  CHECK(problem_of(matrix + rows + "[[exclude]]\nseed = 3\n[[exclude]]\nstages = 2\n") ==
+        "f.toml:14:1: warning: [[exclude]] matches no run of the matrix\n"
+        "f.toml:16:1: warning: [[exclude]] matches no run of the matrix");
 }
 
 TEST_CASE("a file with only included rows has one run per row") {
