@@ -14,6 +14,7 @@
 #include "db/database/axis_views.h"
 #include "db/database/statements.h"
 #include "db/queries/queries.h"
+#include "db/queries/sql_functions.h"
 
 namespace trainyard::db {
 
@@ -154,6 +155,7 @@ json value_of(sqlite3_stmt* statement, int column) {
 static void select_checked(sqlite3* connection, const std::string& sql,
                            const std::function<void(const std::vector<std::string>&)>& columns,
                            const std::function<bool(const ExportRow&)>& row) {
+  add_sql_functions(connection);
   const ReadingOnly reading_only(connection);
   const Prepared statement = prepare_one(connection, sql);
   const int count = sqlite3_column_count(statement.get());

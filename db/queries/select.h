@@ -28,7 +28,8 @@ void export_rows(const Database& database, const ExportedView& view, const std::
                  const std::function<void(const ExportRow&)>& row);
 
 // Run the statement of a user: call `columns` once, then `row` for each row until it returns false.
-// UserError if the statement is wrong, writes, or makes a text of more than 64 MiB.
+// UserError if the statement is wrong, writes, or makes a text of more than 64 MiB. It can use the functions of
+// db/queries/sql_functions.h.
 void select_rows(const Database& database, const std::string& sql,
                  const std::function<void(const std::vector<std::string>&)>& columns,
                  const std::function<bool(const ExportRow&)>& row);

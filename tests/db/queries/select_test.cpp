@@ -113,3 +113,42 @@ TEST_CASE("the connection can write again after a refused statement") {
       .journal_entry(run_entry("next", {make_run("mlp", 1, 9)}, "2026-11-20T10:00:00.000Z"));
   CHECK(experiment_names(filled.database).size() == 2);
 }
+
+TEST_CASE("stddev and median of a query are those of NumPy and pandas") {
+  const Filled filled;
+  const auto number = [&](const std::string& function, const std::string& values) {
+    return select(filled.database,
+                  "SELECT " + function + "(x) FROM (SELECT NULL AS x UNION ALL VALUES " + values + ")")
+        .rows.at(0)
+        .at(0);
+  };
+  const std::string accuracies = "(0.9715), (0.9689), (0.9742), (0.9701), (0.9698)";
+  // numpy.std(x, ddof=1) of NumPy 2.2.6 and pandas.Series(x).std() of pandas 2.3.3
+  CHECK(number("stddev", accuracies).get<double>() == doctest::Approx(0.0020676073128135255).epsilon(1e-12));
+  CHECK(number("stddev", "(1), (2), (3), (4)").get<double>() ==
+        doctest::Approx(1.2909944487358056).epsilon(1e-12));
+  CHECK(number("stddev", "(1000000004), (1000000007), (1000000013), (1000000016)").get<double>() ==
+        doctest::Approx(5.477225575051661).epsilon(1e-12));
+  CHECK(number("median", accuracies) == 0.9701);
+  CHECK(number("median", "(0.9715), (0.9689), (0.9742), (0.9701)").get<double>() ==
+        doctest::Approx(0.9708).epsilon(1e-12));
+  CHECK(number("median", "(7)") == 7.0);
+}
+
+TEST_CASE("stddev is 0 for equal values and NULL for fewer than two, and a word is an error") {
+  const Filled filled;
+  const auto row = [&](const std::string& columns, const std::string& from) {
+    return nlohmann::json(select(filled.database, "SELECT " + columns + from).rows).dump();
+  };
+  // Σx² - n·mean² is negative for three times 0.1, and its root is NULL.
+  CHECK(row("stddev(column1)", " FROM (VALUES (0.1), (0.1), (0.1))") == "[[0.0]]");
+  CHECK(row("stddev(column1), stddev(DISTINCT column1), median(column1)", " FROM (VALUES (0.7), (0.7))") ==
+        "[[0.0,null,0.7]]");
+  CHECK(row("stddev(column1), median(column1)", " FROM (VALUES (NULL), (NULL))") == "[[null,null]]");
+  CHECK(row("stddev(seed), median(seed)", " FROM run WHERE seed < 0") == "[[null,null]]");
+  CHECK(row("column1, stddev(column2)", " FROM (VALUES (1, 2), (1, 4), (2, 5)) GROUP BY 1") ==
+        "[[1,1.4142135623730951],[2,null]]");
+  CHECK(row("median(column1)", " FROM (VALUES ('0.5'), ('1.5'))") == "[[1.0]]");
+  CHECK_THROWS_WITH_AS(select(filled.database, "SELECT stddev(model) FROM run"),
+                       doctest::Contains("stddev and median need numbers"), UserError);
+}
