@@ -87,3 +87,28 @@ TEST_CASE("check, plan and run refuse a missing host file of mpirun") {
                                         "hosts = \"no-hosts\"\n"));
   all_refuse(scratch, "no-hosts, but there is no such file");
 }
+
+TEST_CASE("plan prints a warning on many values of an axis once, with their number") {
+  const Scratch scratch;
+  scratch.write("axis.toml",
+                "name = \"axis\"\n[matrix]\nmodel = [\"mlp\"]\nstrategy = [\"single\", \"ddp\", \"mp\"]\n"
+                "learning_rate = [0.1, 0.05, 0.01, 0.005]\nseed = { count = 3 }\n"
+                "[defaults]\ndataset = \"synthetic-digits\"\ntrain_samples = 100\n"
+                "[compare]\nmargins = { accuracy_points = 0.01 }\n");
+  const Output planned = run_trainyard(scratch.path(), {"plan", "axis.toml"});
+  REQUIRE_MESSAGE(planned.code == 0, planned.err);
+  std::size_t warnings = 0;
+  for (std::size_t at = 0; (at = planned.err.find("warning: ", at)) != std::string::npos; ++at) ++warnings;
+  CHECK_MESSAGE(warnings == 2, planned.err);
+  CHECK_MESSAGE(
+      contains(planned.err,
+               "warning: mlp, learning_rate 0.1 ddp and 7 others: NO CHANGE is unlikely with 3 seeds; "
+               "plan 5 or more\n"),
+      planned.err);
+  CHECK_MESSAGE(contains(planned.err, "warning: mlp, learning_rate 0.1 and 3 others: the accuracy of "),
+                planned.err);
+  const Output one = run_trainyard(
+      scratch.path(),
+      {"plan", "axis.toml", "--where", "learning_rate=0.1,strategy=single", "--where", "strategy=ddp"});
+  CHECK_MESSAGE(contains(one.err, "warning: mlp ddp: NO CHANGE is unlikely with 3 seeds"), one.err);
+}

@@ -314,26 +314,53 @@ class SampleCounts {
   std::map<std::string, std::int64_t> counts_;
 };
 
-void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
-                  SampleCounts& counts, std::vector<std::string>& warnings) {
-  const auto warn = [&](std::string text) {
-    if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
+// Warnings on cells and arms. Each text is printed once, with its first place and the number of the others.
+class PlanWarnings {
+ public:
+  void add(const std::string& place, const std::string& text) {
+    auto warning = std::ranges::find(warnings_, text, &Warning::text);
+    if (warning == warnings_.end()) warning = warnings_.insert(warning, {text, {}});
+    auto& places = warning->places;
+    if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+  }
+
+  std::vector<std::string> texts() const {
+    std::vector<std::string> texts;
+    for (const auto& [text, places] : warnings_) {
+      const std::size_t others = places.size() - 1;
+      const std::string more = others == 0 ? "" : " and " + counted(others, "other");
+      texts.push_back(fmt::format("{}{}: {}", places.front(), more, text));
+    }
+    return texts;
+  }
+
+ private:
+  struct Warning {
+    std::string text;
+    std::vector<std::string> places;
   };
+  std::vector<Warning> warnings_;
+};
+
+void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
+                  SampleCounts& counts, PlanWarnings& warnings) {
   for (const PlannedArm& arm : arms) {
     const auto n = static_cast<int>(arm.pairs.size());
     const std::string name = arm.cell + " " + arm.arm;
     if (!outlooks.of(accuracy_test(compare, arms, arm)))
-      warn(fmt::format("{}: {} seed{} cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3",
-                       name, n, n == 1 ? "" : "s"));
+      warnings.add(name, counted(n, "seed") +
+                             " cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3");
     else if (n < few_seeds)
-      warn(fmt::format("{}: NO CHANGE is unlikely with {} seeds; plan {} or more", name, n, few_seeds));
+      warnings.add(name, fmt::format("NO CHANGE is unlikely with {} seeds; plan {} or more", n, few_seeds));
     if (!classifies(*arm.first) || !arm.first->declared.dataset_title.empty()) continue;
     const auto samples = counts.validation(arm.first->data);
     if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
-      warn(fmt::format(
-          "{}: the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
-          "be reached at a margin of {} points; use more samples or a wider margin",
-          arm.cell, samples, 100.0 / static_cast<double>(samples), compare.margins.accuracy_points));
+      warnings.add(
+          arm.cell,
+          fmt::format(
+              "the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
+              "be reached at a margin of {} points; use more samples or a wider margin",
+              samples, 100.0 / static_cast<double>(samples), compare.margins.accuracy_points));
   }
 }
 
@@ -343,6 +370,7 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
   PlanOutlook outlook;
   Outlooks outlooks;
   SampleCounts counts;
+  PlanWarnings warnings;
   for (const Compare& compare : experiment.compare) {
     const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
     if (arms.empty()) continue;
@@ -357,8 +385,9 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
                 compare.axis, compare.baseline),
             output_width()) +
         reports::aligned_table(outlook_table(compare, arms, outlooks), output_width());
-    add_warnings(compare, arms, outlooks, counts, outlook.warnings);
+    add_warnings(compare, arms, outlooks, counts, warnings);
   }
+  outlook.warnings = warnings.texts();
   return outlook;
 }
 
