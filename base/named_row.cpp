@@ -29,16 +29,25 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
   return row[b.size()];
 }
 
+// `text` with small letters.
+std::string small(std::string_view text) {
+  std::string letters(text);
+  for (char& letter : letters)
+    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
+  return letters;
+}
+
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
   std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
+  const std::string wanted = small(name);
   std::string nearest;
   bool found = false;
   for (const std::string& candidate : known) {
     const std::size_t longer = std::max(name.size(), candidate.size());
     if (longer - std::min(name.size(), candidate.size()) > limit) continue;
-    const std::size_t distance = edit_distance(name, candidate);
+    const std::size_t distance = edit_distance(wanted, small(candidate));
     if (distance > limit || (found && distance == limit)) continue;
     nearest = candidate;
     limit = distance;

@@ -15,7 +15,7 @@
 namespace trainyard {
 
 // The known name that is nearest to a mistyped one. Empty if none is near.
-// - Near: the edit distance is at most max(1, length of `name` / 3).
+// - Near: the edit distance is at most max(1, length of `name` / 3). Capital letters count as small ones.
 // - If two names are equally near, the first of them is returned.
 std::string nearest_name(std::string_view name, std::span<const std::string> known);
 

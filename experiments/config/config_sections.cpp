@@ -67,12 +67,36 @@ void read_names(const TomlMember& member, std::vector<std::string>& names, const
   }
 }
 
+// Reads a margin that is a ratio. Warns of a wide one, because a percentage is probably meant.
+void read_ratio(const TomlMember& member, const std::string& of, double& ratio, Diagnostics& problems) {
+  constexpr double widest = 1.5;
+  read_number(number(member.name.c_str(), {1, false}), member.value, ratio, problems);
+  if (ratio > widest)
+    problems.warning(
+        member.value.at,
+        fmt::format("this margin is a ratio: {} times the {} of the baseline is still NO CHANGE; for 5 % "
+                    "write 1.05",
+                    trainyard::to_text(ratio), of));
+}
+
+// Warns of a margin that few differences exceed, or that few are inside: a fraction is probably meant.
+void read_accuracy_margin(const TomlMember& member, double& points, Diagnostics& problems) {
+  constexpr double narrowest = 0.01, widest = 5;
+  read_number(number("accuracy_points", {0, false}, Bound{100}), member.value, points, problems);
+  if (points >= narrowest && points <= widest) return;
+  problems.warning(
+      member.value.at,
+      fmt::format("this margin is in percentage points: {} {} points; for half a percentage point write 0.5",
+                  points < narrowest ? "NO CHANGE is hardly ever found within" : "few differences exceed",
+                  trainyard::to_text(points)));
+}
+
 void read_loss_margin(const TomlMember& member, LossMargin& margin, Diagnostics& problems) {
   const TomlNode::Table* table = section_table(member, "margins.loss", problems);
   if (table == nullptr) return;
   for (const TomlMember& part : *table) {
     if (part.name == "ratio") {
-      read_number(number("ratio", {1, false}), part.value, margin.ratio, problems);
+      read_ratio(part, "loss", margin.ratio, problems);
     } else if (part.name == "absolute") {
       read_number(number("absolute", {0, true}), part.value, margin.absolute, problems);
     } else {
@@ -86,12 +110,11 @@ void read_margins(const TomlMember& member, Margins& margins, Diagnostics& probl
   if (table == nullptr) return;
   for (const TomlMember& part : *table) {
     if (part.name == "time") {
-      read_number(number("time", {1, false}), part.value, margins.time, problems);
+      read_ratio(part, "time", margins.time, problems);
     } else if (part.name == "loss") {
       read_loss_margin(part, margins.loss, problems);
     } else if (part.name == "accuracy_points") {
-      read_number(number("accuracy_points", {0, false}, Bound{100}), part.value, margins.accuracy_points,
-                  problems);
+      read_accuracy_margin(part, margins.accuracy_points, problems);
     } else {
       report_unknown(part, "margins", {"time", "loss", "accuracy_points"}, problems);
     }
@@ -360,6 +383,8 @@ std::map<std::string, std::string> read_data(const TomlMember& section, const De
       problems.error(member.at,
                      in_quotes(member.name) +
                          " is a data set of your own, which your program reads itself; remove this line");
+    } else if (is_root_key(member.name)) {
+      report_unknown(member, "[data]", names, problems);
     } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
       problems.error(member.at, fmt::format("there is no data set {}{}", in_quotes(member.name),
                                             name_advice(member.name, names)));

@@ -154,8 +154,15 @@ std::string key_advice(const std::string& name, const std::vector<std::string>& 
   return "; run `trainyard list keys` to see all keys";
 }
 
+bool is_root_key(std::string_view name) {
+  return name == "name" || name == "data_seed" || name == "published";
+}
+
 void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
                     Diagnostics& problems) {
+  if (where.starts_with('[') && is_root_key(member.name))
+    return problems.error(member.at, fmt::format("{} is not a key of {}; it must be above the first section",
+                                                 in_quotes(member.name), where));
   problems.error(member.at, fmt::format("{} is not a key of {}{}", in_quotes(member.name), where,
                                         key_advice(member.name, known)));
 }

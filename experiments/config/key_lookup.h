@@ -47,6 +47,9 @@ std::optional<Value> checked_value(const std::string& name, const TomlNode& item
 // Advice for a message: "; did you mean …?", or the known names if there are few.
 std::string key_advice(const std::string& name, const std::vector<std::string>& known);
 
+// Whether it is a key of the file itself, not of a section.
+bool is_root_key(std::string_view name);
+
 // Reports that `member` is not a key of `where` ("[defaults]"), with advice.
 void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
                     Diagnostics& problems);

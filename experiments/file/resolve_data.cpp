@@ -7,6 +7,7 @@
 #include "experiments/config/config_strategies.h"
 #include "experiments/file/file.h"
 #include "experiments/matrix/stage_split.h"
+#include "models/datasets/published_files.h"
 #include "models/samples/splits.h"
 
 namespace trainyard::experiments {
@@ -81,7 +82,8 @@ class Finder {
       if (const auto folder = models::find_folder(dataset, directory))
         return {dataset.name, std::filesystem::absolute(*folder).lexically_normal()};
     if (has_line && line->second == "synthetic" && !dataset.stand_in.empty()) return {dataset.stand_in, {}};
-    throw UserError(not_found(dataset, looked_in), advice(dataset), {.file = experiment_.file.string()});
+    throw UserError(not_found(dataset, looked_in), advice(dataset, search_.directory),
+                    {.file = experiment_.file.string()});
   }
 
   static std::string not_found(const models::Dataset& dataset,
@@ -93,13 +95,19 @@ class Finder {
            joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
-  static std::string advice(const models::Dataset& dataset) {
+  static std::string advice(const models::Dataset& dataset,
+                            const std::optional<std::filesystem::path>& directory) {
     if (dataset.folders.empty())
       return "set [data] " + dataset.name +
              " = \"FOLDER\"; FOLDER must have one folder of PNG or JPEG files per class, or train-images.npy "
              "and train-labels.npy";
-    return "set --data DIR or TRAINYARD_DATA, so that DIR contains the folder " + dataset.folders.front() +
-           ", or set [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
+    const std::string place = directory ? shell_quoted(directory->string()) : "DIR";
+    const std::string download =
+        models::find_known_dataset(dataset.name) == nullptr
+            ? ""
+            : "download it with `trainyard data get " + dataset.name + " --data " + place + "`; then ";
+    return download + "set --data DIR or TRAINYARD_DATA, so that DIR contains the folder " +
+           dataset.folders.front() + ", or set [data] " + dataset.name + " = \"FOLDER\" or \"synthetic\"";
   }
 
   // Computes the facts once per data and choice, whichever data set requested them.

@@ -30,6 +30,12 @@ TEST_CASE("the nearest name is found, and the first of equally near names") {
   CHECK(nearest_name("cat", std::vector<std::string>{"car", "bat", "can"}) == "car");
 }
 
+TEST_CASE("a name in capital letters is near to the same name in small ones") {
+  CHECK(nearest_name("DDP", std::vector<std::string>{"single", "ddp", "mp"}) == "ddp");
+  CHECK(nearest_name("sgd", std::vector<std::string>{"Adam", "SGD"}) == "SGD");
+  CHECK(name_advice("MP-DPP", std::vector<std::string>{"mp", "mp-ddp"}) == "; did you mean \"mp-ddp\"?");
+}
+
 TEST_CASE("a letter is edited only once: CA to ABC takes 3 edits, not 2") {
   CHECK(nearest_name("CA4567", std::vector<std::string>{"ABC4567"}).empty());
 }

@@ -112,18 +112,21 @@ TEST_CASE("the stand-in is used if the file requests it, and the requested data 
 TEST_CASE("a missing data set is an error that names all searched folders") {
   const tests::ScratchFolder folder;
   const Experiment nowhere = in_folder(folder.path(), on_mnist);
-  const std::string advice =
-      "set --data DIR or TRAINYARD_DATA, so that DIR contains the folder mnist, or set [data] "
-      "mnist = \"FOLDER\" or \"synthetic\"";
+  const auto advice = [](const std::string& directory) {
+    return "download it with `trainyard data get mnist --data " + directory +
+           "`; then set --data DIR or TRAINYARD_DATA, so that DIR contains the folder mnist, or set [data] "
+           "mnist = \"FOLDER\" or \"synthetic\"";
+  };
   const std::string file = (folder / "f.toml").string();
-  CHECK(error_of(nowhere, {}) == file + ": data set \"mnist\" has no folder; " + advice);
+  CHECK(error_of(nowhere, {}) == file + ": data set \"mnist\" has no folder; " + advice("DIR"));
   CHECK(error_of(
             in_folder(folder.path(), "[data]\nfolder = \".\"\n[defaults]\ndataset = \"folder\"\n" + on_mnist),
             {})
             .find("data set \"folder\" has neither class folders nor arrays in " + folder.path().string()) !=
         std::string::npos);
   CHECK(error_of(in_folder(folder.path(), "[data]\nmnist = \"x\"\n" + on_mnist), {"/nowhere"}) ==
-        file + ": data set \"mnist\" was not found in /nowhere, " + (folder / "x").string() + "; " + advice);
+        file + ": data set \"mnist\" was not found in /nowhere, " + (folder / "x").string() + "; " +
+            advice("/nowhere"));
 }
 
 TEST_CASE("two runs that read the same data are an error with both labels") {

@@ -169,6 +169,52 @@ TEST_CASE("unusual but valid settings are warnings") {
         "f.toml:4:1: warning: nothing is compared: all runs have the same strategy");
 }
 
+TEST_CASE("a key of the file that is below a section is an error that names its place") {
+  const auto below = [](const std::string& section) {
+    return problem_of(start + section + "\npublished = \"results.toml\"\n");
+  };
+  for (const std::string section : {"[matrix]", "[defaults]", "[model.mlp]", "[strategy.ddp]", "[compare]",
+                                    "[data]", "[expect.mlp]", "[machine]", "[[exclude]]"}) {
+    const bool of_matrix = section == "[matrix]";
+    const std::string problem = below(of_matrix ? "" : section);
+    CAPTURE(problem);
+    CHECK(problem.find(": error: \"published\" is not a key of " + section +
+                       "; it must be above the first section") != std::string::npos);
+  }
+  CHECK(problem_of(start + "data_seed = 3").find("it must be above the first section") != std::string::npos);
+}
+
+TEST_CASE("names in capital letters are errors that suggest the small ones") {
+  check_all({
+      {start + "strategy = [\"DDP\"]",
+       "f.toml:4:13: error: there is no strategy \"DDP\"; did you mean \"ddp\"?"},
+      {start + "[defaults]\noptimizer = \"SGD\"",
+       "f.toml:5:13: error: optimizer must be one of \"sgd\", \"adam\", \"adamw\", but is \"SGD\"; did you "
+       "mean "
+       "\"sgd\"?"},
+  });
+}
+
+TEST_CASE("margins that are probably mistakes are warnings") {
+  const auto with = [](const std::string& margins) {
+    return problem_of(start + "strategy = [\"single\", \"ddp\"]\n[compare]\nmargins = { " + margins + " }");
+  };
+  const std::string ratio = " of the baseline is still NO CHANGE; for 5 % write 1.05";
+  CHECK(with("time = 5") == "f.toml:6:20: warning: this margin is a ratio: 5.0 times the time" + ratio);
+  CHECK(with("loss = { ratio = 1.51 }") ==
+        "f.toml:6:30: warning: this margin is a ratio: 1.51 times the loss" + ratio);
+  const std::string points = " points; for half a percentage point write 0.5";
+  CHECK(with("accuracy_points = 5.5") ==
+        "f.toml:6:31: warning: this margin is in percentage points: few differences exceed 5.5" + points);
+  CHECK(with("accuracy_points = 0.005") ==
+        "f.toml:6:31: warning: this margin is in percentage points: NO CHANGE is hardly ever found within "
+        "0.005" +
+            points);
+  CHECK(with("time = 1.5, loss = { ratio = 1.5, absolute = 9 }, accuracy_points = 5").empty());
+  CHECK(with("accuracy_points = 0.01").empty());
+  CHECK(with("time = 1") == "f.toml:6:20: error: time must be a number > 1, but is 1");
+}
+
 TEST_CASE("errors in command-line values are located there") {
   const auto set = [](const std::string& text) { return problems_of(start, {.set = {text}, .where = {}}); };
   const auto where = [](const std::string& text) { return problems_of(start, {.set = {}, .where = {text}}); };

@@ -29,6 +29,14 @@ CLI::Option* refuse_empty(CLI::Option* option) {
   return option->check(CLI::Validator(problem, ""));
 }
 
+CLI::Validator one_of(const std::vector<std::string>& names) {
+  const auto problem = [names](const std::string& text) {
+    const bool known = std::ranges::find(names, text) != names.end();
+    return known ? std::string() : "there is no \"" + text + "\"" + name_advice(text, names);
+  };
+  return {problem, "{" + joined(names, {}, ",") + "}"};
+}
+
 orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard) {
   auto place = orchestrator::yard_from(yard);
   orchestrator::refuse_links(place);

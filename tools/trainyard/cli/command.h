@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "db/database/database.h"
 #include "orchestrator/yard/yard.h"
@@ -12,6 +13,7 @@
 namespace CLI {
 class App;
 class Option;
+class Validator;
 }  // namespace CLI
 namespace trainyard::tools {
 
@@ -30,6 +32,9 @@ void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& ya
 
 // Make an empty path an error: an unset shell variable leaves one.
 CLI::Option* refuse_empty(CLI::Option* option);
+
+// Accepts only `names`. The error suggests the nearest one.
+CLI::Validator one_of(const std::vector<std::string>& names);
 
 // The yard that the user named. UserError if there is none.
 orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard);

@@ -33,8 +33,16 @@ namespace trainyard::tools {
 
 namespace {
 
+// Prints the first 20 errors and the first 20 warnings, and the number of the others.
 void print_problems(const std::vector<Problem>& problems) {
-  for (const auto& problem : problems) std::cerr << to_text(problem) << '\n';
+  constexpr std::size_t most = 20;
+  std::size_t errors = 0, warnings = 0;
+  for (const auto& problem : problems)
+    if (++(problem.warning ? warnings : errors) <= most) std::cerr << to_text(problem) << '\n';
+  if (warnings > most) std::cerr << "and " << counted(warnings - most, "more warning") << '\n';
+  if (errors > most)
+    std::cerr << "and " << counted(errors - most, "more error")
+              << "; correct these first, then check again\n";
 }
 
 std::string devices_text(const orchestrator::PlannedRun& run) {
@@ -125,7 +133,7 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
           "order of the runs:\n"
           "paired: runs with the same seed directly after one another, in an order drawn from data_seed\n"
           "declared: as in the file")
-      ->check(CLI::IsMember({"paired", "declared"}))
+      ->check(one_of({"paired", "declared"}))
       ->default_str("paired");
   command.add_flag("--reuse", options.reuse,
                    "keep the metrics of runs from another host or release, without comparing their times");

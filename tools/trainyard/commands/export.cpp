@@ -94,7 +94,7 @@ std::string about_what() {
 CLI::Validator view_or_function() {
   std::vector<std::string> names;
   for (const auto& view : db::exported_views()) names.push_back(view.name);
-  const CLI::IsMember view(names);
+  const CLI::Validator view = one_of(names);
   const auto problem = [view](std::string& text) {
     if (names_python_file(text)) return std::string();
     const std::string unknown = view(text);
@@ -132,7 +132,7 @@ std::vector<CLI::Option*> add_result_options(CLI::App& command, ExportOptions& o
       command.add_option("--experiment", options.experiment,
                          "of results: its name (default: the one run last)"),
       command.add_option("--format", options.format, "of results: csv, or jsonl: one object per line")
-          ->check(CLI::IsMember({"csv", "jsonl"}))
+          ->check(one_of({"csv", "jsonl"}))
           ->capture_default_str()};
   add_yard_option(command, options.yard);
   added.push_back(command.get_option("--yard"));
@@ -149,8 +149,7 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
       command
           .add_option("--task", model.task,
                       "of a network: its task (default: what the function says, or the sizes)")
-          ->check(
-              CLI::IsMember(std::vector<std::string>(models::all_tasks.begin(), models::all_tasks.end()))),
+          ->check(one_of({models::all_tasks.begin(), models::all_tasks.end()})),
       refuse_empty(command
                        .add_option("--python", model.python,
                                    "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "
@@ -326,7 +325,7 @@ void add_sql(CLI::App& program, Invocation& invocation) {
   command->add_flag("--schema", options->schema, "print the views with their columns, then the tables")
       ->excludes(statement);
   command->add_option("--format", options->format, "how to print it")
-      ->check(CLI::IsMember({"table", "csv", "json", "markdown"}))
+      ->check(one_of({"table", "csv", "json", "markdown"}))
       ->capture_default_str();
   command->add_option("--max-rows", options->most_rows, "print at most this many rows; more is an error")
       ->type_name("N")

@@ -210,7 +210,7 @@ void add_list(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<Options>();
   command->add_option("WHAT", options->what, "models, strategies, datasets or keys")
       ->required()
-      ->check(CLI::IsMember({"models", "strategies", "datasets", "keys"}));
+      ->check(one_of({"models", "strategies", "datasets", "keys"}));
   command->add_option("NAME", options->name, "a model, strategy, data set or key");
   command->callback([options, &invocation] {
     invocation.action = [options] { return list(options->what, options->name); };

@@ -212,7 +212,7 @@ void add_predict(CLI::App& program, Invocation& invocation) {
   accept_name(*command);
   add_place_options(*command, options->experiment);
   command->add_option("--format", options->format, "how to print it")
-      ->check(CLI::IsMember(prediction_formats()))
+      ->check(one_of(prediction_formats()))
       ->capture_default_str();
   command->callback([options, &invocation] { invocation.action = [options] { return predict(*options); }; });
 }

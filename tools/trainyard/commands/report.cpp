@@ -139,7 +139,7 @@ void add_report(CLI::App& program, Invocation& invocation) {
     names.push_back(format.name);
     help += "\n" + format.name + ": " + format.files;
   }
-  command->add_option("--format", options->formats, help)->delimiter(',')->check(CLI::IsMember(names));
+  command->add_option("--format", options->formats, help)->delimiter(',')->check(one_of(names));
   command->add_flag("--ranks", options->ranks, "draw the curves of single ranks too, in the figure files");
   refuse_empty(
       command
@@ -260,7 +260,7 @@ void add_compare(CLI::App& program, Invocation& invocation) {
                    "an intended difference of the arms, as in the file: --differs batch")
       ->delimiter(',');
   command->add_option("--format", options->format, "how to print it")
-      ->check(CLI::IsMember(format_names()))
+      ->check(one_of(format_names()))
       ->capture_default_str();
   command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
   add_yard_option(*command, options->yard);

@@ -1,7 +1,9 @@
 // Unusual arguments, paths and streams: errors name the fault, and no data is lost.
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <string>
 
 #include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>
@@ -178,4 +180,43 @@ TEST_CASE("a data directory whose name is not UTF-8 is refused before any file i
   CHECK_MESSAGE(contains(asked.out, "the path d\\xff is not UTF-8"), asked.out);
   CHECK(shell_says("TRAINYARD_DATA=" + directory + TRAINYARD_PROGRAM + " " + run).code == 2);
   CHECK(!std::filesystem::exists(yard));
+}
+
+TEST_CASE("of thousands of errors or warnings about a file, the first 20 and a count are printed") {
+  const TemporaryFolder folder;
+  const std::string file = (folder / "f.toml").string();
+  const auto check = [&](const std::string& rest) {
+    std::ofstream(file) << "name = \"x\"\n[matrix]\nmodel = [\"mlp\"]\n" << rest;
+    return trainyard_says("check --file-only '" + file + "'");
+  };
+  std::string unknown = "[defaults]\n", unused;
+  for (int i = 0; i < 80'000; ++i) unknown += "k" + std::to_string(i) + " = 1\n";
+  for (int i = 1; i <= 21; ++i) unused += "[[exclude]]\nseed = " + std::to_string(i) + "\n";
+  const Outcome errors = check(unknown);
+  CHECK(errors.code == 2);
+  CHECK(std::ranges::count(errors.out, '\n') == 21);
+  CHECK(contains(errors.out, "f.toml:24:1: error: \"k19\" is not a key of [defaults]"));
+  CHECK_FALSE(contains(errors.out, "\"k20\""));
+  CHECK_MESSAGE(contains(errors.out, "\nand 79980 more errors; correct these first, then check again\n"),
+                errors.out);
+  const Outcome warnings = check(unused);
+  CHECK(warnings.code == 0);
+  CHECK(std::ranges::count(warnings.out, '\n') == 22);  // with the line "ok, 1 run"
+  CHECK_MESSAGE(contains(warnings.out, "\nand 1 more warning\n"), warnings.out);
+}
+
+TEST_CASE("the error for an unknown word of an option suggests the nearest one") {
+  const OneRun yard;
+  const auto refused = [&](const std::string& arguments, const std::string& error) {
+    const Outcome said = yard.asks(arguments);
+    CHECK_MESSAGE(said.code == 2, arguments);
+    CHECK_MESSAGE(contains(said.out, error), said.out);
+  };
+  refused("report --format pfd", "--format: there is no \"pfd\"; did you mean \"pdf\"?");
+  refused("report --format svg,PNG", "--format: there is no \"PNG\"; did you mean \"png\"?");
+  refused("compare --format jsn", "--format: there is no \"jsn\"; did you mean \"json\"?");
+  refused("sql 'SELECT 1' --format xml",
+          "--format: there is no \"xml\"; choose from table, csv, json, markdown");
+  refused("export epoch", "there is no \"epoch\"; did you mean \"epochs\"?, and it is not FILE.py:FUNCTION");
+  CHECK(contains(trainyard_says("list model").out, "there is no \"model\"; did you mean \"models\"?"));
 }
