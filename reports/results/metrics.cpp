@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "models/catalogue.h"
 
 namespace trainyard::reports {
@@ -75,6 +76,28 @@ const Metric& find_metric(const std::string& name) {
     if (metric.name == name) return metric;
   }
   throw InternalError("no metric is called " + name);
+}
+
+std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
+  std::vector<std::string> known{"time"};
+  for (const Metric& metric : metrics())
+    if (std::string kind = metric.name.substr(metric.name.find('-') + 1);
+        std::ranges::find(known, kind) == known.end())
+      known.push_back(std::move(kind));
+  for (const Metric& metric : metrics()) known.push_back(metric.name);
+  std::set<std::string> names;
+  for (const std::string& text : texts) {
+    std::string wanted = text;
+    std::ranges::replace_if(
+        wanted, [](char character) { return character == '_' || character == ' '; }, '-');
+    if (std::ranges::find(known, wanted) == known.end())
+      throw UserError("there is no metric \"" + text + "\"", name_advice(wanted, known));
+    for (const Metric& metric : metrics())
+      if (metric.name == wanted || metric.name.ends_with("-" + wanted) ||
+          (wanted == "time" && metric.kind == MetricKind::time))
+        names.insert(metric.name);
+  }
+  return names;
 }
 
 std::string export_column(const Metric& metric) {

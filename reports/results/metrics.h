@@ -3,8 +3,10 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "db/queries/queries.h"
 #include "models/metrics.h"
@@ -30,6 +32,10 @@ struct Metric {
 
 std::span<const Metric> metrics();
 const Metric& find_metric(const std::string& name);  // InternalError if there is none
+
+// Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
+// metric in all phases, and "time" is all times. UserError with similar names if there is no such metric.
+std::set<std::string> metrics_named(const std::vector<std::string>& texts);
 
 // Its column in `trainyard export final` and in the view `task_final_metrics`: "train_accuracy".
 std::string export_column(const Metric& metric);

@@ -65,13 +65,15 @@ bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {
 
 // Add the failures of one arm to `lines`. `records` are those of its cell.
 void add_failures(std::span<const reports::VerdictRecord> records, const std::string& label,
-                  const std::string& arm, std::span<const FailOn> asked, std::vector<std::string>& lines) {
+                  const std::string& arm, std::span<const FailOn> asked, const std::set<std::string>& metrics,
+                  std::vector<std::string>& lines) {
   ArmFailures failures(label + " " + arm);
   bool any = false;
   for (const reports::VerdictRecord& record : records) {
     if (record.arm != arm) continue;
-    any = true;
-    if (fails_any(gate_case(record), asked))
+    const bool chosen = metrics.empty() || metrics.contains(record.phase + "-" + record.metric);
+    any = any || chosen || is_answer(gate_case(record));
+    if (chosen && fails_any(gate_case(record), asked))
       failures.add(shown_word(record), record.phase + " " + record.metric);
   }
   if (!any && fails_any({VerdictKind::no_data, false, true, true}, asked))
@@ -127,7 +129,7 @@ bool fails(const GateCase& verdict, FailOn word) {
 }
 
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,
-                                       std::span<const FailOn> asked) {
+                                       std::span<const FailOn> asked, const std::set<std::string>& metrics) {
   std::vector<std::string> lines;
   for (const reports::Comparison& comparison : comparisons) {
     const std::vector<reports::VerdictRecord> records = reports::verdict_records(comparison);
@@ -135,7 +137,7 @@ std::vector<std::string> gate_failures(std::span<const reports::Comparison> comp
     for (const reports::CellVerdicts& judged : comparison.cells) {
       const auto end = record + static_cast<std::ptrdiff_t>(judged.verdicts.size());
       for (const reports::Arm& arm : judged.cell.arms)
-        add_failures({record, end}, judged.cell.label, arm.value, asked, lines);
+        add_failures({record, end}, judged.cell.label, arm.value, asked, metrics, lines);
       record = end;
     }
   }

@@ -2,6 +2,7 @@
 // compares them with the table in docs/comparing.md.
 #pragma once
 
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -36,7 +37,10 @@ bool fails(const GateCase& verdict, FailOn word);
 
 // One line per arm and failing verdict: "MLP ddp: BROKEN (train loss, train seconds)". Empty if the gate
 // passes. The runs of an arm without any verdict count as missing.
+// - `metrics`: names of the only metrics that can fail, for example "test-accuracy". Empty: all.
+// - An arm that has no verdict on them passes if another metric shows that its runs have finished.
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,
-                                       std::span<const FailOn> words);
+                                       std::span<const FailOn> words,
+                                       const std::set<std::string>& metrics = {});
 
 }  // namespace trainyard::tools

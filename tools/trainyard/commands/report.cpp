@@ -5,6 +5,7 @@
 #include <array>
 #include <cmath>
 #include <iostream>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -171,6 +172,7 @@ struct CompareOptions {
   std::vector<std::string> differs;
   std::string format = "table";
   std::vector<std::string> fail_on;
+  std::vector<std::string> metrics;
   std::optional<std::filesystem::path> yard;
 };
 
@@ -195,37 +197,52 @@ bool is_planned(const experiments::Compare& compare, const std::vector<experimen
 }
 
 // Failures go to standard error. Standard output has only the verdicts, in any format.
-int gate(const std::vector<reports::Comparison>& compared, const std::vector<FailOn>& fail_on,
-         const CompareOptions& options) {
-  const std::vector<std::string> failures = gate_failures(compared, fail_on);
+int gate(const std::vector<std::string>& failures, const CompareOptions& options) {
   for (const std::string& line : failures)
     std::cerr << reports::paragraph("fails --fail-on " + joined(options.fail_on, {}, ",") + ": " + line,
                                     output_width(2));
   return failures.empty() ? done : gate_failed;
 }
 
+// Leaves the verdicts on these metrics. Their p-values stay, because a family of tests has only one metric.
+void keep_metrics(Compared& compared, const std::set<std::string>& metrics) {
+  for (reports::Comparison& comparison : compared.comparisons)
+    for (reports::CellVerdicts& judged : comparison.cells)
+      std::erase_if(judged.verdicts,
+                    [&](const reports::Verdict& verdict) { return !metrics.contains(verdict.metric); });
+  compared.answer.paragraphs.clear();  // its sentences are about all metrics
+  compared.answer.published.clear();
+}
+
 int compare(const CompareOptions& options) {
   if (options.groups.size() == 1)
     throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
   const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
+  const std::set<std::string> metrics = reports::metrics_named(options.metrics);
   const auto database = open_yard(options.yard);
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
   reports::check_differs(data, options.differs);
   const std::vector<experiments::Compare> planned = data.plan.compare;
   Compared compared{data.experiment, comparisons(data, options), {}, {}, true, output_width()};
   compared.answer = reports::make_answer(data, compared.comparisons, reports::provenance(data));
+  const std::vector<std::string> failures = gate_failures(compared.comparisons, fail_on, metrics);
+  const bool compares = std::ranges::any_of(compared.comparisons, reports::has_verdicts);
+  if (!metrics.empty()) keep_metrics(compared, metrics);
   for (const auto& comparison : compared.comparisons) {
     const auto more = reports::verdict_records(comparison);
     compared.records.insert(compared.records.end(), more.begin(), more.end());
     compared.planned = compared.planned && is_planned(comparison.compare, planned);
   }
+  if (compared.records.empty() && compares)
+    throw UserError("nothing to compare: no arm has a verdict on " + joined(metrics),
+                    "leave out --metric to see the metrics of these runs");
   if (compared.records.empty())  // must not pass `--fail-on`
     throw UserError(
         "nothing to compare: experiment \"" + data.experiment + "\" has no arm besides its baseline",
         "name two groups, as in `trainyard compare batch=64 batch=128`");
   const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
   std::cout << format->text(compared);
-  return gate(compared.comparisons, fail_on, options);
+  return gate(failures, options);
 }
 
 std::string about_fail_on() {
@@ -263,6 +280,13 @@ void add_compare(CLI::App& program, Invocation& invocation) {
       ->check(one_of(format_names()))
       ->capture_default_str();
   command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
+  command
+      ->add_option(
+          "--metric", options->metrics,
+          "only these metrics, in what is printed and for --fail-on: accuracy, or test-accuracy (can be "
+          "repeated)")
+      ->delimiter(',')
+      ->type_name("METRIC,…");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
 }

@@ -136,3 +136,24 @@ TEST_CASE("the gate names each arm once per verdict, with the metrics that fail"
         std::vector<std::string>{"MLP ddp: BROKEN (train loss, train seconds)"});
   CHECK(gate_failures(comparisons, {}).empty());
 }
+
+TEST_CASE(
+    "a gate on some metrics does not fail because of the others, but because of runs without a result") {
+  reports::CellVerdicts judged;
+  judged.cell.label = "MLP";
+  judged.cell.arms = {{"ddp", {}}, {"mp", {}}, {"pipeline", {}}};
+  judged.comparability.resize(judged.cell.arms.size());
+  judged.verdicts = {
+      verdict_of("ddp", "test-accuracy", VerdictKind::improves, true),
+      verdict_of("ddp", "test-loss", VerdictKind::deteriorates, true),
+      verdict_of("mp", "test-loss", VerdictKind::deteriorates, true),     // it has no accuracy
+      verdict_of("pipeline", "test-loss", VerdictKind::no_data, false)};  // perhaps it has none
+  const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
+  const std::vector gate{FailOn::deteriorates};
+  CHECK(gate_failures(comparisons, gate, {"test-accuracy"}) ==
+        std::vector<std::string>{"MLP pipeline: NO DATA (no run has recorded a metric)"});
+  CHECK(gate_failures(comparisons, gate, {"test-loss"}) ==
+        std::vector<std::string>{"MLP ddp: DETERIORATES (test loss)", "MLP mp: DETERIORATES (test loss)",
+                                 "MLP pipeline: NO DATA (test loss)"});
+  CHECK(gate_failures(comparisons, gate) == gate_failures(comparisons, gate, {"test-accuracy", "test-loss"}));
+}

@@ -188,6 +188,48 @@ TEST_CASE("--fail-on takes a list, and the error for an unknown word suggests th
   CHECK_MESSAGE(contains(wrong.out, "did you mean \"deteriorates\"?"), wrong.out);
 }
 
+TEST_CASE("--metric restricts the gate and the output, and changes no verdict and no p-value") {
+  const Filled yard(1.5);  // only times deteriorate
+  CHECK(yard.asks("compare --fail-on deteriorates").code == 3);
+  CHECK(yard.asks("compare --metric accuracy --fail-on deteriorates").code == 0);
+  CHECK(yard.asks("compare --metric accuracy --metric train-loss --fail-on deteriorates").code == 0);
+  CHECK(yard.asks("compare --metric accuracy,train_seconds --fail-on deteriorates").code == 3);
+  const auto verdicts = [&](const std::string& option) {
+    const Outcome said = yard.asks("compare --format json " + option);
+    REQUIRE_MESSAGE(said.code == 0, said.out);
+    return nlohmann::json::parse(said.out).at("comparisons").at(0).at("verdicts");
+  };
+  const auto all = verdicts("");
+  for (const std::string phase : {"", "train", "validation", "test"})
+    for (const std::string metric : {"accuracy", "loss", "seconds"}) {
+      auto wanted = nlohmann::json::array();
+      for (const auto& verdict : all)
+        if (verdict["metric"] == metric && (phase.empty() || verdict["phase"] == phase))
+          wanted.push_back(verdict);
+      if (wanted.empty()) continue;  // there are no seconds of the test
+      CHECK(verdicts("--metric " + phase + (phase.empty() ? "" : "-") + metric) == wanted);
+    }
+  CHECK(verdicts("--metric time") == verdicts("--metric seconds"));
+  const std::string table = yard.asks("compare --metric test-loss").out;
+  CHECK(contains(table, "test loss"));
+  for (const char* other : {"train loss", "accuracy", "seconds", "slower"})
+    CHECK_MESSAGE(!contains(table, other), table);
+}
+
+TEST_CASE("a metric that does not exist, or that no arm has, is an error of compare --metric") {
+  const Filled yard(1);
+  const auto refused = [&](const std::string& metric, const std::string& error) {
+    const Outcome said = yard.asks("compare --fail-on deteriorates --metric " + metric);
+    CHECK(said.code == 2);
+    CHECK_MESSAGE(contains(said.out, error), said.out);
+  };
+  refused("acuracy", "there is no metric \"acuracy\"; did you mean \"accuracy\"?");
+  refused("test_acuracy", "did you mean \"test-accuracy\"?");
+  refused("speed", "there is no metric \"speed\"; choose from time, ");
+  refused("test-seconds", "there is no metric \"test-seconds\"");
+  refused("bleu", "nothing to compare: no arm has a verdict on test-bleu; leave out --metric");
+}
+
 TEST_CASE("two groups are given as values of the axis, as conditions or as keys") {
   const Filled yard(0.5);
   for (const std::string& groups : {std::string("single ddp"), std::string("strategy=single strategy=ddp")}) {
