@@ -1,6 +1,7 @@
 #include "base/named_row.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cstddef>
 #include <utility>
 
@@ -9,6 +10,11 @@
 namespace trainyard {
 
 namespace {
+
+// Capital letters are the same as small ones.
+bool same(char a, char b) {
+  return std::tolower(static_cast<unsigned char>(a)) == std::tolower(static_cast<unsigned char>(b));
+}
 
 // Optimal string alignment distance. Edits: insert, delete, replace, and swap two neighbours. No substring is
 // edited twice. Boytsov, "Indexing methods for approximate dictionary searching", 2011, section 2.2.
@@ -20,34 +26,25 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
     last = row;
     row[0] = i;
     for (std::size_t j = 1; j <= b.size(); ++j) {
-      const std::size_t replaced = last[j - 1] + (a[i - 1] == b[j - 1] ? 0 : 1);
+      const std::size_t replaced = last[j - 1] + (same(a[i - 1], b[j - 1]) ? 0 : 1);
       row[j] = std::min({last[j] + 1, row[j - 1] + 1, replaced});
-      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      const bool swapped = i > 1 && j > 1 && same(a[i - 1], b[j - 2]) && same(a[i - 2], b[j - 1]);
       if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 1);
     }
   }
   return row[b.size()];
 }
 
-// `text` with small letters.
-std::string small(std::string_view text) {
-  std::string letters(text);
-  for (char& letter : letters)
-    if (letter >= 'A' && letter <= 'Z') letter = static_cast<char>(letter - 'A' + 'a');
-  return letters;
-}
-
 }  // namespace
 
 std::string nearest_name(std::string_view name, std::span<const std::string> known) {
   std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
-  const std::string wanted = small(name);
   std::string nearest;
   bool found = false;
   for (const std::string& candidate : known) {
     const std::size_t longer = std::max(name.size(), candidate.size());
     if (longer - std::min(name.size(), candidate.size()) > limit) continue;
-    const std::size_t distance = edit_distance(wanted, small(candidate));
+    const std::size_t distance = edit_distance(name, candidate);
     if (distance > limit || (found && distance == limit)) continue;
     nearest = candidate;
     limit = distance;
