@@ -251,12 +251,12 @@ Filled filled(const std::string& argument, const std::map<std::string, Value>& v
   return result;
 }
 
-std::string hash_of(const fs::path& file, const Experiment& experiment) {
+std::string hash_of(const fs::path& file, const std::string& entry, const Location& at) {
+  require_stored(file, entry, at);
   PlainFileReader in(file);
   if (!in)
     throw UserError("the file " + file.string() + " of a strategy cannot be read: " + in.problem(),
-                    "paths in `files` are relative to the folder of the experiment file",
-                    {.file = experiment.file.string()});
+                    "paths in `files` are relative to the folder of the experiment file", at);
   Sha256 hash;
   std::array<char, 65536> buffer;
   while (in.read(buffer.data(), buffer.size()), in.gcount() > 0)
@@ -265,17 +265,15 @@ std::string hash_of(const fs::path& file, const Experiment& experiment) {
 }
 
 // The files of one entry of `files`: the file itself, or the matches of the pattern or folder.
-std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& folder,
-                                  const Experiment& experiment) {
-  if (!finds_files(entry, folder)) return {{entry, hash_of(folder / entry, experiment), false}};
+std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& folder, const Location& at) {
+  if (!finds_files(entry, folder)) return {{entry, hash_of(folder / entry, entry, at), false}};
   std::vector<ForeignFile> files;
-  for (const FoundFile& found : found_files(entry, folder))
-    files.push_back({found.name, hash_of(found.place, experiment), true});
+  for (const FoundFile& found : found_files(entry, folder, at))
+    files.push_back({found.name, hash_of(found.place, entry, at), true});
   if (files.empty())
     throw UserError(
         fmt::format("`files` has {}, which matches no file in {}", in_quotes(entry), folder.string()),
-        "correct the name or pattern; hidden files and __pycache__ are ignored",
-        {.file = experiment.file.string()});
+        "correct the name or pattern; hidden files and __pycache__ are ignored", at);
   return files;
 }
 
@@ -288,7 +286,7 @@ std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std
   const TomlMember* environment = nullptr;
   for (const TomlMember& member : table) {
     if (member.name == "command")
-      foreign = ForeignTable{texts_of(member, where, problems), {}, {}, member.at};
+      foreign = ForeignTable{texts_of(member, where, problems), {}, {}, member.at, {}};
     if (member.name == "files") files = &member;
     if (member.name == "env") environment = &member;
   }
@@ -297,6 +295,7 @@ std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std
     problems.error(environment->at, "env of " + where + " needs a command");
   if (environment != nullptr && foreign) read_environment(*environment, where, *foreign, problems);
   if (files != nullptr && foreign) foreign->files = texts_of(*files, where, problems);
+  if (files != nullptr && foreign) foreign->files_at = files->value.at;
   return foreign;
 }
 
@@ -327,10 +326,11 @@ void resolve_files(Experiment& experiment) {
   for (Run& run : experiment.runs) {
     if (!run.strategy.foreign()) continue;
     run.strategy.folder = folder.string();
+    const Location& at = experiment.files_locations.at(run.strategy.name);
     std::vector<ForeignFile> files;
     for (const ForeignFile& entry : run.strategy.files) {
       auto [place, is_new] = entries.try_emplace(entry.name);
-      if (is_new) place->second = files_of(entry.name, folder, experiment);
+      if (is_new) place->second = files_of(entry.name, folder, at);
       files.insert(files.end(), place->second.begin(), place->second.end());
     }
     run.strategy.files = std::move(files);

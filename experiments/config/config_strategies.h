@@ -22,6 +22,7 @@ struct ForeignTable {
   std::vector<std::string> files;
   std::map<std::string, std::string> environment;
   Location at;
+  Location files_at;  // of `files`
 };
 
 // Reads and checks `command`, `files` and `env` of the table `where`. Empty if there is no command.

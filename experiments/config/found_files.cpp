@@ -1,12 +1,14 @@
 #include "experiments/config/found_files.h"
 
-#include <algorithm>
 #include <map>
+#include <set>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fnmatch.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 
-#include "base/error.h"
 #include "base/files.h"
 
 namespace trainyard::experiments {
@@ -25,60 +27,83 @@ bool is_left_out(const std::string& name, bool is_folder) {
   return name.starts_with(".") || (is_folder ? name == "__pycache__" : name.ends_with(".pyc"));
 }
 
+struct Entry {
+  std::string name;
+  fs::path place;
+  bool is_folder = false;
+};
+
+// The entries of a folder that are not left out.
+std::vector<Entry> entries_of(const fs::path& folder) {
+  std::error_code error;
+  std::vector<Entry> entries;
+  for (const std::string& name : names_in(folder, error)) {
+    Entry entry{name, folder / name, is_folder(folder / name)};
+    const bool is_none =
+        fs::is_symlink(entry.place) && (fs::is_directory(entry.place) || !fs::exists(entry.place));
+    if (!is_left_out(name, entry.is_folder) && !is_none) entries.push_back(std::move(entry));
+  }
+  if (error) throw fs::filesystem_error("", folder, error);
+  return entries;
+}
+
+// Reads each folder once, whatever the pattern is. So the work is linear in the number of entries.
 class Search {
  public:
-  explicit Search(std::string entry) : entry_(std::move(entry)) {}
+  Search(std::string entry, std::vector<std::string> parts, Location at)
+      : entry_(std::move(entry)), parts_(std::move(parts)), at_(std::move(at)) {}
 
-  // Adds the files below `folder` that match `parts` from index `next`. `name` is the path so far.
-  void match(const fs::path& folder, const std::string& name, const std::vector<std::string>& parts,
-             std::size_t next) {
-    const std::string& part = parts.at(next);
-    const bool last = next + 1 == parts.size();
-    if (part == "**") {
-      if (!last) match(folder, name, parts, next + 1);
-      for_each(folder, [&](const fs::path& place, const std::string& own, bool is_folder) {
-        if (is_folder) match(place, fmt::format("{}{}/", name, own), parts, next);
-        if (!is_folder && last) add(place, name + own);
-      });
-    } else {
-      for_each(folder, [&](const fs::path& place, const std::string& own, bool is_folder) {
-        if (::fnmatch(part.c_str(), own.c_str(), FNM_PERIOD) != 0) return;
-        if (last && !is_folder) add(place, name + own);
-        if (!last && is_folder) match(place, fmt::format("{}{}/", name, own), parts, next + 1);
-      });
+  // `name`: the path of `start` in names of the result.
+  std::vector<FoundFile> below(const fs::path& start, const std::string& name) {
+    try {
+      walk(start, name, with_successors(0));
+    } catch (const fs::filesystem_error& error) {
+      throw UserError(fmt::format("`files` has \"{}\", but {} cannot be read: {}", entry_,
+                                  error.path1().string(), error.code().message()),
+                      "correct the name or pattern, or the permissions of the folder", at_);
     }
-  }
-
-  std::vector<FoundFile> result() const {
     std::vector<FoundFile> files;
-    for (const auto& [name, place] : found_) files.push_back({name, place});
+    for (const auto& [found, place] : found_) files.push_back({found, place});
     return files;
   }
 
  private:
-  template <class Visit>
-  void for_each(const fs::path& folder, Visit visit) {
-    std::error_code error;
-    for (const std::string& own : names_in(folder, error)) {
-      const fs::path place = folder / own;
-      const bool folder_here = is_folder(place);
-      const bool is_none = fs::is_symlink(place) && (fs::is_directory(place) || !fs::exists(place));
-      if (!is_left_out(own, folder_here) && !is_none) visit(place, own, folder_here);
+  using Parts = std::set<std::size_t>;  // indices of `parts_`
+
+  bool is_last(std::size_t part) const { return part + 1 == parts_.size(); }
+
+  // `part`, and those that can match in its place, because ** can match no folder.
+  Parts with_successors(std::size_t part) const {
+    Parts all{part};
+    while (parts_[part] == "**" && !is_last(part)) all.insert(++part);
+    return all;
+  }
+
+  // Adds the files below `folder` that match. `parts`: those that its entries can match.
+  void walk(const fs::path& folder, const std::string& name, const Parts& parts) {
+    require_stored(folder, entry_, at_);
+    for (const Entry& entry : entries_of(folder)) {
+      Parts below;
+      for (const std::size_t part : parts) {
+        const bool any = parts_[part] == "**";
+        if (!any && ::fnmatch(parts_[part].c_str(), entry.name.c_str(), FNM_PERIOD) != 0) continue;
+        if (entry.is_folder && (any || !is_last(part))) below.merge(with_successors(any ? part : part + 1));
+        if (!entry.is_folder && is_last(part)) add(entry.place, name + entry.name);
+      }
+      if (!below.empty()) walk(entry.place, fmt::format("{}{}/", name, entry.name), below);
     }
-    if (error)
-      throw UserError(fmt::format("`files` has \"{}\", but {} cannot be read: {}", entry_, folder.string(),
-                                  error.message()),
-                      "correct the name or pattern, or the permissions of the folder");
   }
 
   void add(const fs::path& place, const std::string& name) {
     found_.emplace(name, place);
     if (found_.size() > most_files)
       throw UserError(fmt::format("`files` has \"{}\", which matches more than {} files", entry_, most_files),
-                      "list only the files that the program uses");
+                      "list only the files that the program uses", at_);
   }
 
   std::string entry_;
+  std::vector<std::string> parts_;
+  Location at_;
   std::map<std::string, fs::path> found_;
 };
 
@@ -90,7 +115,17 @@ bool finds_files(const std::string& entry, const fs::path& folder) {
   return has_wildcard(entry) && !fs::exists(folder / entry, error);
 }
 
-std::vector<FoundFile> found_files(const std::string& entry, const fs::path& folder) {
+void require_stored(const fs::path& place, const std::string& entry, const Location& at) {
+  struct statfs found {};
+  if (::statfs(place.c_str(), &found) != 0) return;
+  if (found.f_type != PROC_SUPER_MAGIC && found.f_type != SYSFS_MAGIC) return;
+  throw UserError(
+      fmt::format("`files` has \"{}\", but {} is made by the kernel and is not a stored file or folder",
+                  entry, place.string()),
+      "list only the files that the program uses", at);
+}
+
+std::vector<FoundFile> found_files(const std::string& entry, const fs::path& folder, const Location& at) {
   std::vector<std::string> parts;
   fs::path start = folder;
   std::string name;
@@ -107,9 +142,8 @@ std::vector<FoundFile> found_files(const std::string& entry, const fs::path& fol
   if (parts.empty()) parts = {"**"};  // a folder
   if (fs::path(entry).is_absolute()) name.clear();
   std::error_code error;
-  Search search(entry);
-  if (fs::is_directory(start, error)) search.match(start, name, parts, 0);
-  return search.result();
+  if (!fs::is_directory(start, error)) return {};
+  return Search(entry, std::move(parts), at).below(start, name);
 }
 
 }  // namespace trainyard::experiments

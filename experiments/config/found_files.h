@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "base/error.h"
+
 namespace trainyard::experiments {
 
 struct FoundFile {
@@ -22,7 +24,12 @@ struct FoundFile {
 bool finds_files(const std::string& entry, const std::filesystem::path& folder);
 
 // The files, sorted by name, each once. The same files give the same list on every machine.
-// UserError if a folder cannot be read or there are too many files.
-std::vector<FoundFile> found_files(const std::string& entry, const std::filesystem::path& folder);
+// UserError with the location `at` if a folder cannot be read or is not stored, or if there are too many files.
+std::vector<FoundFile> found_files(const std::string& entry, const std::filesystem::path& folder,
+                                   const Location& at = {});
+
+// UserError with the location `at` if the place is in /proc or /sys: reading there may never end, and the content
+// changes. `entry`: the entry of `files` that leads there.
+void require_stored(const std::filesystem::path& place, const std::string& entry, const Location& at);
 
 }  // namespace trainyard::experiments

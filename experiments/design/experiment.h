@@ -86,6 +86,7 @@ struct Experiment {
   std::vector<std::string> varied;           // names of the axes that the matrix varies
   std::vector<Location> strategy_locations;  // per run, for device errors
   std::vector<Location> thread_locations;    // per run: place of `threads`
+  std::map<std::string, Location> files_locations;  // of `files`, by the name of a user's strategy
 };
 
 // Statistics of a data set. The journal stores them (`data_profiles` of a `run` entry), and `reports` reads

@@ -59,6 +59,7 @@ Experiment experiment_of(ExperimentConfig sheet, const std::vector<ExpandedRun>&
   experiment.data_seed = sheet.data_seed;
   experiment.data = std::move(sheet.data);
   experiment.machine = sheet.machine;
+  for (const auto& [label, foreign] : sheet.foreign) experiment.files_locations[label] = foreign.files_at;
   for (const ExpandedRun& each : runs) {
     experiment.runs.push_back(each.run);
     experiment.strategy_locations.push_back(each.strategy_at);

@@ -131,3 +131,35 @@ TEST_CASE("env refuses variables that the launch sets, invalid names and values 
   has("env = [\"A=1\"]\n", "env of [strategy.mine] must be a table");
   has("env = { A = \"{learning_rat}\" }\n", "a run has no value named \"learning_rat\"; did you mean");
 }
+
+TEST_CASE("a pattern with many ** reads each folder once") {
+  const ScratchFolder folder;
+  std::filesystem::path deep = folder.path();
+  std::string pattern;
+  for (int depth = 0; depth < 30; ++depth) deep /= "a";
+  put(deep / "zz");
+  // Reading a folder for each way to match it would take C(44, 14) = 114,955,808,528 reads.
+  for (int part = 0; part < 14; ++part) pattern += "**/a/";
+  CHECK(names_of(pattern + "**/zz", folder.path()).size() == 1);
+  CHECK(names_of(pattern + "**/**/**/nothing", folder.path()).empty());
+  CHECK(names_of("**/**/**/**/**/zz", folder.path()).size() == 1);
+  CHECK(names_of("**/a/**/**", folder.path()).size() == 1);
+}
+
+TEST_CASE("files that the kernel makes are refused with the place of `files`") {
+  const ScratchFolder folder;
+  std::filesystem::create_symlink("/proc/self/status", folder / "linked.py");
+  for (const char* entry : {"/proc", "/proc/self/*", "/proc/self/status", "/sys", "linked.py", "*.py"}) {
+    const std::string place = (folder / "f.toml").string() + ":10:9: `files` has \"" + entry + "\", but ";
+    CHECK_THROWS_WITH_AS(arm_run("files = [\"" + std::string(entry) + "\"]\n", folder.path()),
+                         doctest::Contains(place.c_str()), UserError);
+  }
+}
+
+TEST_CASE("every error of a file has the place of `files`") {
+  const ScratchFolder folder;
+  const std::string place = (folder / "f.toml").string() + ":10:9: ";
+  for (const char* entry : {"missing.py", "*.missing"})
+    CHECK_THROWS_WITH_AS(arm_run("files = [\"" + std::string(entry) + "\"]\n", folder.path()),
+                         doctest::Contains(place.c_str()), UserError);
+}
