@@ -76,8 +76,21 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   return open_and_read(immutable_uri(file), for_reading | SQLite::OPEN_URI);
 }
 
+// SQLite's limit of a path, less the longest name that it gives to a file beside the database ("-journal").
+std::size_t longest_path() {
+  constexpr std::size_t longest_suffix = 8;
+  return static_cast<std::size_t>(sqlite3_vfs_find(nullptr)->mxPathname) - longest_suffix;
+}
+
 [[noreturn]] void refuse(const std::filesystem::path& file, const SQLite::Exception& error) {
   if (error.getErrorCode() == SQLITE_NOMEM) throw std::bad_alloc();
+  const std::size_t length = std::filesystem::absolute(file).native().size();
+  if (error.getErrorCode() == SQLITE_CANTOPEN && length > longest_path())
+    throw UserError(
+        fmt::format("cannot open the database: its path has {} bytes, and SQLite opens paths of at most {}",
+                    length, longest_path()),
+        "move the yard to a folder with a shorter path, or name another one with --yard",
+        {.file = file.string()});
   if (error.getErrorCode() == SQLITE_NOTADB)
     throw UserError("is not a database", "name the yard with --yard, or move this file away",
                     {.file = file.string()});
@@ -198,6 +211,11 @@ Database Database::open_temporary() {
   Database database(open_writable("", SQLite::OPEN_URI, "a temporary database"));
   write_carelessly(database.connection());
   return database;
+}
+
+void Database::keep_wal() {
+  int keep = 1;
+  sqlite3_file_control(connection_->getHandle(), "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
 }
 
 void Database::transaction(const std::function<void()>& work) {

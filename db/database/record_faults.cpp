@@ -84,12 +84,6 @@ std::string at_most_40(const std::string& text) {
   return shortened(printable_line(text), 40);
 }
 
-// `attempt_fault` finds the record by its "(seq 4)".
-std::string error_of_record(std::int64_t rank, const std::string& type, std::int64_t seq,
-                            const std::string& problem) {
-  return fmt::format("rank {}, record {} (seq {}): {}", rank, at_most_40(type), seq, problem);
-}
-
 // A start's terms by a name that ranks can be held to: of first weights each layer by itself.
 std::map<std::string, std::string> terms_of(const nlohmann::json& start, const std::string& stage) {
   std::map<std::string, std::string> terms;
@@ -110,6 +104,11 @@ std::map<std::string, std::string> terms_of(const nlohmann::json& start, const s
 }
 
 }  // namespace
+
+std::string error_of_record(std::int64_t rank, const std::string& type, std::int64_t seq,
+                            const std::string& problem) {
+  return fmt::format("rank {}, record {} (seq {}): {}", rank, at_most_40(type), seq, problem);
+}
 
 struct RecordFaults::Fault {
   std::int64_t attempt = 0;  // of the record
@@ -171,15 +170,19 @@ RecordFaults::RecordFaults(SQLite::Database& connection)
       starts_(connection, R"sql(
         SELECT rank, COALESCE(stage, 0), start_extra FROM process
         WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql"),
-      unreadable_(connection, R"sql(
+      unreadable_(connection, fmt::format(R"sql(
         SELECT rank, seq, problem FROM extra_record
-        WHERE run_key = ? AND attempt = ? AND type = ? AND problem IS NOT NULL ORDER BY rank, seq)sql"),
+        WHERE run_key = ? AND attempt = ? AND type = ? AND problem <> '{}' ORDER BY rank, seq)sql",
+                                          impossible::after_end)),
       impossible_(connection, fmt::format(R"sql(
         SELECT rank, seq, type, problem FROM extra_record
-        WHERE run_key = ? AND attempt = ? AND rank >= 0 AND problem IN ('{}', '{}', '{}', '{}')
+        WHERE run_key = ? AND attempt = ? AND rank >= 0
+          AND (problem IN ('{}', '{}', '{}') OR (? AND problem = '{}'))
         ORDER BY rank, seq LIMIT 1)sql",
                                           impossible::no_epoch, impossible::negative_seconds,
                                           impossible::second_test, impossible::after_end)),
+      without_cause_(connection, R"sql(
+        SELECT MAX(type = 'cause') = 0 FROM event WHERE run_key = ? AND attempt = ?)sql"),
       over_limit_(connection, R"sql(
         SELECT COALESCE(of_rank, 0), why FROM event
         WHERE run_key = ? AND attempt = ? AND type = 'over_limit' ORDER BY seq LIMIT 1)sql"),
@@ -241,8 +244,9 @@ RecordFaults::Found RecordFaults::over_limit(const std::string& run_key, int att
 
 RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,
                                                     const std::vector<Link>& links) {
+  const bool late_ones_count = !ended_without_cause(run_key, static_cast<int>(links.back().attempt));
   for (const Link& link : links) {
-    Bound rows(impossible_, run_key, link.attempt);
+    Bound rows(impossible_, run_key, link.attempt, late_ones_count ? 1 : 0);
     if (!rows.next()) continue;
     RowReader row(rows.row());
     const std::int64_t rank = row.integer();
@@ -251,6 +255,11 @@ RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,
     return Fault{link.attempt, rank, type, of_the_test, error_of_record(rank, type, seq, row.text())};
   }
   return std::nullopt;
+}
+
+bool RecordFaults::ended_without_cause(const std::string& run_key, int attempt) {
+  Bound row(without_cause_, run_key, attempt);
+  return row.next() && row.row().getColumn(0).getInt() == 1;  // NULL without events
 }
 
 // Each rank has each epoch once, in times that fit into the attempt's own, and with the others' data order.

@@ -2,6 +2,9 @@
 // different terms. If there is such a fault, the attempt has failed, even if all its ranks recorded that they
 // finished (`attempt_status`).
 //
+// A record after the `end` of its rank is a fault only if the orchestrator has closed the attempt with a cause, or is not
+// heard of. If the orchestrator has closed the attempt without a cause, that record came later and changes nothing.
+//
 // The writer keeps the first fault of each attempt in `attempt_fault`. It is derived from the other tables,
 // so a replay gives the same rows. Used by `RunStates`.
 #pragma once
@@ -28,6 +31,10 @@ inline constexpr const char* second_test = "the rank has recorded its test alrea
 inline constexpr const char* after_end = "the rank has recorded its end already";
 }  // namespace impossible
 
+// "rank 0, record epoch (seq 4): epochs count from 1". `attempt_fault` finds the record by its "(seq 4)".
+std::string error_of_record(std::int64_t rank, const std::string& type, std::int64_t seq,
+                            const std::string& problem);
+
 class RecordFaults {
  public:
   explicit RecordFaults(SQLite::Database& connection);
@@ -46,6 +53,7 @@ class RecordFaults {
   Found find(const std::string& run_key, int attempt);
   Found over_limit(const std::string& run_key, int attempt);
   Found impossible_record(const std::string& run_key, const std::vector<Link>& links);
+  bool ended_without_cause(const std::string& run_key, int attempt);
   Found in_epochs(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
   Found in_times_after_training(const std::string& run_key, const Link& last);
   Found in_metrics(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
@@ -59,7 +67,7 @@ class RecordFaults {
   double wall_seconds(const std::string& run_key, int attempt);
 
   SQLite::Statement clear_, put_, asked_, chain_, epochs_, after_training_, metrics_, wrong_metric_, weights_,
-      starts_, unreadable_, impossible_, over_limit_, wall_;
+      starts_, unreadable_, impossible_, without_cause_, over_limit_, wall_;
 };
 
 }  // namespace trainyard::db

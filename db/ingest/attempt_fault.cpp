@@ -4,6 +4,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "db/database/record_faults.h"
 #include "db/database/statements.h"
 
 namespace trainyard::db {
@@ -26,6 +27,26 @@ std::optional<AttemptFault> attempt_fault(const Database& database, const std::s
     fault.epoch = row.integer();
     fault.error = row.text();
     if (const double seq = row.number(); !std::isnan(seq)) fault.seq = static_cast<std::int64_t>(seq);
+    return fault;
+  });
+}
+
+std::optional<AttemptFault> fault_at_close(const Database& database, const std::string& run_key,
+                                           int attempt) {
+  if (auto fault = attempt_fault(database, run_key, attempt)) return fault;
+  return translated(database.connection(), [&]() -> std::optional<AttemptFault> {
+    SQLite::Statement statement(database.connection(), R"sql(
+      SELECT rank, type, seq FROM extra_record WHERE run_key = ? AND attempt = ? AND problem = ?
+      ORDER BY rank, seq LIMIT 1)sql");
+    Bound rows(statement, run_key, attempt, std::string(impossible::after_end));
+    if (!rows.next()) return std::nullopt;
+    RowReader row(rows.row());
+    AttemptFault fault;
+    fault.attempt = attempt;
+    fault.rank = static_cast<int>(row.integer());
+    fault.type = row.text();
+    fault.seq = row.integer();
+    fault.error = error_of_record(fault.rank, fault.type, *fault.seq, impossible::after_end);
     return fault;
   });
 }

@@ -20,4 +20,8 @@ struct AttemptFault {
 };
 std::optional<AttemptFault> attempt_fault(const Database& database, const std::string& run_key, int attempt);
 
+// The same for an orchestrator that closes the attempt. Then a record after the `end` of its rank is a fault too, and the
+// orchestrator must record the cause. Records that come later change nothing.
+std::optional<AttemptFault> fault_at_close(const Database& database, const std::string& run_key, int attempt);
+
 }  // namespace trainyard::db

@@ -288,7 +288,7 @@ AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
 
 // The first impossible record of an attempt whose ranks all reported that they finished.
 std::optional<RankError> Attempt::fault_of_records() const {
-  const auto fault = db::attempt_fault(workplace_.database, place_.key, place_.attempt);
+  const auto fault = db::fault_at_close(workplace_.database, place_.key, place_.attempt);
   if (!fault) return std::nullopt;
   const auto folder = workplace_.yard.attempt(place_.key, fault->attempt);
   const std::string line = place_of_record(folder / experiments::rank_records_name(fault->rank), *fault);

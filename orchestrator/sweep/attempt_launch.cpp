@@ -21,12 +21,14 @@ AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int atte
           elsewhere};
 }
 
-// Removed folders had numbers too. The database has them.
+// Removed folders had numbers too. The database has them. Folders above the yard's are not created: then the yard was
+// moved.
 AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
   if (yard.leads_out(planned.key))
     throw UserError(yard.run(planned.key).string() + " is a link",
                     "move it away: the folder of a run must be in the yard itself");
-  fs::create_directories(yard.run(planned.key));
+  fs::create_directory(yard.runs());
+  fs::create_directory(yard.run(planned.key));
   const int last =
       std::max(last_attempt(yard.run(planned.key)), db::last_known_attempt(database, planned.key));
   const AttemptPlace place = known_attempt(yard, planned, last + 1);

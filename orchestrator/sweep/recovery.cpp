@@ -14,6 +14,7 @@
 #include "base/files.h"
 #include "base/json_members.h"
 #include "base/plain_file.h"
+#include "db/ingest/attempt_fault.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
@@ -173,25 +174,34 @@ void cut_after_damage(const fs::path& spool, const Unfinished& attempt, std::int
   fs::resize_file(spool, *sound);
 }
 
-// Appends the cause of the attempt's end. Returns why it failed, if a rank wrote more than it may.
+// Appends the cause of the attempt's end. Returns why it failed: `fault`, or that a rank wrote more than it may.
 std::string mark_ended(const Unfinished& attempt, const std::vector<OverLimit>& over,
-                       std::int64_t in_database) {
+                       const std::string& fault, std::int64_t in_database) {
   const fs::path spool = attempt.directory / experiments::orchestrator_records_name;
   cut_after_damage(spool, attempt, in_database);
   experiments::RecordWriter records(spool, attempt.key, attempt.attempt, std::nullopt, in_database);
   using experiments::EndReason;
-  nlohmann::ordered_json cause{{"outcome", experiments::status_of(EndReason::stopped)},
-                               {"error", "the orchestrator ended before this run did"}};
-  std::string failure;
+  std::string failure = fault;
   for (const OverLimit& each : over) {
     if (!each.rank) continue;  // damage that was cut
     records.append("over_limit", to_json(each));
-    if (failure.empty())
-      cause = {{"outcome", experiments::status_of(EndReason::failed)}, {"error", failure = each.why}};
+    if (failure.empty()) failure = each.why;
   }
-  records.append("cause", cause);
+  const EndReason reason = failure.empty() ? EndReason::stopped : EndReason::failed;
+  records.append("cause",
+                 {{"outcome", experiments::status_of(reason)},
+                  {"error", failure.empty() ? "the orchestrator ended before this run did" : failure}});
   records.sync();
   return failure;
+}
+
+// The folder that the processes of the attempt write to, if it is another one: the yard is a copy. Empty if it is this one.
+// If the named folder does not exist, the yard was moved.
+fs::path original_of(const Unfinished& attempt) try {
+  const fs::path named = experiments::read_launch(attempt.directory / experiments::run_file_name).records;
+  return is_other_folder(named, attempt.directory) ? named : fs::path();
+} catch (const UserError&) {  // the run file is damaged
+  return {};
 }
 
 // Ranks of the attempt may write to its records and checkpoints until its supervisor has ended.
@@ -203,15 +213,27 @@ OutlivedSupervisor require_ended(const Unfinished& unfinished) {
   return outlived;
 }
 
-void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, db::Ingest& ingest,
-                     const std::function<void(const std::string&)>& tell) {
-  for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
-    require_plain(unfinished.directory / name);
+// Kills the processes of an attempt that no orchestrator has. Returns their number.
+int end_processes(const Unfinished& unfinished, const fs::path& cgroup,
+                  const std::function<void(const std::string&)>& tell) {
+  if (const fs::path original = original_of(unfinished); !original.empty()) {
+    tell(unfinished.directory.string() + ": is a copy of " + original.string() +
+         ", so processes of that attempt were left alone");
+    return 0;
+  }
   const LaunchedProcesses launched = launched_processes(unfinished.directory);
   const EndedLeftovers leftovers = end_leftovers(launched);
   end_cgroup_of(launched.token, cgroup);
   for (const std::string& problem : leftovers.left_alone)
     tell(unfinished.directory.string() + ": " + problem + ", so it was left alone");
+  return leftovers.ended;
+}
+
+void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, const db::Database& database,
+                     db::Ingest& ingest, const std::function<void(const std::string&)>& tell) {
+  for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
+    require_plain(unfinished.directory / name);
+  const int killed_processes = end_processes(unfinished, cgroup, tell);
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
@@ -224,16 +246,18 @@ void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, db::I
     cut_zeros(unfinished.directory / experiments::rank_records_name(rank));
   Collector collector(place, experiments::to_json(launch), ingest);
   collector.collect_all();
-  const bool finished = collector.finished() && collector.over_limits().empty();
+  const auto fault =
+      collector.finished() ? db::fault_at_close(database, launch.key, launch.attempt) : std::nullopt;
+  const bool finished = collector.finished() && collector.over_limits().empty() && !fault;
   if (collector.refused() || finished || collector.has_cause()) return;
   for (const std::string& text : collector.take_messages())
     tell(fmt::format("{}: attempt {}: {}", experiments::label(launch.run), launch.attempt, text));
-  const std::string failure = mark_ended(unfinished, collector.over_limits(),
+  const std::string failure = mark_ended(unfinished, collector.over_limits(), fault ? fault->error : "",
                                          ingest.next_number(launch.key, launch.attempt, std::nullopt));
   Collector(place, experiments::to_json(launch), ingest).collect_all();
   const std::string killed =
-      leftovers.ended > 0
-          ? fmt::format("; killed {} of its processes that were still running", leftovers.ended)
+      killed_processes > 0
+          ? fmt::format("; killed {} of its processes that were still running", killed_processes)
           : "";
   const std::string end =
       failure.empty() ? "was interrupted: the orchestrator ended first" : "has failed: " + failure;
@@ -260,13 +284,13 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
   std::vector<LiveAttempt> live;
   db::Ingest ingest(database);
   for (const auto& unfinished : unfinished_attempts(yard, database)) {
-    if (alive && alive(unfinished.directory)) {
+    if (alive && original_of(unfinished).empty() && alive(unfinished.directory)) {
       live.push_back({unfinished.key, unfinished.attempt});
       continue;
     }
     const OutlivedSupervisor outlived = require_ended(unfinished);
     try {
-      recover_attempt(unfinished, outlived.cgroup, ingest, tell);
+      recover_attempt(unfinished, outlived.cgroup, database, ingest, tell);
     } catch (const db::StorageError&) {
       throw;
     } catch (const InternalError& error) {

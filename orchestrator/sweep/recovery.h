@@ -20,6 +20,8 @@ namespace trainyard::orchestrator {
 // - The yard must be locked.
 // - Ingests the files of an attempt, kills its processes (`orphans.h`), and marks it interrupted unless all
 //   ranks finished.
+// - Kills nothing and adopts nothing if the run file of the attempt names another folder that exists. Then the yard is a
+//   copy, and the processes belong to its original.
 // - Leaves an attempt alone if it is `alive` (see `Reattachment`), and returns it.
 // - Removes the checkpoints of finished runs.
 // - Calls `tell` with one line per interrupted attempt.

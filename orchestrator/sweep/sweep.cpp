@@ -98,18 +98,26 @@ class Sweep {
       const int now = level();
       if (now != 0) tell_stopping(now);
       for (const auto& active : active_) active.attempt->stop(now);
+      if (yard_moved()) return stopped_by("");
       if (now == 0) start_what_fits();
+      if (yard_moved()) return stopped_by("");  // before records are read at the old path
       const bool any_ended = step_all();
       if (active_.empty() && (waiting_.empty() || level() != 0)) break;
       if (!any_ended) wait();
     }
   }
 
-  // Kills all ranks at once, because they cannot record anything on a full or failed disk.
+  bool yard_moved() const { return options().yard_lock != nullptr && options().yard_lock->moved(); }
+
+  // Kills all ranks at once, because they cannot record anything on a full or failed disk, or in a yard that was moved.
   void stopped_by(const std::string& what) {
-    log::error("sweep stopped by a disk error", {{"cause", what}});
+    result_.yard_moved = yard_moved();
+    result_.stopped_by = result_.yard_moved
+                             ? "the yard " + workplace_.yard.root().string() +
+                                   " was renamed, moved or replaced during the sweep, so its ranks were ended"
+                             : what;
+    log::error("sweep stopped", {{"cause", result_.stopped_by}});
     active_.clear();
-    result_.stopped_by = what;
   }
 
   void tell_stopping(int level) {
@@ -388,6 +396,7 @@ SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& pla
   SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
   status.sweep_ended();
   log_result(result);
+  if (result.yard_moved) database.keep_wal();
   return result;
 }
 

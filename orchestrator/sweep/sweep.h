@@ -30,7 +30,8 @@ struct SweepResult {
   int skipped = 0;  // finished before this sweep
   std::vector<Failure> failures;
   int not_started = 0;       // after too many failures
-  std::string stopped_by;    // disk error that ended the sweep; empty: none
+  std::string stopped_by;    // disk error or move of the yard that ended the sweep; empty: none
+  bool yard_moved = false;   // `stopped_by` is a move of the yard
   bool interrupted = false;  // by a signal
 };
 
@@ -46,6 +47,7 @@ struct SweepOptions {
   bool host_locked = false;                // the caller holds the lock of this host (`host_lock.h`)
   // Leases of this host's cores and GPUs: a run that does not get its devices waits. Null: runs lease none.
   DeviceLeases* leases = nullptr;
+  const YardLock* yard_lock = nullptr;  // tells whether the yard is moved during the sweep; null: not checked
   // Share of a timed run's cores that other processes may take.
   double others_limit = orchestrator::others_limit;
 };
@@ -55,6 +57,7 @@ struct SweepOptions {
 // - `stop` is set by a signal handler: 1 stops in order, 2 at once.
 // - If the disk is full or fails, all runs are ended and the result says so. Recorded data stays, and the
 //   same sweep can continue later.
+// - If the yard is moved, the same happens. Nothing is created at its old path.
 SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& plan, const Yard& yard,
                       db::Database& database, const Programs& programs, Launcher& launcher, Status& status,
                       const std::atomic<int>& stop, const SweepOptions& options = {});

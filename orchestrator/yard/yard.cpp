@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -35,11 +36,13 @@ Yard::Yard(const fs::path& root) : root_(fs::absolute(root).lexically_normal()) 
 namespace {
 
 // Create a folder that only its owner can enter, because arguments of commands are in its files. The owner can
-// share it with chmod. Folders that exist keep their permissions.
-void make_private_folder(const fs::path& folder) {
+// share it with chmod. Folders that exist keep their permissions. Returns why it cannot be created.
+std::error_code make_private_folder(const fs::path& folder) {
   std::error_code failed;
   fs::create_directories(folder.parent_path(), failed);
-  ::mkdir(folder.c_str(), S_IRWXU);
+  if (!failed && ::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST)
+    failed.assign(errno, std::generic_category());
+  return failed;
 }
 
 // `folder`/`name`. UserError if `name` is not a single folder name.
@@ -82,9 +85,23 @@ void refuse_links(const Yard& yard) {
     require_plain(yard.root() / name);
 }
 
+bool is_other_folder(const fs::path& named, const fs::path& here) {
+  std::error_code failed;
+  return fs::exists(named, failed) && !fs::equivalent(named, here, failed);
+}
+
 Yard with_spool(const Yard& yard, const fs::path& spool) {
   const fs::path link = yard.root() / "runs", runs = fs::absolute(spool).lexically_normal() / "runs";
-  if (yard.runs() == runs) return yard;
+  const fs::path owner = spool / "yard";
+  const std::string known = whole_file(owner), own = yard.root().string() + "\n";
+  const auto refuse = [&] {
+    throw UserError("the spool " + spool.string() + " belongs to yard " + known.substr(0, known.find('\n')),
+                    "give each yard its own `spool`");
+  };
+  if (yard.runs() == runs) {
+    if (is_other_folder(known.substr(0, known.find('\n')), yard.root())) refuse();
+    return yard;
+  }
   if (yard.runs() != link || (fs::exists(link) && !fs::is_empty(link)))
     throw UserError("yard " + yard.root().string() + " has its runs in " + yard.runs().string() +
                         ", but `spool` in [machine] puts them in " + runs.string(),
@@ -96,11 +113,7 @@ Yard with_spool(const Yard& yard, const fs::path& spool) {
     throw UserError("cannot create " + runs.string() + ": " + error.code().message(),
                     "check `spool` in [machine]");
   }
-  const fs::path owner = spool / "yard";
-  const std::string known = whole_file(owner), own = yard.root().string() + "\n";
-  if (!known.empty() && known != own)
-    throw UserError("the spool " + spool.string() + " belongs to yard " + known.substr(0, known.find('\n')),
-                    "give each yard its own `spool`");
+  if (!known.empty() && known != own) refuse();
   write_whole_file(owner, own);
   fs::remove(link);
   fs::create_directory_symlink(runs, link);
@@ -136,11 +149,14 @@ fs::path lock_file(const Yard& yard) {
 
 }  // namespace
 
-YardLock::YardLock(const Yard& yard, const std::string& command) {
+YardLock::YardLock(const Yard& yard, const std::string& command) : root_(yard.root()) {
   const fs::path file = lock_file(yard);
   refuse_links(yard);
-  make_private_folder(yard.root());  // opening the lock gives the better error
+  const std::error_code failed = make_private_folder(yard.root());
   WriterLock lock = take_writer_lock(file);
+  if (!lock.file && failed)
+    throw_unwritten("cannot create the yard " + yard.root().string(), "choose another yard with --yard",
+                    failed.value());
   if (!lock.file) throw_unwritten("cannot open " + file.string(), "choose another yard with --yard");
   if (!lock.taken)
     throw UserError("yard " + yard.root().string() + " is in use by " + holder_text(lock.file.get(), file),
@@ -148,6 +164,15 @@ YardLock::YardLock(const Yard& yard, const std::string& command) {
   if (!write_holder(lock.file.get(), {command, experiments::utc_now()}))
     throw std::system_error(errno, std::generic_category(), "cannot write the yard's lock");
   fd_ = std::move(lock.file);
+  folder_ = FileDescriptor::open(root_, O_PATH | O_DIRECTORY);
+}
+
+bool YardLock::moved() const {
+  struct stat locked {
+  }, there{};
+  if (!folder_ || ::fstat(folder_.get(), &locked) != 0) return false;
+  if (::stat(root_.c_str(), &there) != 0) return errno == ENOENT || errno == ENOTDIR;
+  return locked.st_dev != there.st_dev || locked.st_ino != there.st_ino;
 }
 
 YardLock::~YardLock() {

@@ -42,6 +42,9 @@ void refuse_links(const Yard& yard);
 // Throws UserError if `file` exists and is not a plain file.
 void require_plain(const std::filesystem::path& file);
 
+// Whether there is a folder at `named`, and it is not the folder `here`. Then `here`, which names it, is a copy of it.
+bool is_other_folder(const std::filesystem::path& named, const std::filesystem::path& here);
+
 // Makes `runs/` a link to `spool`/runs and reserves that folder for this yard. Returns the changed yard.
 // UserError if the yard already has runs elsewhere, or if the folder belongs to another yard.
 Yard with_spool(const Yard& yard, const std::filesystem::path& spool);
@@ -62,8 +65,13 @@ class YardLock {
   YardLock(const YardLock&) = delete;
   YardLock& operator=(const YardLock&) = delete;
 
+  // Whether the yard's path now leads to another folder, or to none: somebody renamed, moved or removed the yard.
+  bool moved() const;
+
  private:
+  std::filesystem::path root_;
   FileDescriptor fd_;
+  FileDescriptor folder_;  // open, so that no other folder gets its inode
 };
 
 // Whether a process holds a YardLock: a sweep, or a command that changes the yard.

@@ -73,6 +73,16 @@ void check_records(const experiments::Launch& launch, const std::filesystem::pat
                     "use --records DIR to write to another folder", {.file = run_file.string()});
 }
 
+// Refuses a second start of a rank: its records would follow those of the first one, which may have finished the run.
+void require_no_records(const std::filesystem::path& file) {
+  std::error_code none;
+  const std::uintmax_t size = std::filesystem::file_size(file, none);
+  if (none || size == 0) return;
+  throw UserError("has records already, and this rank would append to them",
+                  "use --records DIR with a new folder, or `trainyard run` for another attempt",
+                  {.file = file.string()});
+}
+
 // Writes records to `records_folder` if it is given, else to the folder of the launch.
 [[noreturn]] void run_rank(const std::optional<std::string>& records_folder) {
   runner::die_with_parent();
@@ -90,6 +100,7 @@ void check_records(const experiments::Launch& launch, const std::filesystem::pat
     } else {
       check_records(launch, environment.run_file);
     }
+    require_no_records(launch.records / experiments::rank_records_name(environment.rank));
     records.emplace(launch, environment.rank);
     runner::name_device(launch, environment);
     runner::train(launch, environment, *records);
@@ -132,9 +143,9 @@ int main(int argc, char** argv) {
   std::optional<std::string> records;
   std::optional<std::string> network;
   bool version = false, json = false;
-  auto* const folder =
-      program.add_option("--records", records,
-                         "write records to this folder, not to that of run.json (to repeat a rank by hand)");
+  auto* const folder = program.add_option(
+      "--records", records,
+      "write records to this new folder, not to that of run.json (to repeat a rank by hand)");
   folder->type_name("DIR");
   program
       .add_option("--check-network", network,

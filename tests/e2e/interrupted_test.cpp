@@ -124,3 +124,80 @@ TEST_CASE("a second run on the same yard is refused and names the process that h
   CHECK(second.code == 2);
   CHECK(contains(second.err, "process " + std::to_string(first.pid())));
 }
+
+namespace {
+
+// Whether the first attempt of a run in the yard has started its ranks.
+bool has_launched(const std::filesystem::path& yard) {
+  std::error_code missing;
+  for (const auto& run : std::filesystem::directory_iterator(yard / "runs", missing)) {
+    std::ifstream in(run.path() / "attempt-1/orchestrator.records.jsonl");
+    if (contains({std::istreambuf_iterator<char>(in), {}}, "\"launched\"")) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+TEST_CASE("a sweep in a copy of a yard leaves the ranks of the original alone") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("case \"$dir\" in */yard/*) until_there go;; esac\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]", 2));
+  Trainyard original(scratch.path(), {"run", "arms.toml", "--no-report"});
+  REQUIRE(comes_true([&] { return has_launched(scratch.path() / "yard"); }));
+  std::filesystem::copy(scratch.path() / "yard", scratch.path() / "copy",
+                        std::filesystem::copy_options::recursive);
+  std::filesystem::create_directory(scratch.path() /
+                                    "elsewhere");  // with locks of its own: the second sweep does not wait
+  for (const char* name : {"arm.sh", "arms.toml"})
+    std::filesystem::copy(scratch.path() / name, scratch.path() / "elsewhere" / name);
+  const auto copied =
+      run_trainyard(scratch.path() / "elsewhere", {"run", "arms.toml", "--no-report", "--yard", "../copy"});
+  CHECK_MESSAGE(copied.code == 0, (copied.out + copied.err));
+  CHECK_MESSAGE(contains(copied.out, ": is a copy of " + (scratch.path() / "yard/runs").string()),
+                copied.out);
+  CHECK(contains(copied.out, "1 run finished, 0 were finished before, 0 failed"));
+  scratch.write("go", "");
+  const auto ended = original.wait();
+  CHECK_MESSAGE(ended.code == 0, (ended.out + ended.err));
+  CHECK(contains(ended.out, "1 run finished, 0 were finished before, 0 failed"));
+}
+
+TEST_CASE("a sweep whose yard is renamed ends its ranks, creates nothing at the old path, and can continue") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("until_there go\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1, 2, 3]"));
+  Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report"});
+  REQUIRE(comes_true([&] { return has_launched(scratch.path() / "yard"); }));
+  std::filesystem::rename(scratch.path() / "yard", scratch.path() / "renamed");
+  const auto ended = sweep.wait();
+  CHECK_MESSAGE(ended.code == 1, (ended.out + ended.err));
+  CHECK_MESSAGE(contains(ended.err, "stopped: the yard " + (scratch.path() / "yard").string() +
+                                        " was renamed, moved or replaced during the sweep"),
+                ended.err);
+  CHECK(contains(ended.err, "trainyard resume --yard DIR"));
+  CHECK(ranks_below(scratch.path()).empty());
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
+  scratch.write("go", "");
+  const auto again = run_trainyard(scratch.path(), {"resume", "--yard", "renamed", "--no-report"});
+  CHECK_MESSAGE(again.code == 0, (again.out + again.err));
+  CHECK_MESSAGE(contains(again.out, "was interrupted: the orchestrator ended first"), again.out);
+  CHECK_MESSAGE(contains(again.out, "3 runs finished, 0 were finished before, 0 failed"), again.out);
+  CHECK(run_trainyard(scratch.path(), {"db", "check", "--yard", "renamed"}).code == 0);
+  CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
+}
+
+TEST_CASE("a sweep whose yard was replaced by another one does not write into that one") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("until_there go\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report"});
+  REQUIRE(comes_true([&] { return has_launched(scratch.path() / "yard"); }));
+  std::filesystem::create_directory(scratch.path() / "other");
+  std::filesystem::rename(scratch.path() / "yard", scratch.path() / "away");
+  std::filesystem::rename(scratch.path() / "other", scratch.path() / "yard");
+  const auto ended = sweep.wait();
+  CHECK_MESSAGE(ended.code == 1, (ended.out + ended.err));
+  CHECK_MESSAGE(contains(ended.err, "was renamed, moved or replaced during the sweep"), ended.err);
+  CHECK(std::filesystem::is_empty(scratch.path() / "yard"));
+}

@@ -3,9 +3,11 @@
 
 #include <doctest/doctest.h>
 
+#include "experiments/protocol/record.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/shell_arm.h"
+#include "tests/support/sweep_file.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -161,4 +163,74 @@ TEST_CASE("a run that an earlier release counted as finished fails after a rebui
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   const auto again = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--set", "epochs=3"});
   CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), (again.out + again.err));
+}
+
+namespace {
+
+std::string content_of(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// The folder of the only run's first attempt. Empty if there is none.
+std::filesystem::path only_attempt(const std::filesystem::path& yard) {
+  std::error_code missing;
+  for (const auto& run : std::filesystem::directory_iterator(yard / "runs", missing))
+    if (std::filesystem::exists(run.path() / "attempt-1")) return run.path() / "attempt-1";
+  return {};
+}
+
+std::string states(const Scratch& scratch) {
+  return run_trainyard(scratch.path(), {"sql", "SELECT status FROM run_summary", "--format", "csv"}).out;
+}
+
+}  // namespace
+
+TEST_CASE("the runner refuses an attempt whose rank has records, and changes nothing") {
+  const Scratch scratch;
+  scratch.write("small.toml", sweep_file(1, R"("single")", 1));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  const std::filesystem::path attempt = only_attempt(scratch.path() / "yard");
+  const std::string before = content_of(attempt / "rank-0.records.jsonl");
+  const auto again = run_trainyard(scratch.path(), {}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
+                                   TRAINYARD_BUILD "/trainyard-runner");
+  CHECK(again.code == 1);
+  CHECK_MESSAGE(contains(again.err, "rank-0.records.jsonl: has records already"), again.err);
+  CHECK(content_of(attempt / "rank-0.records.jsonl") == before);
+  const auto into_the_attempt = run_trainyard(scratch.path(), {"--records", attempt.string()},
+                                              {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
+                                              TRAINYARD_BUILD "/trainyard-runner");
+  CHECK(into_the_attempt.code == 1);
+  CHECK(content_of(attempt / "rank-0.records.jsonl") == before);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+}
+
+TEST_CASE("a finished run stays finished if records are appended to it and the database is rebuilt") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]", 2));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  const auto metrics = [&] {
+    return run_trainyard(scratch.path(), {"sql", "SELECT train_loss FROM final_metrics", "--format", "csv"})
+        .out;
+  };
+  const std::string before = metrics();
+  const std::filesystem::path attempt = only_attempt(scratch.path() / "yard");
+  for (const int rank : {0, 1}) {  // as a program does that is started again
+    experiments::RecordWriter records(attempt / experiments::rank_records_name(rank),
+                                      attempt.parent_path().filename(), 1, rank);
+    records.append("start", {{"world_size", 2}});
+    records.append("epoch", {{"epoch", 1}, {"train_seconds", 9}});
+    records.append("test", {{"seconds", 0.1}});
+    records.append("end", {{"status", rank == 0 ? "finished" : "failed"}});
+  }
+  const auto check = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK_MESSAGE(contains(check.out, "believe the files: the database lacks records"), check.out);
+  CHECK(states(scratch) == "status\nfinished\n");
+  REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  CHECK(states(scratch) == "status\nfinished\n");
+  CHECK(metrics() == before);
+  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  const auto again = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+  CHECK_MESSAGE(contains(again.out, "0 runs finished, 1 was finished before"), (again.out + again.err));
 }

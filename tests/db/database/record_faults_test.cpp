@@ -217,6 +217,35 @@ TEST_CASE("a record that cannot be true fails its run, even if all other records
   }
 }
 
+TEST_CASE(
+    "a record after the end is a fault if the orchestrator closed the attempt with a cause, else it came "
+    "later") {
+  for (const bool with_cause : {true, false}) {
+    CheckedYard yard;
+    const auto run = make_run("mlp", 1, 0, 1);
+    yard.plan({run});
+    yard.ingest.run_file(experiments::to_json(make_launch(run)));
+    Spool orchestrator(run, 1, std::nullopt), rank(run, 1, 0);
+    yard.ingest.record(orchestrator.next("launched"));
+    yard.ingest.record(rank.next("epoch", epoch_of(1, sums(1, 4))));
+    yard.ingest.record(rank.next("end", end_body("finished", 2)));
+    CHECK_FALSE(fault_at_close(yard.database, key(run), 1).has_value());
+    const auto before = rows_of(yard.database, "SELECT * FROM final_metrics");
+    yard.ingest.record(rank.next("epoch", epoch_of(1, sums(2, 4))));
+    yard.ingest.record(rank.next("test", {{"seconds", 0.5}}));
+    yard.ingest.record(rank.next("end", end_body("failed", 3)));
+    const auto fault = fault_at_close(yard.database, key(run), 1);
+    REQUIRE(fault.has_value());
+    CHECK(fault->error == "rank 0, record epoch (seq 2): the rank has recorded its end already");
+    CHECK(fault->seq == 2);
+    if (with_cause)
+      yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}, {"error", fault->error}}));
+    CHECK(state_of(yard) == (with_cause ? "failed" : "finished"));
+    CHECK(fault_of(yard, run) == (with_cause ? fault->error : ""));
+    if (!with_cause) CHECK(rows_of(yard.database, "SELECT * FROM final_metrics") == before);
+  }
+}
+
 TEST_CASE("a fault names the number of its record, by which its line is found") {
   Yard yard;
   const auto run = make_run("mlp", 1, 0, 1);

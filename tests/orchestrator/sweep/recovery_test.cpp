@@ -1,3 +1,5 @@
+#include "orchestrator/sweep/recovery.h"
+
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -288,6 +290,68 @@ TEST_CASE("an attempt is finished if all its ranks finished after their orchestr
   CHECK(bench.status_of(0, 1) == "finished");
   CHECK(record_types(launch.records / "orchestrator.records.jsonl") ==
         std::vector<std::string>{"leased", "launched"});
+}
+
+namespace {
+
+// Lets a rank finish the abandoned attempt.
+void finish_by_hand(const experiments::Launch& launch) {
+  ::setenv("TRAINYARD_RUN", (launch.records / "run.json").c_str(), 1);
+  ::setenv("RANK", "0", 1);
+  ::setenv("WORLD_SIZE", "1", 1);
+  REQUIRE(std::system(FAKE_RANK) == 0);
+  for (const char* name : {"TRAINYARD_RUN", "RANK", "WORLD_SIZE"}) ::unsetenv(name);
+}
+
+void append_late_record(const experiments::Launch& launch) {
+  experiments::RecordWriter(launch.records / "rank-0.records.jsonl", launch.key, 1, 0)
+      .append("message", {{"level", "info"}, {"text", "late"}});
+}
+
+std::string status_after_replay(const SweepFixture& bench) {
+  auto again = db::Database::open_for_writing(bench.folder.path / "again.db");
+  db::replay(bench.yard.root(), again);
+  return db::attempts_of_run(again, bench.key(0)).at(0).status;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "a recovered attempt stays finished if records are appended later, and fails if they were there before") {
+  for (const bool before : {true, false}) {
+    SweepFixture bench({mlp_run("single", 1, 0)});
+    bench.journal();
+    const auto launch = abandoned_attempt(bench, {});
+    finish_by_hand(launch);
+    if (before) append_late_record(launch);
+    bench.sweep();
+    CHECK(bench.status_of(0, 1) == (before ? "failed" : "finished"));
+    if (!before) append_late_record(launch);
+    CHECK(status_after_replay(bench) == (before ? "failed" : "finished"));
+    if (before) CHECK(contains(bench.status.messages.at(0), "the rank has recorded its end already"));
+  }
+}
+
+TEST_CASE("recovery in a copy of a yard ends no process of the original") {
+  SweepFixture bench({mlp_run("single", 1, 0)});
+  const Stranger rank((bench.attempt(0) / "run.json").string(), token);
+  const auto launch = abandoned_attempt(bench, {*mark_of(rank.pid())});
+  const Yard copy(bench.folder.path / "copy");
+  std::filesystem::copy(bench.yard.root(), copy.root(), std::filesystem::copy_options::recursive);
+  std::vector<std::string> messages;
+  const auto recover_in = [&](const Yard& yard) {
+    auto database = db::Database::open_for_writing(yard.database());
+    recover(yard, database, [&](const std::string& text) { messages.push_back(text); });
+  };
+  recover_in(copy);
+  CHECK(alive(rank.pid()));
+  REQUIRE(messages.size() == 2);
+  CHECK(messages[0] == copy.attempt(launch.key, 1).string() + ": is a copy of " + launch.records.string() +
+                           ", so processes of that attempt were left alone");
+  const Yard renamed(bench.folder.path / "renamed");
+  std::filesystem::rename(bench.yard.root(), renamed.root());
+  recover_in(renamed);  // the same folder at another path
+  CHECK_FALSE(alive(rank.pid()));
 }
 
 TEST_CASE("an incomplete record of a killed rank is not ingested, but the records before it are") {

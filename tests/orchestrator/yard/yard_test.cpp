@@ -253,3 +253,51 @@ TEST_CASE("a yard is in use as long as its lock exists, and checking never preve
   over = true;
   asking.join();
 }
+
+TEST_CASE("a yard that cannot be created is refused with the reason") {
+  const TemporaryFolder folder;
+  ::chmod(folder.path.c_str(), 0555);
+  {
+    const WithoutRights nobody;
+    for (const char* name : {"yard", "some/yard"}) {
+      const Yard yard(folder.path / name);
+      const std::string error = refused_lock(yard);
+      CHECK_MESSAGE(
+          error.starts_with("cannot create the yard " + yard.root().string() + ": Permission denied"), error);
+    }
+  }
+  ::chmod(folder.path.c_str(), 0755);
+}
+
+TEST_CASE("the holder of the lock notices that its yard was moved, removed or replaced") {
+  const TemporaryFolder folder;
+  const Yard yard(folder.path / "yard");
+  const YardLock lock(yard, "trainyard run");
+  CHECK_FALSE(lock.moved());
+  std::filesystem::rename(yard.root(), folder.path / "renamed");
+  CHECK(lock.moved());
+  std::filesystem::create_directory(yard.root());
+  CHECK(lock.moved());
+  std::filesystem::remove(yard.root());
+  std::filesystem::rename(folder.path / "renamed", yard.root());
+  CHECK_FALSE(lock.moved());
+  std::filesystem::rename(folder.path / "yard", folder.path / "renamed");
+  std::filesystem::create_symlink(folder.path / "renamed", yard.root());
+  CHECK_FALSE(lock.moved());  // the path leads to the same folder
+}
+
+TEST_CASE("a copy of a yard does not get the spool of the original, and a renamed yard keeps it") {
+  const TemporaryFolder folder;
+  const auto spool = folder.path / "spool";
+  const Yard yard(folder.path / "yard"), copy(folder.path / "copy"), renamed(folder.path / "renamed");
+  std::filesystem::create_directory(yard.root());
+  const auto runs = with_spool(yard, spool).runs();
+  std::filesystem::create_directory(copy.root());
+  std::filesystem::create_directory_symlink(runs, copy.root() / "runs");
+  const std::string error = refusal([&] { with_spool(Yard(copy.root()), spool); });
+  CHECK_MESSAGE(error.starts_with("the spool " + spool.string() + " belongs to yard " + yard.root().string()),
+                error);
+  std::filesystem::remove_all(copy.root());
+  std::filesystem::rename(yard.root(), renamed.root());
+  CHECK(with_spool(Yard(renamed.root()), spool).runs() == runs);
+}

@@ -401,7 +401,12 @@ void print_result(const orchestrator::SweepResult& result) {
     std::cerr << "given up: " << counted(result.not_started, "run")
               << (result.not_started == 1 ? " was" : " were")
               << " not trained after these failures. Continue with `trainyard resume`.\n";
-  if (!result.stopped_by.empty())
+  if (result.yard_moved)
+    std::cerr
+        << "stopped: " << result.stopped_by
+        << "\n        Recorded data is intact. Continue with `trainyard resume --yard DIR`, and name its "
+           "new folder.\n";
+  else if (!result.stopped_by.empty())
     std::cerr
         << "stopped: " << result.stopped_by
         << "\n        Recorded data is intact. If the disk is full, free some space. Then continue with "
@@ -512,7 +517,7 @@ int report(const Asked& asked, const SweepChoices& choices, const orchestrator::
 // - The journal comes first, so that it has every request before any work for it.
 // - Recovery comes before the plan. Otherwise the plan could train finished runs again.
 int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Yard yard,
-               const Machine& machine) {
+               const orchestrator::YardLock& lock, const Machine& machine) {
   auto database = db::open_yard_for_writing(yard.root(), [](const std::string& line) {
     std::cout << line << '\n';
     log::warning("rebuilt", {{"text", line}});
@@ -542,7 +547,9 @@ int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Ya
   if (!host) host.emplace();
   keep_results(plan, yard, database);
   if (plan.to_run() > 0) launcher->prepare();
-  const auto result = sweep(asked, plan, yard, database, machine.programs, *launcher, *host, choices.sweep);
+  orchestrator::SweepOptions options = choices.sweep;
+  options.yard_lock = &lock;
+  const auto result = sweep(asked, plan, yard, database, machine.programs, *launcher, *host, options);
   host.reset();
   return report(asked, choices, yard, database, result);
 }
@@ -562,7 +569,7 @@ int run_experiment(Asked asked, const SweepChoices& choices) {
   log::pass_on(level);
   log::info("begins", {{"command", asked.command}, {"yard", yard.root()}, {"level", to_text(level)}});
   try {
-    const int code = run_locked(asked, choices, yard, machine);
+    const int code = run_locked(asked, choices, yard, lock, machine);
     log::info("ends", {{"exit_code", code}});
     return code;
   } catch (const std::exception& error) {
