@@ -9,7 +9,9 @@
 #include <sstream>
 #include <string_view>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -25,7 +27,16 @@ namespace {
 struct Output {
   std::string text;
   bool clean = false;
+  int signal = 0;  // that killed the program; 0: none
 };
+
+// A shell that does not become its only command reports the signal of that command as an exit code.
+int signal_of(int status) {
+  constexpr int signals_begin = 128, last_signal = 64;
+  if (WIFSIGNALED(status)) return WTERMSIG(status);
+  const int reported = WEXITSTATUS(status) - signals_begin;
+  return reported > 0 && reported <= last_signal ? reported : 0;
+}
 
 Output output_of(const std::string& shell_command) {
   FILE* stream = ::popen(shell_command.c_str(), "re");
@@ -36,7 +47,9 @@ Output output_of(const std::string& shell_command) {
   while (const std::size_t size = std::fread(buffer.data(), 1, buffer.size(), stream))
     output.text.append(buffer.data(), size);
   const bool no_memory = std::ferror(stream) != 0 && errno == ENOMEM;  // for the buffer of `stream`
-  output.clean = ::pclose(stream) == 0;
+  const int status = ::pclose(stream);
+  output.clean = status == 0;
+  output.signal = signal_of(status);
   if (no_memory) throw std::bad_alloc();
   return output;
 }
@@ -45,6 +58,10 @@ nlohmann::json versions_of(const fs::path& runner) {
   const Output output = output_of(shell_quoted(runner.string()) + " --version --json");
   auto versions = nlohmann::json::parse(output.text, nullptr, false);
   if (output.clean && versions.is_object()) return versions;
+  if (output.signal > 0)
+    throw ProgramKilled(
+        fmt::format("cannot read the version of {}: `{} --version --json` was killed by signal {}",
+                    runner.string(), runner.string(), output.signal));
   throw UserError("cannot read the version of " + runner.string() + ": `" + runner.string() +
                       " --version --json` " + (output.clean ? "printed no JSON object" : "failed"),
                   "run that command to see why");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <filesystem>
+#include <stdexcept>
 #include <string>
 
 #include "experiments/design/experiment.h"
@@ -25,13 +26,19 @@ Programs find_programs();
 // in the file.
 void check_commands(const experiments::Experiment& experiment);
 
+// A program that was asked for its version was killed, for example because memory ran out. The command was right.
+class ProgramKilled : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
 // Output of `trainyard-runner --version --json` on this host.
 struct RunnerFacts {
   experiments::Circumstances circumstances;  // host, CPU model and versions, with one thread per rank
   std::string cuda;                          // CUDA version of the build; empty: CPU only
   std::vector<Gpu> gpus;                     // that the runner sees
 };
-RunnerFacts runner_facts(const Programs& programs);
+RunnerFacts runner_facts(const Programs& programs);  // ProgramKilled; UserError for any other failure
 
 // Output of `trainyard-runner --check-network FILE` on this host: one line. `agrees` is false if the network
 // does not compute what PyTorch computed, or if that could not be checked; then the line is the error.

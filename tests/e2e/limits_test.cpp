@@ -140,6 +140,65 @@ TEST_CASE("a log of 200 MB is shortened with a message, and `logs` prints the re
                  "the log of rank 0 is larger than 64 MiB"));
 }
 
+TEST_CASE("of a sparse log of 64 GiB, only the last MiB is printed, with a line that says so") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("echo text\nepoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  using Case = std::pair<fs::path, std::vector<std::string>>;
+  for (const auto& [file, arguments] : {Case{attempt_of_seed_1(scratch) / "rank-0.log", {"logs", "last"}},
+                                        Case{scratch.path() / "yard/trainyard.log", {"logs"}}}) {
+    fs::resize_file(file, std::uintmax_t{64} << 30);
+    std::ofstream(file, std::ios::app) << "the end\n";
+    const auto logs = run_trainyard(scratch.path(), arguments);
+    CHECK(logs.code == 0);
+    CHECK(logs.out.size() == mebibyte);
+    CHECK(logs.out.ends_with("the end\n"));
+    CHECK_MESSAGE(contains(logs.err, file.string() + " has 65536 MiB; only the last 1 MiB is printed"),
+                  logs.err);
+  }
+}
+
+TEST_CASE("too little stack is refused in one line that names the limit, with exit code 1") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  const auto with_stack = [&](const std::string& kibibytes) {
+    return run_trainyard(
+        scratch.path(),
+        {"-c", "ulimit -s " + kibibytes + " && exec " TRAINYARD_PROGRAM " run arms.toml --no-report"}, {},
+        "/bin/sh");
+  };
+  const auto refused = with_stack("64");
+  CHECK(refused.code == 1);
+  CHECK(refused.err ==
+        "trainyard: this process may use only 64 KiB of stack (`ulimit -s`), but trainyard needs 256; raise "
+        "the "
+        "limit, for example with `ulimit -s 8192`\n");
+  CHECK(refused.out.empty());
+  const auto enough = with_stack("256");
+  CHECK_MESSAGE(enough.code == 0, (enough.out + enough.err));
+}
+
+TEST_CASE("if the runner is killed while it prints its version, the exit code is 1") {
+  const Scratch scratch;
+  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  const fs::path programs = scratch.path() / "programs";
+  fs::create_directory(programs);
+  fs::copy_file(TRAINYARD_PROGRAM, programs / "trainyard");
+  for (const char* name : {"trainyard-runner", "trainyard-store"}) {
+    std::ofstream(programs / name) << "#!/bin/sh\nkill -9 $$\n";
+    fs::permissions(programs / name, fs::perms::owner_all);
+  }
+  const auto killed = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}, {},
+                                    (programs / "trainyard").string());
+  CHECK(killed.code == 1);
+  CHECK_MESSAGE(
+      contains(killed.err, "trainyard-runner --version --json` was killed by signal 9; recorded data"),
+      killed.err);
+}
+
 TEST_CASE("a run with an impossible record fails, and the error names the line") {
   struct Case {
     const char* records;

@@ -38,3 +38,12 @@ TEST_CASE("the error for missing programs has the folders in which they were loo
   CHECK_THROWS_WITH_AS(find_programs(), doctest::Contains(here.c_str()), UserError);
   CHECK_THROWS_WITH_AS(find_programs(), doctest::Contains("libexec/trainyard"), UserError);
 }
+
+TEST_CASE("a runner that is killed while it prints its version is not an error of the user") {
+  const TemporaryFolder folder;
+  const auto killed = folder.path / "killed";
+  std::ofstream(killed) << "#!/bin/sh\nkill -9 $$\n";
+  std::filesystem::permissions(killed, std::filesystem::perms::owner_all);
+  CHECK_THROWS_WITH_AS(runner_facts({killed, ""}), doctest::Contains("was killed by signal 9"),
+                       ProgramKilled);
+}

@@ -13,6 +13,8 @@ namespace trainyard::tools {
 namespace {
 
 constexpr rlim_t fewest_files = 64;
+constexpr rlim_t kibibyte = 1024;
+constexpr rlim_t smallest_stack = 256 * kibibyte;
 
 // The limit that applies. RLIM_INFINITY if there is none.
 rlim_t limit_of(decltype(RLIMIT_NOFILE) resource) {
@@ -28,6 +30,15 @@ void require_open_files() {
     throw UserError(
         fmt::format("this process may open only {} files, but trainyard needs {}", files, fewest_files),
         "raise the limit, for example with `ulimit -n 1024`");
+}
+
+std::string stack_problem() {
+  const rlim_t stack = limit_of(RLIMIT_STACK);
+  if (stack >= smallest_stack) return "";
+  return fmt::format(
+      "this process may use only {} KiB of stack (`ulimit -s`), but trainyard needs {}; raise the limit, for "
+      "example with `ulimit -s 8192`",
+      stack / kibibyte, smallest_stack / kibibyte);
 }
 
 void survive_file_size_limit() {

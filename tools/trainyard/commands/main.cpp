@@ -20,6 +20,7 @@
 #include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/named_row.h"
+#include "orchestrator/resources/programs.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/process_limits.h"
 #include "tools/trainyard/cli/terminal.h"
@@ -113,6 +114,11 @@ int failed(const std::string& what) {
   return run_failed;
 }
 
+int lacks_stack(const std::string& problem) {
+  std::cerr << "trainyard: " << problem << '\n';
+  return run_failed;
+}
+
 int failed(const std::system_error& error) {
   return failed(error.what() + limit_text(error.code().value()));
 }
@@ -155,6 +161,7 @@ std::terminate_handler& earlier_handler() {
 int outcome(int argc, char** argv) {
   try {
     require_open_files();
+    if (const std::string problem = stack_problem(); !problem.empty()) return lacks_stack(problem);
     return parse_and_run(argc, argv);
   } catch (const UserError& error) {
     return refused(error);
@@ -167,6 +174,8 @@ int outcome(int argc, char** argv) {
     return failed(error);
   } catch (const std::bad_alloc&) {
     return out_of_memory();
+  } catch (const orchestrator::ProgramKilled& error) {
+    return failed(error.what());
   } catch (
       const nlohmann::json::exception& error) {  // every file is checked when it is read, but the database
     return refused(UserError(std::string("the database has a damaged value: ") + error.what(),

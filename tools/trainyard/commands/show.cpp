@@ -24,6 +24,7 @@
 #include "experiments/run/run.h"
 #include "models/metrics.h"
 #include "orchestrator/plan/status.h"
+#include "orchestrator/rank/log_limit.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/yard/yard.h"
 #include "reports/format/aligned_text.h"
@@ -157,8 +158,8 @@ void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int6
     return;
   }
   std::cout << fmt::format(
-      "\nby hand: start each rank r of 0 to {} in a terminal of its own (before a second try, delete "
-      "by-hand-store)\n"
+      "\nby hand: start each rank r of 0 to {} in a terminal of its own (before a second try, delete by-hand "
+      "and by-hand-store)\n"
       "  RANK=r WORLD_SIZE={} TRAINYARD_STORE=by-hand-store TRAINYARD_RUN={} \\\n  {} --records by-hand\n",
       ranks - 1, ranks, run_file, runner);
 }
@@ -263,6 +264,16 @@ void print_log(const std::string& text) {
   write_as_it_is(STDOUT_FILENO, terminal ? printable_log(text) : text);
 }
 
+// Where printing of a log continues after `printed` of its `size` bytes. A program can make a log of any size. If it is larger
+// than trainyard leaves it, only its end is printed.
+std::uintmax_t continue_at(const fs::path& log, std::uintmax_t printed, std::uintmax_t size) {
+  constexpr std::uintmax_t mebibyte = std::uintmax_t{1} << 20;
+  if (size <= printed || size - printed <= orchestrator::largest_log) return printed;
+  std::cerr << fmt::format("note: {} has {} MiB; only the last 1 MiB is printed\n", log.string(),
+                           size / mebibyte);
+  return size - mebibyte;
+}
+
 // Print the next megabyte of a log. False if there is nothing more now. `titled`: several logs are printed,
 // so print a title if the log changes, and only complete lines until `at_end`. A longer line is printed in
 // pieces.
@@ -287,6 +298,11 @@ bool print_some(Log& log, bool titled, bool at_end, int& last_rank) {
 }
 
 void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
+  std::error_code missing;
+  const std::uintmax_t size = fs::file_size(log.file, missing);
+  if (!missing)
+    log.printed =
+        static_cast<std::streamoff>(continue_at(log.file, static_cast<std::uintmax_t>(log.printed), size));
   while (print_some(log, titled, at_end, last_rank)) {
   }
 }
@@ -413,6 +429,12 @@ class Followed {
   std::string rest() const {
     std::string text;
     std::array<char, 65536> part{};
+    struct stat open {};
+    if (const off_t read = ::lseek(fd_.get(), 0, SEEK_CUR); read >= 0 && ::fstat(fd_.get(), &open) == 0)
+      ::lseek(fd_.get(),
+              static_cast<off_t>(continue_at(file_, static_cast<std::uintmax_t>(read),
+                                             static_cast<std::uintmax_t>(open.st_size))),
+              SEEK_SET);
     for (ssize_t size = 0; fd_ && (size = ::read(fd_.get(), part.data(), part.size())) > 0;)
       text.append(part.data(), static_cast<std::size_t>(size));
     return text;
