@@ -196,10 +196,9 @@ std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& p
 
 Table verdict_numbers(const std::vector<Comparison>& comparisons) {
   Table table;
-  table.columns = {"axis",       "baseline",    "cell",   "arm",     "metric", "verdict",
-                   "unit",       "effect",      "low_95", "high_95", "low_90", "high_90",
-                   "margin_low", "margin_high", "p",      "n",       "reason", "hypothesis",
-                   "caveats"};
+  table.columns = {"axis",   "baseline", "cell",    "arm",        "metric",  "verdict",    "unit",
+                   "effect", "low_95",   "high_95", "low_90",     "high_90", "margin_low", "margin_high",
+                   "p",      "n",        "reason",  "hypothesis", "caveats"};
   for (const Comparison& comparison : comparisons) {
     for (const CellVerdicts& judged : comparison.cells) {
       for (const Verdict& verdict : judged.verdicts)

@@ -122,9 +122,9 @@ Markup numbers(const Comparison& comparison) {
     std::map<std::string, std::set<std::string>> said_of_arm;
     for (const Verdict& verdict : judged.verdicts)
       table.rows.push_back({judged.cell.label, verdict.arm, find_metric(verdict.metric).title,
-                            badge_of(verdict.word).text + marks_text(verdict.caveats), verdict.n, effect_text(verdict),
-                            interval_text(verdict, 0.95), interval_text(verdict, 0.90), margin_text(verdict),
-                            p_text(verdict.p_value()), verdict.hypothesis(),
+                            badge_of(verdict.word).text + marks_text(verdict.caveats), verdict.n,
+                            effect_text(verdict), interval_text(verdict, 0.95), interval_text(verdict, 0.90),
+                            margin_text(verdict), p_text(verdict.p_value()), verdict.hypothesis(),
                             remarks(verdict, said_of_arm[verdict.arm])});
   }
   Markup out;

@@ -156,7 +156,8 @@ TEST_CASE("rm removes the results of runs with all their rows, and the runs stay
   CHECK(latest_plan(yard.database, "a").keys == std::vector<std::string>{key(gone), key(kept)});
   CHECK(latest_plan(yard.database, "b").keys == std::vector<std::string>{key(gone)});
   for (const db::RunSummary& run : run_summaries(yard.database)) CHECK(run.status == "planned");
-  for (const std::string table : {"attempt", "spool", "process", "epoch", "metric", "run_state", "run_final"}) {
+  for (const std::string table :
+       {"attempt", "spool", "process", "epoch", "metric", "run_state", "run_final"}) {
     CAPTURE(table);
     CHECK(rows_of(yard.database, "SELECT * FROM " + table).empty());
   }
@@ -196,7 +197,8 @@ TEST_CASE("a removed result and one that is trained again keep their values in t
   CHECK(first.values["epoch_train_seconds"] == 2.5);
   CHECK(std::isnan(first.values["epoch_energy_joules"]));
   CHECK(earlier.at(key(run)).back().values["epoch_train_seconds"] == 5.5);
-  CHECK(run_summaries(yard.database, "a").at(0).status == "finished");  // its results stay until it is trained
+  CHECK(run_summaries(yard.database, "a").at(0).status ==
+        "finished");  // its results stay until it is trained
 }
 
 TEST_CASE("an rm that is replayed after the run was planned again removes nothing") {

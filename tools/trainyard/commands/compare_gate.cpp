@@ -55,8 +55,8 @@ class ArmFailures {
 };
 
 std::string shown_word(const reports::VerdictRecord& record) {
-  return text_of(record.verdict) + reports::marks_text(record.caveats) + (record.verified ? "" : ", NOT VERIFIED") +
-         (!record.left_out.empty() ? ", runs left out" : "");
+  return text_of(record.verdict) + reports::marks_text(record.caveats) +
+         (record.verified ? "" : ", NOT VERIFIED") + (!record.left_out.empty() ? ", runs left out" : "");
 }
 
 bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {

@@ -318,8 +318,8 @@ reports::Table table_of(const std::vector<VerdictRecord>& records) {
   for (const auto& record : records)
     table.rows.push_back({record.label, record.arm, record.phase + " " + record.metric,
                           text_of(record.verdict) + reports::marks_text(record.caveats), record.effect_text,
-                          record.ci95_text, record.ci90_text,
-                          reports::p_text(record.p), record.hypothesis, record.n, seeds(record)});
+                          record.ci95_text, record.ci90_text, reports::p_text(record.p), record.hypothesis,
+                          record.n, seeds(record)});
   table.notes = reports::grouped_remarks(records);
   return table;
 }

@@ -1,4 +1,4 @@
-// What was done to the results after they were seen stands beside the word, in every output.
+// What was done to the results after they were seen is said beside the word, in every output.
 #include <sstream>
 
 #include <doctest/doctest.h>
