@@ -1,9 +1,14 @@
 """The networks of exported_speed: as users write them in PyTorch, reduced so that a step takes 10 to 100 ms."""
 import math
+import pathlib
+import sys
 
 import torch
 from torch import nn
 from torch.nn import functional
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "tools/trainyard/export_model"))
+import two_graphs  # noqa: E402
 
 CLASSES = 10
 
@@ -195,8 +200,12 @@ def example(name, batch=3):
 
 
 def export(name, file):
-    """The network in training form. Batch and lengths are symbolic."""
+    """The network in training and in evaluation. Batch and lengths are symbolic."""
     inputs, batch = example(name), torch.export.Dim("batch", min=1)
     shapes = tuple({0: batch} if x.dim() == 4 else {0: batch, 1: torch.export.Dim(f"length_{i}", min=1, max=64)}
                    for i, x in enumerate(inputs))
-    torch.export.save(torch.export.export(build(name), inputs, dynamic_shapes=shapes), file)
+    network, evaluation = build(name), f"{file}.evaluation.pt2"
+    torch.export.save(torch.export.export(network, inputs, dynamic_shapes=shapes), file)
+    torch.export.save(torch.export.export(network.eval(), inputs, dynamic_shapes=shapes), evaluation)
+    two_graphs.add_evaluation(file, evaluation)
+    pathlib.Path(evaluation).unlink()

@@ -63,9 +63,10 @@ struct Node {
   std::int64_t parameters = 0;  // number of trainable values
   double forward_flops = 0;     // multiply-adds × 2 for one typical sample
   double forward_bytes = 0;     // bytes moved for one typical sample; for embeddings only
-  bool may_begin_stage = true;  // false if a stage must not begin here: memory would be overwritten
+  bool may_begin_stage = true;  // false if a stage must not begin here: see models/exported/cuts.h
   bool begins_block = true;     // preferred beginning of a stage
-  bool draws = false;           // random numbers, other than dropout of each sample
+  std::size_t in_evaluation = 0;  // a stage that begins here begins at this node of `Graph::evaluation`
+  bool draws = false;             // random numbers, other than dropout of each sample
 };
 
 // Whether the node makes numbers, such as the size of a batch, and no tensors.
@@ -90,6 +91,7 @@ struct StoredTensor {
   std::vector<std::int64_t> sizes, strides;  // in items
   std::int64_t offset = 0;                   // in items
   bool requires_grad = true;                 // of a parameter
+  bool changes = false;                      // it is trained, or a node overwrites it
   std::shared_ptr<const std::string> storage;
   std::optional<InitialRule> initial = {};  // if it is set, values are drawn with the seed of the run
 };
@@ -103,6 +105,9 @@ struct Graph {
   // make their own parameters.
   std::vector<StoredTensor> tensors = {};
   bool exported() const { return !tensors.empty(); }
+  // What an exported network computes in evaluation. Its parameters and buffers are those with the same names.
+  // Null if it computes this graph.
+  std::shared_ptr<const Graph> evaluation = {};
 };
 
 // Nodes first … last − 1 of a graph: a pipeline stage.

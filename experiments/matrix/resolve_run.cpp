@@ -345,7 +345,8 @@ class Check {
   void layers() try {
     models::InputShape input = models::input_shape(models::find_dataset(run_.data.dataset));
     if (run_.exported) input.vocabulary = input.target_vocabulary = 0;  // only the data says them
-    const auto nodes = graph_of(run_, input).nodes;
+    const models::Graph graph = graph_of(run_, input);
+    const std::vector<models::Node>& nodes = graph.nodes;
     const auto normalises = [](const models::Node& node) {
       return node.kind.find("batch_norm") != std::string::npos;
     };
@@ -353,23 +354,24 @@ class Check {
         !warn_unused("batch_norm",
                      "is not used by model " + in_quotes(run_.model) + ", which has no batch normalisation"))
       run_.batch_norm = "local";
-    if (run_.exported) split_of_batch(nodes);
+    if (run_.exported && !split_of_batch(nodes)) split_of_batch(graph.evaluation->nodes);
     if (run_.strategy.stages > 1) stages(nodes);
   } catch (const UserError& error) {
     problems_.error(settings_.place("dataset"), error.what());
   }
 
-  // Operators that draw one number per value of a batch draw others for its parts.
-  void split_of_batch(const std::vector<models::Node>& nodes) {
+  // Operators that draw one number per value of a batch draw others for its parts. Returns true if one is refused.
+  bool split_of_batch(const std::vector<models::Node>& nodes) {
     const std::int64_t parts =
         run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
     const auto draws = std::ranges::find_if(nodes, &models::Node::draws);
-    if (parts == 1 || draws == nodes.end()) return;
+    if (parts == 1 || draws == nodes.end()) return false;
     problems_.error(
         settings_.place("strategy"),
         fmt::format("node {} of model {} draws random numbers for the whole batch ({}), so a batch "
                     "cannot be split into {} parts; use strategy single or mp, or draw with dropout",
                     draws->path, in_quotes(run_.model), draws->kind, parts));
+    return true;
   }
 
   void stages(const std::vector<models::Node>& nodes) {
@@ -383,7 +385,8 @@ class Check {
           problems_.error(
               settings_.place("stage_split"),
               fmt::format("no stage of model {} can begin at layer {}, because it would separate an "
-                          "operator that writes in place from others that use the same memory",
+                          "operator that writes in place from others that use the same memory, or because "
+                          "evaluation uses the parameters in another order",
                           in_quotes(run_.model), begin));
     if (strategy.stages > possible && possible < layers) {
       problems_.error(

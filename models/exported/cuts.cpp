@@ -1,7 +1,9 @@
 #include "models/exported/cuts.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
+#include <string_view>
 
 #include "models/exported/operators.h"
 #include "models/exported/tensors.h"
@@ -86,20 +88,22 @@ Memories shared_memories(const Graph& graph) {
 }
 
 // Fault if a tensor that is overwritten is a parameter, or if it or a parameter has bytes of another tensor.
-void check_overwritten(const Graph& graph, Memories& memories, const std::vector<Uses>& uses) {
+// Sets `changes`.
+void check_overwritten(Graph& graph, Memories& memories, const std::vector<Uses>& uses) {
   std::vector<const StoredTensor*> changed;
-  for (const StoredTensor& tensor : graph.tensors) {
+  for (StoredTensor& tensor : graph.tensors) {
     const bool written = uses[memories.of(tensor.value)].written;
     if (written && tensor.role == StoredTensor::Role::parameter)
       throw Fault("the parameter " + in_quotes(tensor.name) + " is overwritten in the forward pass",
                   "clone it before an operation in place, or make it a buffer");
-    if (written || tensor.requires_grad) changed.push_back(&tensor);
+    tensor.changes = written || tensor.requires_grad;
+    if (tensor.changes) changed.push_back(&tensor);
   }
   check_own_memory(graph.tensors, changed);
 }
 
 // Nodes at which no stage may begin, because memory would be overwritten.
-Intervals overwriting(const Graph& graph) {
+Intervals overwriting(Graph& graph) {
   Memories memories = shared_memories(graph);
   std::vector<Uses> uses(graph.values);
   for (ValueId input = 0; input < graph.inputs; ++input) uses[memories.of(input)].everywhere = true;
@@ -152,6 +156,61 @@ void find_cuts(Graph& graph, const Values& values) {
     Node& node = graph.nodes[i];
     node.may_begin_stage = i == 0 || (overwritten_at[i] == 0 && others_at[i] == 0);
     node.begins_block = i == 0 || (node.may_begin_stage && floats_at[i] == 1);
+  }
+}
+
+namespace {
+
+// The first and the last node that read a value.
+struct Readers {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+// By value. Without a reader both are behind the graph.
+std::vector<Readers> readers_of(const Graph& graph) {
+  const std::size_t count = graph.nodes.size();
+  std::vector<Readers> all(graph.values, Readers{count, count});
+  for (std::size_t i = 0; i < count; ++i)
+    for (const ValueId value : graph.nodes[i].reads)
+      all[value] = {.first = std::min(all[value].first, i), .last = i};
+  return all;
+}
+
+// The last node up to each node, and up to the end, at which a stage may begin.
+std::vector<std::size_t> last_cuts(const Graph& graph) {
+  const std::size_t count = graph.nodes.size();
+  std::vector<std::size_t> cuts(count + 1, count);
+  for (std::size_t i = 0; i < count; ++i) cuts[i] = i == 0 || graph.nodes[i].may_begin_stage ? i : cuts[i - 1];
+  return cuts;
+}
+
+}  // namespace
+
+void match_cuts(Graph& training, const Graph& evaluation) {
+  const std::size_t count = training.nodes.size();
+  const std::vector<Readers> in_training = readers_of(training), in_evaluation = readers_of(evaluation);
+  std::map<std::string_view, ValueId> evaluated;
+  for (const StoredTensor& tensor : evaluation.tensors) evaluated[tensor.name] = tensor.value;
+  // Nodes of `evaluation` at which a stage can begin, for each node at which it begins in training.
+  std::vector<std::size_t> earliest(count + 1, 1), latest(count + 1, evaluation.nodes.size());
+  for (const StoredTensor& tensor : training.tensors) {
+    const auto found = evaluated.find(tensor.name);
+    if (!tensor.changes || found == evaluated.end()) continue;
+    const std::size_t first = in_training[tensor.value].first;
+    const Readers& readers = in_evaluation[found->second];
+    latest[first] = std::min(latest[first], readers.first);
+    if (first == count) continue;
+    const std::size_t last = tensor.requires_grad ? readers.first : readers.last;
+    earliest[first + 1] = std::max(earliest[first + 1], last + 1);
+  }
+  for (std::size_t i = count; i-- > 0;) latest[i] = std::min(latest[i], latest[i + 1]);
+  const std::vector<std::size_t> cuts = last_cuts(evaluation);
+  for (std::size_t i = 1; i < count; ++i) {
+    earliest[i] = std::max(earliest[i], earliest[i - 1]);
+    Node& node = training.nodes[i];
+    node.in_evaluation = cuts[latest[i]];
+    if (node.in_evaluation < earliest[i]) node.may_begin_stage = node.begins_block = false;
   }
 }
 

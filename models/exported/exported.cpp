@@ -32,10 +32,13 @@ constexpr std::size_t most_arguments = 1000;  // of a node
 constexpr std::int64_t schema = 8;
 constexpr const char* model_entry = "models/model.json";
 constexpr const char* metadata_entry = "extra/trainyard.json";
+constexpr const char* evaluation_folder = "trainyard/evaluation/";
+constexpr const char* constants_config = "model_constants_config.json";
 
 bool is_read(const std::string& name) {
   return name == "archive_format" || name == "byteorder" || name == model_entry || name == metadata_entry ||
-         name.starts_with("data/weights/") || name.starts_with("data/constants/");
+         name.starts_with("data/weights/") || name.starts_with("data/constants/") ||
+         name.starts_with(evaluation_folder);
 }
 
 const std::string& entry(const Entries& entries, const std::string& name) {
@@ -76,17 +79,26 @@ const Operator& operator_of(const std::string& kind) {
               "write this part of the network with other operators of PyTorch");
 }
 
-// Builds the graph of one file.
+using Tensors = std::map<std::string, StoredTensor>;  // by name
+
+// The tensors of a graph: weights, buffers that are not saved, and constants.
+struct Stored {
+  const Tensors &weights, &buffers, &constants;
+};
+
+const StoredTensor* tensor_or_null(const Tensors& tensors, const std::string& name) {
+  const auto found = tensors.find(name);
+  return found == tensors.end() ? nullptr : &found->second;
+}
+
+// Builds one graph of a file.
 class Builder {
  public:
-  // `weights`, `constants`: stored tensors by name.
-  using Tensors = std::map<std::string, StoredTensor>;
-  Builder(const Json& model, Tensors weights, Tensors constants)
+  Builder(const Json& model, const Stored& stored)
       : module_(member(model, "graph_module")),
         json_(member(module_, "graph")),
         values_(json_),
-        weights_(std::move(weights)),
-        constants_(std::move(constants)) {}
+        stored_(stored) {}
 
   Exported build() {
     read_inputs();
@@ -112,7 +124,7 @@ class Builder {
   const Json& module_;
   const Json& json_;
   Values values_;
-  Tensors weights_, constants_;
+  const Stored& stored_;
   using Place = std::tuple<const std::string*, Dtype, std::int64_t, std::vector<std::int64_t>,
                            std::vector<std::int64_t>>;
   std::map<Place, std::size_t> places_;  // of stored tensors; tied parameters have one place
@@ -175,14 +187,11 @@ void Builder::read_stored_input(const std::string& kind, const Json& json) {
                 "use only tensors in the network");
   const std::string& name = name_in(member(json, role->second.second));
   within(kind + " " + in_quotes(name), [&] {
-    auto found = weights_.find(name);
-    if (found == weights_.end() && role->second.first != Role::parameter) {
-      found = constants_.find(name);  // a buffer that is not persistent
-      if (found == constants_.end()) throw Fault("the file has no values for it");
-    } else if (found == weights_.end()) {
-      throw Fault("the file has no values for it");
-    }
-    StoredTensor tensor = found->second;
+    const Tensors& others = role->second.first == Role::buffer ? stored_.buffers : stored_.constants;
+    const StoredTensor* found = tensor_or_null(stored_.weights, name);
+    if (found == nullptr && role->second.first != Role::parameter) found = tensor_or_null(others, name);
+    if (found == nullptr) throw Fault("the file has no values for it");
+    StoredTensor tensor = *found;
     tensor.role = role->second.first;
     tensor.requires_grad = tensor.requires_grad && tensor.role == Role::parameter;
     const std::string& input = name_in(member(member(json, "arg"), "name"));
@@ -305,9 +314,6 @@ void Builder::finish_tensors() {
   }
   for (const ValueId value : graph_.outputs) read[value] = true;
   std::erase_if(graph_.tensors, [&](const StoredTensor& tensor) { return !read[tensor.value]; });
-  if (std::none_of(graph_.tensors.begin(), graph_.tensors.end(), std::mem_fn(&StoredTensor::requires_grad)))
-    throw Fault("no node reads a parameter that is trained",
-                "export the network with its parameters, and with requires_grad");
 }
 
 void read_metadata(const Entries& entries, Exported& exported) {
@@ -324,24 +330,54 @@ void read_metadata(const Entries& entries, Exported& exported) {
   });
 }
 
+Exported read_graph(const Entries& entries, const std::string& name, const Stored& stored) {
+  return within(name, [&] {
+    const Json model = parsed(entry(entries, name), most_model_bytes);
+    const std::int64_t major = integer_in(member(member(model, "schema_version"), "major"));
+    if (major != schema)
+      throw Fault(fmt::format("its schema has version {}, but only version {} is supported", major, schema),
+                  "export the network again with PyTorch 2.13");
+    Exported result = Builder(model, stored).build();
+    if (const Json* torch = member_or_null(model, "torch_version")) result.torch = name_in(*torch);
+    return result;
+  });
+}
+
+// Reads the evaluation graph. It has the parameters and buffers of the file, and its own constants.
+void add_evaluation(const Entries& entries, const Tensors& weights, const Tensors& buffers,
+                    Exported& training) {
+  if (std::none_of(training.graph.tensors.begin(), training.graph.tensors.end(),
+                   std::mem_fn(&StoredTensor::requires_grad)))
+    throw Fault("no node reads a parameter that is trained",
+                "export the network with its parameters, and with requires_grad");
+  const std::string folder = evaluation_folder, model = folder + "model.json";
+  if (!entries.contains(model))
+    throw Fault("it has no graph for evaluation", "export the network again with `trainyard export FILE.py:FUNCTION`");
+  const Tensors constants = read_tensors(entries, folder + "constants/", constants_config);
+  Exported evaluation =
+      read_graph(entries, model, {.weights = weights, .buffers = buffers, .constants = constants});
+  const auto same = [](const Exported::Input& one, const Exported::Input& other) {
+    return one.dtype == other.dtype && one.sizes == other.sizes;
+  };
+  if (!std::ranges::equal(training.inputs, evaluation.inputs, same) ||
+      !std::ranges::equal(training.outputs, evaluation.outputs, same))
+    throw Fault("inputs or outputs in evaluation have other sizes or types than in training",
+                "write a network whose results have the same sizes and types after eval()");
+  match_cuts(training.graph, evaluation.graph);
+  training.graph.evaluation = std::make_shared<const Graph>(std::move(evaluation.graph));
+}
+
 Exported read(const std::filesystem::path& path) {
   const Entries entries = read_entries(path, is_read);
   if (entry(entries, "archive_format") != "pt2")
     throw Fault("it is not an archive of torch.export.save", "write it with torch.export.save");
   if (entry(entries, "byteorder") != "little")
     throw Fault("its numbers are not little-endian", "export the network on a little-endian machine");
-  auto weights = read_tensors(entries, "data/weights/", "model_weights_config.json");
-  auto constants = read_tensors(entries, "data/constants/", "model_constants_config.json");
-  Exported exported = within(model_entry, [&] {
-    const Json model = parsed(entry(entries, model_entry), most_model_bytes);
-    const std::int64_t major = integer_in(member(member(model, "schema_version"), "major"));
-    if (major != schema)
-      throw Fault(fmt::format("its schema has version {}, but only version {} is supported", major, schema),
-                  "export the network again with PyTorch 2.13");
-    Exported result = Builder(model, std::move(weights), std::move(constants)).build();
-    if (const Json* torch = member_or_null(model, "torch_version")) result.torch = name_in(*torch);
-    return result;
-  });
+  const Tensors weights = read_tensors(entries, "data/weights/", "model_weights_config.json");
+  const Tensors constants = read_tensors(entries, "data/constants/", constants_config);
+  Exported exported =
+      read_graph(entries, model_entry, {.weights = weights, .buffers = constants, .constants = constants});
+  add_evaluation(entries, weights, constants, exported);
   read_metadata(entries, exported);
   return exported;
 }

@@ -1,4 +1,4 @@
-// Reads networks that PyTorch's torch.export.save wrote (`.pt2` files), without LibTorch, Python or pickles.
+// Reads networks that `trainyard export` wrote with PyTorch (`.pt2` files), without LibTorch, Python or pickles.
 // - The file may be hostile. Whatever it has, the reader ends with a graph or a UserError, within limits of memory.
 // - Sizes of values within the graph are what the file says. Only stored tensors are checked against their bytes.
 #pragma once
@@ -15,7 +15,7 @@ namespace trainyard::models {
 inline constexpr std::int64_t batch_size = -1;  // a size that is the number of samples of a batch
 inline constexpr std::int64_t any_size = -2;    // another symbolic size
 
-// A network in training form, as PyTorch exports it.
+// A network in training form, as PyTorch exports it. `graph.evaluation` is its form in evaluation.
 struct Exported {
   // Tensors that no node reads are left out. Tied parameters are one tensor, with the first of their names.
   // The only output is the first one of the network.
@@ -34,8 +34,9 @@ struct Exported {
   std::string metadata;  // `extra/trainyard.json`: an object as JSON, at most 1 MiB; empty if there is none
 };
 
-// - Supported: schema 8 of torch.export, one graph, dense tensors, the operators of `operators.h`.
-// - The file has at most 2 GiB and 100,000 nodes. It is not compressed.
+// - Supported: schema 8 of torch.export, dense tensors, the operators of `operators.h`.
+// - The file has two graphs. They share parameters and buffers, and each has its own constants.
+// - The file has at most 2 GiB, and 100,000 nodes per graph. It is not compressed.
 // UserError in one line: the file, the node and what is wrong or not supported, with advice.
 Exported read_exported(const std::filesystem::path& path);
 

@@ -8,7 +8,7 @@
 namespace trainyard::models::pt2 {
 
 inline constexpr const char* export_again =
-    "export the network again with PyTorch 2.13 and torch.export.save, or get an undamaged copy of the file";
+    "export the network again with `trainyard export`, or get an undamaged copy of the file";
 
 class Fault : public std::runtime_error {
  public:

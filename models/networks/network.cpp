@@ -96,6 +96,14 @@ void draw(NamedParameter& tensor, const models::InitialRule& rule, const Initial
   tensor.value.copy_(drawn.value);
 }
 
+NamedParameter made(const models::Graph& graph, const models::StoredTensor& stored,
+                    const Initialisation& start, bool channels_last) {
+  NamedParameter tensor{stored.name, make_tensor(stored, start.device)};
+  if (stored.initial) draw(tensor, *stored.initial, start);
+  if (channels_last && is_image_weight(graph, stored)) in_channels_last(tensor.value);
+  return tensor;
+}
+
 // The first and the last node that read a value. Without a reader the first is behind the graph.
 std::pair<std::size_t, std::size_t> readers(const models::Graph& graph, models::ValueId value) {
   std::pair<std::size_t, std::size_t> found{graph.nodes.size(), 0};
@@ -125,20 +133,38 @@ bool is_worth_channels_last(const models::Graph& graph) {
   return operations >= fewest_operations * copied;
 }
 
+bool has_kind(const models::Graph& graph, std::string_view kind) {
+  return std::ranges::any_of(graph.nodes,
+                             [&](const models::Node& node) { return node.kind.starts_with(kind); });
+}
+
 // Whether images have the order "channels last". `view` needs the order of the export.
 bool prefers_channels_last(const models::Graph& graph) {
-  const auto has = [&](std::string_view kind) {
-    return std::ranges::any_of(graph.nodes,
-                               [&](const models::Node& node) { return node.kind.starts_with(kind); });
+  if (has_kind(graph, "conv2d")) return true;
+  const bool views =
+      has_kind(graph, "aten.view.") || (graph.evaluation && has_kind(*graph.evaluation, "aten.view."));
+  return has_kind(graph, "aten.conv2d.") && !views && is_worth_channels_last(graph);
+}
+
+std::vector<Layer> layers_of(const models::Graph& graph, const models::NodeRange& range,
+                             const Initialisation& start) {
+  std::vector<Layer> layers;
+  for (std::size_t i = range.first; i < range.last; ++i) layers.push_back(make_layer(graph.nodes[i], start));
+  return layers;
+}
+
+// The same stage in the evaluation graph. It has no nodes if only training has some there.
+models::NodeRange range_in_evaluation(const models::Graph& graph, const models::NodeRange& range) {
+  const auto at = [&](std::size_t node) {
+    return node == graph.nodes.size() ? graph.evaluation->nodes.size() : graph.nodes[node].in_evaluation;
   };
-  if (has("conv2d")) return true;
-  return has("aten.conv2d.") && !has("aten.view.") && is_worth_channels_last(graph);
+  return {at(range.first), at(range.last)};
 }
 
 }  // namespace
 
 Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
-                 const Initialisation& start)
+                 const Initialisation& start, const Network* training)
     : channels_last(prefers_channels_last(graph)),
       layers_(std::move(layers)),
       selects_outputs_(graph.exported()) {
@@ -151,9 +177,8 @@ Network::Network(const models::Graph& graph, const models::NodeRange& range, std
   for (const models::StoredTensor& stored : graph.tensors) {
     const auto [first, last] = readers(graph, stored.value);
     if (last < range.first || first >= range.last || slots.has(stored.value)) continue;
-    NamedParameter tensor{stored.name, make_tensor(stored, start.device)};
-    if (stored.initial) draw(tensor, *stored.initial, start);
-    if (channels_last && is_image_weight(graph, stored)) in_channels_last(tensor.value);
+    const NamedParameter* shared = training == nullptr ? nullptr : training->held(stored);
+    NamedParameter tensor = shared != nullptr ? *shared : made(graph, stored, start, channels_last);
     auto& holder = tensor.value.requires_grad()                                                 ? parameters_
                    : stored.role == models::StoredTensor::Role::constant || first < range.first ? constants_
                                                                                                 : buffers_;
@@ -167,25 +192,33 @@ Network::Network(const models::Graph& graph, const models::NodeRange& range, std
   }
   for (const models::ValueId value : passed_on(graph, range.last)) outputs_.push_back(slots.at(value));
   slots_ = slots.count();
-  std::vector<bool> is_buffer(slots_, false);
-  for (const std::vector<Held>* held : {&buffers_, &constants_})
-    for (const auto& [slot, tensor] : *held) is_buffer[slot] = true;
   std::vector<bool> read_later(slots_, false);
   for (const std::size_t slot : outputs_) read_later[slot] = true;
   for (auto wiring = wiring_.rbegin(); wiring != wiring_.rend(); ++wiring) {
     for (std::optional<std::size_t>& slot : wiring->makes)
       if (!read_later[*slot]) slot.reset();
-    const bool unread =
-        std::ranges::none_of(wiring->makes, [](const auto& slot) { return slot.has_value(); });
-    wiring->only_training = unread && !wiring->reads.empty() && is_buffer[wiring->reads.front().slot];
     for (auto read = wiring->reads.rbegin(); read != wiring->reads.rend(); ++read) {
       read->last = !read_later[read->slot];
       read_later[read->slot] = true;
     }
   }
+  if (!graph.evaluation) return;
+  const models::NodeRange nodes = range_in_evaluation(graph, range);
+  evaluation_ = std::make_shared<const Network>(*graph.evaluation, nodes,
+                                                layers_of(*graph.evaluation, nodes, start), start, this);
+}
+
+// The parameter or buffer with this name. Null if there is none: constants of other graphs have the same names.
+const NamedParameter* Network::held(const models::StoredTensor& stored) const {
+  if (stored.role == models::StoredTensor::Role::constant) return nullptr;
+  for (const std::vector<Held>* held : {&parameters_, &buffers_, &constants_})
+    for (const Held& each : *held)
+      if (each.tensor.name == stored.name) return &each.tensor;
+  return nullptr;
 }
 
 Activations Network::forward(const Activations& inputs, const ForwardContext& context) const {
+  if (evaluation_ && !context.training) return evaluation_->forward(inputs, context);
   if (inputs.size() != inputs_.size())
     throw InternalError("a stage reads " + std::to_string(inputs_.size()) + " values, but has got " +
                         std::to_string(inputs.size()));
@@ -200,7 +233,6 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
     read.reserve(wiring.reads.size());
     for (const auto& [slot, last] : wiring.reads)
       read.push_back(last ? std::move(values[slot]) : values[slot]);
-    if (wiring.only_training && !context.training) continue;
     if (context.positions.defined() && !selects_outputs_ && i + 1 == layers_.size())
       read.front() = read.front().flatten(0, 1).index_select(0, context.positions);
     Activations made = layers_[i].forward(std::move(read), context);
@@ -263,14 +295,12 @@ Network build_network(const models::Graph& graph, const Initialisation& start,
     throw InternalError("a stage cannot be nodes " + std::to_string(range.first) + " to " +
                         std::to_string(range.last) + " of " + std::to_string(graph.nodes.size()));
   }
-  std::vector<Layer> layers;
-  for (std::size_t i = range.first; i < range.last; ++i) layers.push_back(make_layer(graph.nodes[i], start));
   for (const models::StoredTensor& stored : graph.tensors)
     if (at::isFloatingType(scalar_type(stored.dtype)) && stored.requires_grad &&
         scalar_type(stored.dtype) != start.dtype)
       throw UserError(stored.name + " of the exported network has another type than the run",
                       "export the network in float32");
-  return {graph, range, std::move(layers), start};
+  return {graph, range, layers_of(graph, range, start), start};
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -83,13 +84,15 @@ Layer make_layer(const models::Node& node, const Initialisation& start);
 // The nodes `range` of a graph, ready to compute.
 class Network {
  public:
+  // `training`: the network of the same stage, whose parameters and buffers this one has too, if it has such
+  // names. They are not copied.
   Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
-          const Initialisation& start = {});
+          const Initialisation& start = {}, const Network* training = nullptr);
 
   // `inputs`: the inputs of the graph, or of a later stage the values that cross the cut before it. Returns the
   // outputs of the graph, or of an earlier stage the values that cross the cut after it. See `crossing`.
   // - A value is released after its last reader.
-  // - In evaluation, nodes that do nothing but overwrite a buffer are left out.
+  // - In evaluation, the evaluation graph is computed if the graph has one. Other values may cross its cuts.
   Activations forward(const Activations& inputs, const ForwardContext& context = {}) const;
 
   const std::vector<Layer>& layers() const { return layers_; }
@@ -110,7 +113,6 @@ class Network {
   struct Wiring {
     std::vector<Read> reads;
     std::vector<std::optional<std::size_t>> makes;  // slots; empty if nobody reads the value
-    bool only_training = false;                     // it counts the batches of a normalisation
   };
 
   std::vector<Layer> layers_;
@@ -123,8 +125,10 @@ class Network {
     NamedParameter tensor;
   };
   std::vector<Held> parameters_, buffers_, constants_;
+  const NamedParameter* held(const models::StoredTensor& stored) const;
   std::vector<bool> number_inputs_;  // per input: a number, not a tensor
   bool selects_outputs_ = false;     // `positions` of the context select rows of the output
+  std::shared_ptr<const Network> evaluation_;  // of the evaluation graph; null if there is none
 };
 
 // Copy values into the parameters and buffers with the same names.

@@ -217,8 +217,6 @@ Activations OperatorCall::operator()(Activations inputs, const ForwardContext& c
   try {
     Stack stack = arguments_;
     for (const Filled& argument : filled_) stack[argument.position] = value_of(argument, inputs);
-    if (!context.training)
-      for (const auto& [position, value] : in_evaluation_) stack[position] = value;
     run(*this, stack, context);
     return results(stack);
   } catch (c10::Error& error) {
@@ -323,26 +321,10 @@ void OperatorCall::mark_last_reads() {
   for (const auto& [read, source] : last) source->last = true;
 }
 
-bool OperatorCall::is_given(const char* argument) const {
-  const auto place = position(argument);
-  const bool filled =
-      std::any_of(filled_.begin(), filled_.end(), [&](const Filled& one) { return one.position == place; });
-  return place && (filled || !arguments_[*place].isNone());
-}
-
 void OperatorCall::find_flags() {
   random_ = handle.hasTag(at::Tag::nondeterministic_seeded);
-  // without running statistics, normalisation uses those of the input in evaluation, too
-  const bool follows = !position("running_mean") || is_given("running_mean");
-  for (const char* flag : {"train", "training", "use_input_stats"}) {
-    const auto place = position(flag);
-    if (!place || !follows) continue;
-    in_evaluation_.emplace_back(*place, false);
-    switches_.push_back(*place);
-  }
-  if (const auto place = position("dropout_p")) in_evaluation_.emplace_back(*place, 0.0);
-  for (const char* rate : {"dropout_p", "dropout"})
-    if (const auto place = position(rate)) switches_.push_back(*place);
+  for (const char* flag : {"train", "training", "dropout_p", "dropout"})
+    if (const auto place = position(flag)) switches_.push_back(*place);
 }
 
 void OperatorCall::check_returned(const models::Node& node) const {

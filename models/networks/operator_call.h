@@ -29,7 +29,7 @@ class OperatorCall {
   // UserError if this LibTorch has no such operator, or if an argument or a result does not fit its schema.
   OperatorCall(const models::Node& node, at::Device device);
 
-  // Fills in the inputs and calls `run`. In evaluation the arguments for training are off.
+  // Fills in the inputs and calls `run`.
   Activations operator()(Activations inputs, const ForwardContext& context, Run run) const;
 
   const c10::FunctionSchema& schema() const { return handle.schema(); }
@@ -80,7 +80,6 @@ class OperatorCall {
   void set_device(at::Device device);
   void mark_last_reads();
   void find_flags();
-  bool is_given(const char* argument) const;
   void check_returned(const models::Node& node) const;
   Activations results(Stack& stack) const;
 
@@ -88,7 +87,6 @@ class OperatorCall {
   std::vector<models::Returned> returned_;
   Stack arguments_;  // None where `filled_` puts a value
   std::vector<Filled> filled_;
-  std::vector<std::pair<std::size_t, at::IValue>> in_evaluation_;  // position, value
   std::vector<std::size_t> switches_;  // positions: nothing is drawn if one of them is false or 0
   bool random_ = false;
 };

@@ -190,7 +190,7 @@ void run_convolution(const OperatorCall& op, Stack& stack, const ForwardContext&
 
 // (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 void run_batch_norm(const OperatorCall& op, Stack& stack, const ForwardContext& context) {
-  const bool synchronised = context.training && context.sum_over_replicas && stack.at(5).toBool();
+  const bool synchronised = context.sum_over_replicas && stack.at(5).toBool();
   if (!synchronised) return run_boxed(op, stack, context);
   at::Tensor result = synchronised_batch_norm(stack.at(0).toTensor(), tensor_or_none(stack.at(1)),
                                               tensor_or_none(stack.at(2)), tensor_or_none(stack.at(3)),

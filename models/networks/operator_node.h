@@ -6,15 +6,12 @@
 // - A number that the schema takes as a tensor does not change the type of the result, as in Python.
 //   A stage that receives a number from another stage must make it a `number_tensor` again.
 //
-// Training and evaluation:
-// - In evaluation, dropout is off and normalisation uses running statistics if the node has them.
-//   In training both are as exported.
-// - A node that writes to a buffer by itself, such as `add_`, also writes in evaluation.
+// Dropout and normalisation do what the arguments of the node say. Evaluation has a graph of its own.
 //
 // Random numbers:
 // - Dropout depends on the run's seed, `Node::path`, step and sample: see dropout.h. Its first dimension is
 //   the batch. `feature_dropout` draws once per sample and channel.
-// - `scaled_dot_product_attention` with dropout is, in training, computed step by step:
+// - `scaled_dot_product_attention` with dropout is computed step by step:
 //   softmax(q kᵀ · scale + mask) · factors · v. The weights [batch, …, queries, keys] are in memory. Padding
 //   behind the queries and keys does not change the factors.
 // - Other operators draw from a generator that is seeded with seed, `Node::path` and step before each call.

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <iomanip>
 #include <map>
+#include <memory>
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -26,11 +27,13 @@ namespace trainyard::runner {
 namespace {
 
 using networks::NamedParameter;
-using Tensors = std::map<std::string, at::Tensor>;  // "output", "loss", "gradient/NAME", "buffer/NAME"
+// "output", "loss", "gradient/NAME", "buffer/NAME", "evaluation"
+using Tensors = std::map<std::string, at::Tensor>;
 
 constexpr const char* export_again = "export the network again with `trainyard export`";
 
-// Sets all probabilities of dropout to 0, also inside attention and LSTMs. What still draws has `draws`.
+// Sets all probabilities of dropout to 0, also inside attention and LSTMs, and in evaluation. What still draws has
+// `draws`.
 models::Graph without_dropout(models::Graph graph) {
   for (models::Node& node : graph.nodes) {
     const bool is_dropout = node.kind.find("dropout") != std::string::npos;
@@ -41,6 +44,8 @@ models::Graph without_dropout(models::Graph graph) {
         node.draws = false;
       }
   }
+  if (graph.evaluation)
+    graph.evaluation = std::make_shared<const models::Graph>(without_dropout(*graph.evaluation));
   return graph;
 }
 
@@ -68,12 +73,22 @@ networks::Activations inputs_of(const Tensors& batch, std::size_t count, const s
   return inputs;
 }
 
+bool draws(const models::Graph& graph) {
+  return std::ranges::any_of(graph.nodes, &models::Node::draws) || (graph.evaluation && draws(*graph.evaluation));
+}
+
+// A network may overwrite its inputs.
+networks::Activations copies(networks::Activations all) {
+  for (at::Tensor& tensor : all) tensor = tensor.clone();
+  return all;
+}
+
 // The step that tools/trainyard/export_model/reference.py describes.
 Tensors step(const models::Graph& graph, const networks::Activations& inputs, at::ScalarType dtype) {
   const networks::Network built = networks::build_network(graph, {.seed = 0, .dtype = dtype});
   networks::ForwardContext context;
   context.samples = at::arange(inputs.front().size(0), at::kLong);
-  const at::Tensor output = built.forward(inputs, context).at(0);
+  const at::Tensor output = built.forward(copies(inputs), context).at(0);
   const at::Tensor weights =
       at::arange(output.numel(), at::kDouble).cos().to(output.scalar_type()).view(output.sizes());
   const at::Tensor loss = (output * weights).sum();
@@ -82,6 +97,9 @@ Tensors step(const models::Graph& graph, const networks::Activations& inputs, at
   for (const NamedParameter& each : built.parameters())
     if (each.value.grad().defined()) found["gradient/" + each.name] = whole(each.value.grad());
   for (const NamedParameter& each : built.buffers()) found["buffer/" + each.name] = each.value;
+  const at::NoGradGuard no_grad;
+  context.training = false;
+  found["evaluation"] = built.forward(copies(inputs), context).at(0);
   return found;
 }
 
@@ -163,7 +181,7 @@ ReferenceCheck check_reference(const std::filesystem::path& file) {
   const models::Exported network = models::read_exported(file);
   if (network.reference.empty()) return {.not_compared = "it has no reference batch of PyTorch"};
   const models::Graph graph = without_dropout(network.graph);
-  if (std::ranges::any_of(graph.nodes, &models::Node::draws))
+  if (draws(graph))
     return {.not_compared = "it draws random numbers, and PyTorch draws others"};
   const std::string where = file.string() + ": reference batch";
   const auto all = networks::parse_safetensors(models::read_exported_entry(file, network.reference), where);

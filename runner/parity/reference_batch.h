@@ -1,5 +1,5 @@
-// The reference batch of an exported network: what PyTorch computed in one training step when the file was
-// written. docs/exported-models.md describes it.
+// The reference batch of an exported network: what PyTorch computed in one training step, and then in evaluation, when
+// the file was written. docs/exported-models.md describes it.
 #pragma once
 
 #include <cstddef>
@@ -9,11 +9,11 @@
 namespace trainyard::runner {
 
 struct ReferenceCheck {
-  std::size_t tensors = 0;   // outputs, losses, gradients and buffers that agree with PyTorch's
+  std::size_t tensors = 0;   // outputs, losses, gradients and others that agree with PyTorch's
   std::string not_compared;  // why nothing was compared; empty if it was
 };
 
-// Computes the step with the network of the file on the CPU, without dropout, and compares it with PyTorch's:
+// Computes both with the network of the file on the CPU, without dropout, and compares it with PyTorch's:
 // each tensor to 1e-3 of the largest value of its kind in float32, and to 1e-9 in float64.
 // UserError if a tensor differs or the file is damaged. It names the tensor.
 ReferenceCheck check_reference(const std::filesystem::path& file);

@@ -170,7 +170,8 @@ MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const 
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const at::Tensor indices = sampler.indices(order, k);
-    const StepInput input{.indices = indices, .number = steps_done_};
+    // a negative number, so that an evaluation that draws numbers has others than training
+    const StepInput input{.indices = indices, .number = -1 - steps_done_ - k};
     StageWork work = work_on(data, input, micro_batches_of(run_), sums);
     work.context.training = false;
     executor_.run(evaluation_, work, *update_.reducer, unrecorded);

@@ -56,6 +56,8 @@ std::string archive_of(std::span<const std::uint8_t> bytes) {
   return zip({{"n/archive_format", "pt2"},
               {"n/byteorder", "little"},
               {"n/models/model.json", {model.begin(), model.end()}},
+              {"n/trainyard/evaluation/model.json", {model.begin(), model.end()}},
+              {"n/trainyard/evaluation/constants/model_constants_config.json", "{\"config\":{}}"},
               {"n/data/weights/model_weights_config.json", {weights.begin(), weights.end()}},
               {"n/data/weights/weight_0", storage},
               {"n/data/weights/weight_1", storage},
@@ -65,6 +67,7 @@ std::string archive_of(std::span<const std::uint8_t> bytes) {
 // What a caller relies on.
 void check(const models::Exported& exported) {
   const models::Graph& graph = exported.graph;
+  if (!graph.evaluation || graph.nodes.back().in_evaluation > graph.evaluation->nodes.size()) std::abort();
   if (exported.inputs.size() != graph.inputs || graph.outputs.size() != 1 || graph.tensors.empty())
     std::abort();
   const auto known = [&](models::ValueId value) {

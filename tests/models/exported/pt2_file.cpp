@@ -13,6 +13,8 @@ namespace {
 
 constexpr std::int64_t batch = -1;
 constexpr std::int64_t length = -2;
+const std::string training_constants = "data/constants/";
+const std::string evaluation_constants = "trainyard/evaluation/constants/";
 
 Json sizes_of(const std::vector<std::int64_t>& sizes) {
   Json list = Json::array();
@@ -123,6 +125,24 @@ Json& Pt2File::node(const std::string& target, const std::vector<std::pair<std::
   return nodes().back();
 }
 
+void Pt2File::constant(const std::string& name, const std::vector<std::int64_t>& sizes, float item) {
+  const std::string file = "tensor_" + std::to_string(constants["config"].size());
+  describe("c_" + name, sizes);
+  graph()["inputs"].push_back(as_tensor("c_" + name));
+  signature()["input_specs"].push_back(
+      {{"tensor_constant", {{"arg", {{"name", "c_" + name}}}, {"tensor_constant_name", name}}}});
+  constants["config"][name] = stored(file, sizes, false);
+  entries["data/constants/" + file] = bytes_of(sizes, item);
+}
+
+void Pt2File::evaluate_as(const Pt2File& other) {
+  evaluation = other.model;
+  entries[evaluation_constants + "model_constants_config.json"] = other.constants.dump();
+  for (const auto& [name, content] : other.entries)
+    if (name.starts_with(training_constants))
+      entries[evaluation_constants + name.substr(training_constants.size())] = content;
+}
+
 void Pt2File::output(const std::string& value) {
   graph()["outputs"].push_back(as_tensor(value));
   signature()["output_specs"].push_back({{"user_output", {{"arg", as_tensor(value)}}}});
@@ -134,8 +154,14 @@ void Pt2File::write(const std::filesystem::path& path, bool deflated) const {
                                          {"byteorder", "little"},
                                          {"models/model.json", model.dump()},
                                          {"data/weights/model_weights_config.json", weights.dump()},
-                                         {"data/constants/model_constants_config.json", constants.dump()}};
+                                         {"data/constants/model_constants_config.json", constants.dump()},
+                                         {"trainyard/evaluation/model.json", (evaluation.is_null() ? model : evaluation).dump()}};
   for (const auto& [name, content] : entries) all[name] = content;
+  all.erase(without);
+  if (evaluation.is_null())
+    for (const auto& [name, content] : std::map(all))
+      if (name.starts_with(training_constants))
+        all.emplace(evaluation_constants + name.substr(training_constants.size()), content);
   const std::unique_ptr<archive, int (*)(archive*)> zip(archive_write_new(), archive_write_free);
   REQUIRE(archive_write_set_format_zip(zip.get()) == ARCHIVE_OK);
   REQUIRE(archive_write_set_options(

@@ -22,9 +22,11 @@ Json as_tensors(const std::vector<std::string>& names);
 
 struct Pt2File {
   Json model, weights, constants;
+  Json evaluation;  // the model in evaluation; null: as in training
   std::map<std::string, std::string>
       entries;  // more entries, without the folder; they replace those made of the above
   std::string folder = "net";
+  std::string without;  // an entry that is left out
 
   Pt2File();
   // All sizes: -1 is a symbolic batch with 4 samples in the example, -2 a symbolic length.
@@ -37,7 +39,11 @@ struct Pt2File {
   // A node with arguments (name, value) and one tensor as its result, named `result`. Returns the node.
   Json& node(const std::string& target, const std::vector<std::pair<std::string, Json>>& arguments,
              const std::string& result, const std::vector<std::int64_t>& sizes, int dtype = float32_code);
+  // A constant "NAME" of the value "c_NAME".
+  void constant(const std::string& name, const std::vector<std::int64_t>& sizes, float item);
   void output(const std::string& value);
+  // Has the graph and the constants of `other` in evaluation.
+  void evaluate_as(const Pt2File& other);
 
   Json& graph() { return model["graph_module"]["graph"]; }
   Json& signature() { return model["graph_module"]["signature"]; }

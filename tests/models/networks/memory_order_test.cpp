@@ -114,6 +114,9 @@ TEST_CASE("images keep the order of the export if an operator depends on it") {
       after(operator_of("aten.view.default", 1, {read("self", 0), list_of_ints("size", {-1})})));
   graph.nodes.back().reads = {2};
   CHECK_FALSE(build_network(graph, {}).channels_last);
+  models::Graph only_in_evaluation = one_convolution({8, 3, 3, 3}, 1e6);
+  only_in_evaluation.evaluation = std::make_shared<const models::Graph>(graph);
+  CHECK_FALSE(build_network(only_in_evaluation, {}).channels_last);
 }
 
 TEST_CASE("a weight that another operator reads keeps its order") {

@@ -11,6 +11,7 @@ from torch import nn
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "tools/trainyard/export_model"))
 import recurrent  # noqa: E402
+import two_graphs  # noqa: E402
 
 CHANNELS, HEIGHT, WIDTH, CLASSES = 2, 9, 8, 10
 VOCABULARY, TARGET_VOCABULARY, TEXT_CLASSES, LONGEST = 23, 19, 2, 16
@@ -158,6 +159,27 @@ class LSTM(nn.Module):
         return self.head(x.gather(1, last[:, None, None].expand(-1, 1, x.size(2))).squeeze(1))
 
 
+class Switching(nn.Module):
+    """In evaluation it drops no path, changes a sign, reads its layers in another order, and has another constant."""
+
+    def __init__(self, dropout, width=12):
+        super().__init__()
+        self.dropout = dropout
+        self.first, self.norm = nn.Linear(CHANNELS * HEIGHT * WIDTH, width), nn.LayerNorm(width)
+        self.left, self.right = nn.Linear(width, width), nn.Linear(width, width)
+        self.second, self.head = nn.Linear(width, width), nn.Linear(width, CLASSES)
+
+    def drop_path(self, x):
+        return x * functional.dropout(torch.ones_like(x[:, :1]), self.dropout) if self.training else x
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x.flatten(1)))
+        left, right = (self.left(x), self.right(x)) if self.training else (self.right(x), -self.left(x))[::-1]
+        x = x + self.drop_path(torch.tanh(self.norm(left * right)))
+        x = x * torch.as_tensor([1.0 if self.training else 0.5] * 12, dtype=x.dtype)
+        return self.head(x + self.drop_path(torch.tanh(self.second(x))))
+
+
 def images(batch):
     return (torch.rand(batch, CHANNELS, HEIGHT, WIDTH),)
 
@@ -171,7 +193,7 @@ def pairs(batch):
 
 
 NETWORKS = {"exported-resnet": (resnet, images), "exported-mobilenet": (MobileNet, images), "exported-vit": (ViT, images),
-            "exported-transformer": (Transformer, texts), "exported-gpt": (GPT, pairs), "exported-lstm": (LSTM, texts)}
+            "exported-transformer": (Transformer, texts), "exported-switching": (Switching, images), "exported-gpt": (GPT, pairs), "exported-lstm": (LSTM, texts)}
 
 
 def build(name, dropout):
@@ -185,13 +207,18 @@ def in_dtype(inputs, dtype):
 
 
 def write(file, network, inputs):
-    """Export `network` with a symbolic batch, and with symbolic lengths of its tokens."""
+    """Export `network` with a symbolic batch, and with symbolic lengths of its tokens. Its graph in evaluation is beside it."""
     batch, names = torch.export.Dim("batch", min=1), ("length", "steps")
     shapes = tuple({0: batch, 1: torch.export.Dim(name, min=1, max=LONGEST)} if x.dtype == torch.int64 else {0: batch}
                    for x, name in zip(inputs, names))
-    with recurrent.as_nodes():
-        program = recurrent.put_back(torch.export.export(network, inputs, dynamic_shapes=shapes))
-    torch.export.save(program, file)
+    evaluation = file.with_suffix(".evaluation.pt2")
+    for training, name in ((True, file), (False, evaluation)):
+        with recurrent.as_nodes():
+            program = recurrent.put_back(torch.export.export(network.train(training), inputs, dynamic_shapes=shapes))
+        torch.export.save(program, name)
+    two_graphs.add_evaluation(file, evaluation)
+    evaluation.unlink()
+    network.train()
 
 
 def main():

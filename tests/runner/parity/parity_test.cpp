@@ -196,6 +196,7 @@ MODEL_UNDER_EVERY_STRATEGY("exported-vit")
 MODEL_UNDER_EVERY_STRATEGY("exported-transformer")
 MODEL_UNDER_EVERY_STRATEGY("exported-gpt")
 MODEL_UNDER_EVERY_STRATEGY("exported-lstm")
+MODEL_UNDER_EVERY_STRATEGY("exported-switching")
 
 // What passes between the stages of a run with two stages.
 struct Crossing {

@@ -11,7 +11,8 @@ Training writes FOLDER/CASE.result.safetensors or FOLDER/CASE.dropout.result.saf
   loss           of each step
   gradient.NAME  of each step
   value.NAME     of each parameter and buffer after training
-  output         of the first batch after training, in evaluation"""
+  output         of the first batch after training, in evaluation
+  evaluation     mean loss of all samples, input.I.all and target.all, after training"""
 import copy
 import importlib
 import itertools
@@ -79,6 +80,7 @@ def train(file, case, network, batches):
     result |= {f"value.{name}": x for name, x in [*network.named_parameters(), *network.named_buffers()]}
     with torch.no_grad():
         result["output"] = network.eval()(*batches.inputs(0))
+        result["evaluation"] = loss_of(case["task"], network(*batches.inputs("all")), batches.target("all"))
     write_safetensors(file, result)
 
 

@@ -1,12 +1,15 @@
 // Exported networks compared with the eager PyTorch that they were exported from. Both train in float64 from
 // the same weights, on the same batches, by SGD with momentum and weight decay. Batches of texts have
 // different lengths.
-// - The six networks of exported_networks.py, and trainyard's six models from models/NAME/NAME.py.
+// - The seven networks of exported_networks.py, and trainyard's six models from models/NAME/NAME.py.
 // - Without dropout, and with it: then PyTorch drops the values that trainyard's streams choose.
 // - trainyard's six models are also compared with their own networks.
+// - Evaluation is compared under every strategy.
+#include <cmath>
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -86,6 +89,51 @@ Tensors train(const Case& c, const experiments::Run& run) {
   return found;
 }
 
+// The mean loss of all samples in evaluation, after the same steps on the ranks of `run`.
+double evaluate(const Case& c, const experiments::Run& run) {
+  const Mesh mesh{static_cast<int>(run.strategy.replicas), static_cast<int>(run.strategy.stages)};
+  double loss = 0;
+  std::int64_t weight = 0;
+  std::mutex mutex;
+  run_mesh(mesh, [&](const Connections& ranks) {
+    Trainer trainer(run, c.model.input, ranks, at::kDouble);
+    const auto data = data_of(c.model, samples, at::kDouble, trainer.network().channels_last);
+    for (std::int64_t step = 0; step < steps; ++step) {
+      const at::Tensor indices = indices_of(step);
+      const Part part = part_of({0, indices.size(0)}, ranks.position.replica, mesh.replicas);
+      trainer.step(*data, indices.slice(0, part.begin, part.end), data->weight(indices));
+    }
+    const Sampler sampler(samples, 2 * batch, ranks.position.replica, mesh.replicas);
+    const MetricSums sums = trainer.evaluate(*data, sampler, [](std::int64_t, const MetricSums&) {});
+    const std::lock_guard lock(mutex);
+    if (!ranks.last_stage()) return;
+    loss += sums.loss();
+    weight += sums.weight();
+  });
+  return loss / static_cast<double>(weight);
+}
+
+// Every strategy, and every cut of the network into two stages.
+std::vector<experiments::Run> meshes_of(const Case& c, const experiments::Run& run, bool all_cuts) {
+  std::vector<experiments::Strategy> strategies{
+      {.name = "ddp", .kind = "ddp", .replicas = 2},
+      {.name = "1f1b", .kind = "pipeline", .stages = 2, .schedule = "1f1b", .micro_batches = 3},
+      {.name = "mp-ddp", .kind = "mp-ddp", .replicas = 2, .stages = 2, .schedule = "gpipe", .micro_batches = 2}};
+  const models::Graph graph = experiments::graph_of(run, c.model.input);
+  std::vector<std::int64_t> cuts;
+  for (std::size_t i = 1; i < graph.nodes.size(); ++i)
+    if (graph.nodes[i].may_begin_stage) cuts.push_back(static_cast<std::int64_t>(i));
+  REQUIRE(cuts.size() >= 4);
+  for (experiments::Strategy& strategy : strategies)
+    if (strategy.stages == 2) strategy.boundaries = {cuts.at(cuts.size() / 2)};
+  strategies.push_back({.name = "thirds", .kind = "mp", .stages = 3, .boundaries = {cuts[1], cuts.back()}});
+  for (const std::int64_t cut : cuts)
+    if (all_cuts) strategies.push_back({.name = "cut", .kind = "mp", .stages = 2, .boundaries = {cut}});
+  std::vector<experiments::Run> runs(strategies.size(), run);
+  for (std::size_t i = 0; i < runs.size(); ++i) runs[i].strategy = strategies[i];
+  return runs;
+}
+
 void check_close(const at::Tensor& found, const at::Tensor& expected) {
   REQUIRE(found.sizes() == expected.sizes());
   // Softmax removes the effect of the biases of keys. They have only rounding.
@@ -94,6 +142,7 @@ void check_close(const at::Tensor& found, const at::Tensor& expected) {
 
 void check_trained(const Tensors& found, const Tensors& expected) {
   for (const auto& each : expected) {
+    if (each.first == "evaluation") continue;  // of all strategies
     CAPTURE(each.first);
     REQUIRE(found.contains(each.first));
     const at::Tensor& tensor = found.at(each.first);
@@ -144,9 +193,9 @@ void write_cases(const std::filesystem::path& folder, const std::vector<Case>& c
     const auto data = data_of(c.model, samples, at::kDouble, /*channels_last=*/false);
     std::vector<NamedParameter> tensors;
     std::size_t inputs = 0;
-    for (std::int64_t step = 0; step < steps; ++step) {
-      const std::string suffix = "." + std::to_string(step);
-      const Batch of_step = data->gather(indices_of(step));
+    for (std::int64_t step = 0; step <= steps; ++step) {
+      const std::string suffix = step < steps ? "." + std::to_string(step) : ".all";
+      const Batch of_step = data->gather(step < steps ? indices_of(step) : at::arange(samples));
       inputs = of_step.inputs.size();
       for (std::size_t i = 0; i < inputs; ++i)
         tensors.push_back({"input." + std::to_string(i) + suffix, of_step.inputs[i]});
@@ -194,7 +243,18 @@ void write_factors(const std::filesystem::path& file, const Case& c, const exper
   networks::write_safetensors(file, factors);
 }
 
-TEST_CASE("exported networks train as eager PyTorch, and as trainyard's own networks") {
+void check_evaluated(const Case& c, const experiments::Run& run, double expected) {
+  const auto check = [&](const experiments::Run& each) {
+    CAPTURE(each.strategy.name);
+    CAPTURE(each.strategy.boundaries);
+    CHECK(std::abs(evaluate(c, each) - expected) <= 1e-9 * expected);
+  };
+  check(run);
+  if (c.model.batch_norm || c.own()) return;  // local statistics
+  for (const experiments::Run& each : meshes_of(c, run, c.model.name == "exported-switching")) check(each);
+}
+
+TEST_CASE("exported networks train and evaluate as eager PyTorch, and as trainyard's own networks") {
   if (!have_exported_networks()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
     return;
@@ -203,7 +263,7 @@ TEST_CASE("exported networks train as eager PyTorch, and as trainyard's own netw
   std::vector<Case> cases;
   for (const char* name :
        {"exported-resnet", "exported-mobilenet", "exported-vit", "exported-transformer", "exported-gpt",
-        "exported-lstm", "mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"})
+        "exported-lstm", "exported-switching", "mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv-autoencoder"})
     cases.push_back(make_case(name));
   const tests::ScratchFolder folder;
   const auto file = [&](const Case& c, const std::string& suffix) {
@@ -215,7 +275,9 @@ TEST_CASE("exported networks train as eager PyTorch, and as trainyard's own netw
   for (const Case& c : cases) {
     CAPTURE(c.model.name);
     const Tensors trained = train(c, with_network(c.run, c.model, file(c, ".pt2")));
-    check_trained(trained, read(file(c, ".result.safetensors")));
+    const Tensors eager = read(file(c, ".result.safetensors"));
+    check_trained(trained, eager);
+    check_evaluated(c, with_network(c.run, c.model, file(c, ".pt2")), eager.at("evaluation").item<double>());
     if (c.own()) check_trained(trained, train(c, c.run));
     if (c.dropout > 0)
       write_factors(file(c, ".dropout.factors.safetensors"), c,
@@ -230,7 +292,7 @@ TEST_CASE("exported networks train as eager PyTorch, and as trainyard's own netw
                   read(file(c, ".dropout.result.safetensors")));
     ++dropping;
   }
-  CHECK(dropping == 9);
+  CHECK(dropping == 10);
 }
 
 }  // namespace trainyard::runner::pytorch_training_test

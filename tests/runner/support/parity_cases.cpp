@@ -176,7 +176,8 @@ ParityModel parity_model(const std::string& name) {
   }
   if (name == "exported-resnet" || name == "exported-mobilenet")
     return {name, {}, images, true, 0.05, "classification"};
-  if (name == "exported-vit") return {name, {}, images, false, 0.05, "classification"};
+  if (name == "exported-vit" || name == "exported-switching")
+    return {name, {}, images, false, 0.05, "classification"};
   if (name == "exported-transformer" || name == "exported-lstm")
     return {name, {}, texts, false, 0.1, "classification"};
   if (name == "exported-gpt") return {name, {}, pairs, false, 0.1, "translation"};

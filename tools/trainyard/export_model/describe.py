@@ -101,7 +101,7 @@ def metadata(network, traced, output, tied, batches):
         "parameters": {name: p.numel() for name, p in module.named_parameters()},
         "tied": tied,
         "initial": initial_values.rules(module),
-        "random": [node.name for node in random_nodes(program)],
+        "random": [node.name for node in random_nodes(traced)],
         "reference": {
             "file": REFERENCE,
             "loss": reference.LOSS,
@@ -117,8 +117,8 @@ def metadata(network, traced, output, tied, batches):
 def stored(batches):
     """The tensors of the reference: "batch/input/0", "batch/output", "batch/gradient/NAME", …, "one/…"."""
     found = {}
-    for label, (inputs, step) in batches.items():
+    for label, (inputs, steps) in batches.items():
         if label != "other":
             found |= {f"{label}/input/{i}": x for i, x in enumerate(inputs)}
-            found |= {f"{label}/{name}": x for name, x in step.items()}
+            found |= {f"{label}/{name}": x for name, x in steps[0].items()}
     return found

@@ -84,8 +84,12 @@ def is_random(node):
     return torch.Tag.nondeterministic_seeded in target.tags
 
 
-def random_nodes(program):
-    return [node for graph in graphs_of(program) for node in graph.nodes if is_random(node)]
+def random_nodes(traced):
+    """The random nodes of training, or of evaluation if training has none."""
+    def of(program):
+        return [node for graph in graphs_of(program) for node in graph.nodes if is_random(node)]
+
+    return of(traced.program) or of(traced.evaluation)
 
 
 def unused_parameters(program):
@@ -100,9 +104,9 @@ def unused_parameters(program):
     return [name for name in names.values() if memory(name) not in read]
 
 
-def warnings_of(program):
-    found, random = [], {}
-    for node in random_nodes(program):
+def warnings_of(traced):
+    program, found, random = traced.program, [], {}
+    for node in random_nodes(traced):
         random.setdefault(operator_name(node.target), []).append(node)
     for name, nodes in random.items():
         others = f" and {len(nodes) - 1} others draw" if len(nodes) > 1 else " draws"

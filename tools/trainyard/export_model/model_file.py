@@ -11,6 +11,7 @@ import zipfile
 import torch
 
 from .problems import Refused
+from .two_graphs import add_evaluation
 
 REFERENCE = "trainyard/reference.safetensors"  # torch.export.load decodes all of extra/ as text
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
@@ -69,6 +70,7 @@ class Draft:
         self.out = out
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
         self.file = self.folder / out.name  # the archive has a folder of this name
+        self.evaluation = self.folder / "evaluation.pt2"  # whose graph is in the file
 
     def __enter__(self):
         return self
@@ -76,9 +78,11 @@ class Draft:
     def __exit__(self, *_):
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def write(self, program, about, reference):
-        program.example_inputs = None  # a pickle
-        torch.export.save(program, str(self.file), extra_files={"trainyard.json": json.dumps(about, indent=1)})
+    def write(self, traced, about, reference):
+        traced.program.example_inputs = traced.evaluation.example_inputs = None  # a pickle
+        torch.export.save(traced.program, str(self.file), extra_files={"trainyard.json": json.dumps(about, indent=1)})
+        torch.export.save(traced.evaluation, str(self.evaluation))
+        add_evaluation(self.file, self.evaluation)
         with zipfile.ZipFile(self.file, "a", zipfile.ZIP_STORED) as archive:
             root = archive.namelist()[0].partition("/")[0]
             archive.writestr(f"{root}/{REFERENCE}", safetensors(reference, {"format": "pt"}))

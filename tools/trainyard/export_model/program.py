@@ -57,7 +57,7 @@ def summary(options, about, nodes, checked):
     lines = [f"{options.out}: {nodes} nodes, {len(about['parameters'])} parameters with {values:,} values, "
              f"{size_of(options.out.stat().st_size)}"]
     lines += [f"  {tensor['role']}: {line(tensor)}" for tensor in about["inputs"] + about["outputs"]]
-    lines.append(f"  checked against PyTorch with batches of {checked}: output, gradients and buffers")
+    lines.append(f"  checked against PyTorch with batches of {checked}: output, gradients, buffers and evaluation")
     if unknown:
         lines.append(f"  no initial values by seed: {', '.join(unknown[:4])}"
                      + (f" and {len(unknown) - 4} others" if len(unknown) > 4 else "")
@@ -77,20 +77,20 @@ def export(options, operators):
     output = reference.output_of(network)
     network.task = describe.task_of(network, output, options.task)
     traced = tracing.trace(network)
-    program = traced.program
-    graph_checks.check_operators(program, operators)
-    network.warnings += graph_checks.warnings_of(program)
-    graph_checks.strip_sources(program)
+    for program in (traced.program, traced.evaluation):
+        graph_checks.check_operators(program, operators)
+        graph_checks.strip_sources(program)
+    network.warnings += graph_checks.warnings_of(traced)
     tied = reference.tied_names(network.module)
-    batches = reference.batches_of(network, traced.symbols)
+    batches = reference.batches_of(network, traced.symbols, tied)
     about = describe.metadata(network, traced, output, tied, batches)
     with model_file.Draft(options.out) as draft:
-        draft.write(program, about, describe.stored(batches))
+        draft.write(traced, about, describe.stored(batches))
         model_file.check_paths(draft.file, pathlib.Path(options.function.rpartition(":")[0]))
-        reference.check_graph(network, draft.file, tied, batches)
+        reference.check_graphs(network, draft, tied, batches)
         draft.replace()
     checked = ", ".join(str(inputs[0].size(0)) for inputs, _ in batches.values())
-    print(summary(options, about, graph_checks.count_nodes(program), checked))
+    print(summary(options, about, graph_checks.count_nodes(traced.program), checked))
     for i in traced.fixed:
         length = network.inputs[i].size(1)
         way = f"set window_length = {length}" if network.task == "language-model" else "trainyard must pad or cut all samples to it"

@@ -1,5 +1,6 @@
-"""What PyTorch computes in one training step, and whether a graph computes the same.
+"""What PyTorch computes in two training steps, and whether the graphs of a file compute the same.
 
+After each step the network is evaluated. The file has the first step. Each gradient is computed by an instance of its own.
 Dropout is off, because trainyard draws other random numbers. The loss is sum(output * cos([0, 1, 2, …])), over the
 values of the output row by row: it has another gradient for each of them."""
 import inspect
@@ -10,12 +11,14 @@ from torch.utils import _pytree
 
 from .graph_checks import argument
 from .problems import Refused, first_line, module_of, place_of
-from .tracing import copied, with_size
+from .tracing import with_size
+from .user_function import set_values, values_of
 
 SEED = 7
 LOSS = "sum(output * cos(arange(count)))"
 TOLERANCE = {torch.float32: 1e-4, torch.float64: 1e-9}  # relative to the largest value of its kind
 DROPOUT_PROBABILITIES = ("p", "dropout_p")
+LONGEST_STEP = 1e-3  # of the parameter that changes most between the steps
 
 
 class WithoutDropout(TorchFunctionMode):
@@ -41,8 +44,7 @@ class WithoutDropout(TorchFunctionMode):
 
 
 def without_dropout(module):
-    """A copy of the network whose modules drop nothing."""
-    module = copied(module)
+    """The network with modules that drop nothing."""
     for each in module.modules():
         if isinstance(each, torch.nn.modules.dropout._DropoutNd):
             each.p = 0.0
@@ -92,17 +94,68 @@ def step(module, inputs):
     return found
 
 
-def of_pytorch(network, inputs):
-    """The step of the author's network."""
+def evaluated(module, inputs):
+    """The output in evaluation, which must not change the network."""
+    before = {name: x.clone() for name, x in module.named_buffers()}
+    torch.manual_seed(SEED)
+    with torch.no_grad():
+        output = module(*[x.clone() for x in inputs])
+    if not isinstance(output, torch.Tensor):
+        raise Refused(f"the network gives {type(output).__name__} in evaluation", "give one tensor, as in training")
+    for name, x in module.named_buffers():
+        if not torch.equal(before[name], x):
+            raise Refused(f"the network changes the buffer {name} in evaluation", "change it only if self.training is true")
+    return output.contiguous()
+
+
+def evaluated_eagerly(module, inputs):
+    flags = {each: each.training for each in module.modules()}
+    output = evaluated(module.eval(), inputs)
+    for each, training in flags.items():
+        each.training = training
+    return output
+
+
+def descend(module, gradients, tied):
+    """Change the parameters for the next step. In a file, tied parameters can be several tensors."""
+    names = {name: same[0] for same in tied for name in same}
+    largest = max((x.abs().max().item() for name, x in gradients.items() if name.startswith("gradient/")), default=0.0)
+    with torch.no_grad():
+        for name, p in module.named_parameters():
+            gradient = gradients.get(f"gradient/{names.get(name, name)}")
+            if gradient is not None and 0 < largest < float("inf"):
+                p.sub_(gradient * (LONGEST_STEP / largest))
+
+
+def steps(module, evaluate, inputs, tied):
+    """Two steps, each with the output "evaluation" after it."""
+    found = [joined(step(module, inputs), tied)]
+    found[0]["evaluation"] = evaluate(inputs)
+    training, evaluation = ([*found[0][name].shape] for name in ("output", "evaluation"))
+    if training != evaluation:
+        raise Refused(f"the output has sizes {evaluation} in evaluation, but {training} in training", "give the same in both")
+    descend(module, found[0], tied)
+    try:
+        found.append(joined(step(module, inputs), tied))
+    except Exception as error:
+        raise Refused(f"the second training step of the network fails: {first_line(error)}",
+                      "compute in forward, in each step, what depends on parameters", place_of(error)) from error
+    found[1]["evaluation"] = evaluate(inputs)
+    return found
+
+
+def of_pytorch(network, inputs, tied):
+    """The steps of the author's network."""
     with WithoutDropout():
-        return step(without_dropout(network.module), inputs)
+        module = without_dropout(network.fresh())
+        return steps(module, lambda x: evaluated_eagerly(module, x), inputs, tied)
 
 
 def output_of(network):
     """The output of the network for its example. Refuses a network that does not give one tensor with gradients."""
     try:
         with WithoutDropout():
-            output = without_dropout(network.module)(*[x.clone() for x in network.inputs])
+            output = without_dropout(network.fresh())(*[x.clone() for x in network.inputs])
     except Refused:
         raise
     except Exception as error:
@@ -180,27 +233,43 @@ def difference(expected, found, dtype):
     return None
 
 
-def check_graph(network, file, tied, batches):
-    """Refuse a file whose graph does not compute what PyTorch computes. `batches`: {label: (inputs, step)}."""
+def check_graphs(network, draft, tied, batches):
+    """Refuse a file whose graphs do not compute what PyTorch computes. `batches`: {label: (inputs, steps)}."""
     dtype = next(network.module.parameters()).dtype
     functions = python_backward(output_of(network))
+    # read again, because a graph in memory has the parameters of its module, with their hooks
+    training, evaluation = (graph_without_dropout(torch.export.load(str(file))) for file in (draft.file, draft.evaluation))
+    start = {name: x.detach().clone() for name, x in values_of(training).items()}
+    names = values_of(network.module)  # constants of both graphs have the same names, but other values
+
+    def evaluate(inputs):
+        set_values(evaluation, {name: x for name, x in values_of(training).items() if name in names})
+        return evaluated(evaluation, inputs)
+
     for inputs, expected in batches.values():
-        program = torch.export.load(str(file))  # each time, because a step writes its buffers
-        found = joined(step(graph_without_dropout(program), inputs), tied)
-        off = difference(expected, found, dtype)
-        if off is None:
-            continue
-        what, how = off
-        shown = what.replace("/", " of ", 1) if "/" in what else what
-        if functions:
-            raise Refused(f"the graph has lost the backward pass of the autograd.Function {functions[0]}: the {shown} is {how}",
-                          "write it with detach: h + (f(h) - h).detach()")
-        raise Refused(f"the graph does not compute what PyTorch computes with {inputs[0].size(0)} samples: the {shown} is {how}",
-                      "remove calls that torch.export does not see, such as hooks")
+        set_values(training, start)
+        found = steps(training, evaluate, inputs, tied)
+        for when, each, own in zip(("", " in the second step"), expected, found):
+            off = difference(each, own, dtype)
+            if off is not None:
+                refuse(*off, functions, f"{inputs[0].size(0)} samples{when}")
 
 
-def batches_of(network, symbols):
-    """{"batch", "one", "other"}: (inputs, the step of PyTorch) for the example, one sample, and other sizes."""
+def refuse(what, how, functions, where):
+    shown = what.replace("/", " of ", 1)
+    if functions:
+        raise Refused(f"the graph has lost the backward pass of the autograd.Function {functions[0]}: the {shown} is {how}",
+                      "write it with detach: h + (f(h) - h).detach()")
+    kind, _, name = what.partition("/")
+    if (kind, how) == ("gradient", "missing"):
+        raise Refused(f"the parameter {name} has a gradient in PyTorch, but none in the graph",
+                      "read it in forward, in each step, and not through another tensor that was made before")
+    raise Refused(f"the graph does not compute what PyTorch computes with {where}: the {shown} is {how}",
+                  "remove what torch.export does not see, such as hooks, counters, and random numbers of Python")
+
+
+def batches_of(network, symbols, tied):
+    """{"batch", "one", "other"}: (inputs, the steps of PyTorch) for the example, one sample, and other sizes."""
     batch = symbols[0]
     inputs = {"batch": network.inputs, "one": with_size(network.inputs, batch, 1)}
     other = with_size(network.inputs, batch, batch.example + 1)
@@ -210,7 +279,9 @@ def batches_of(network, symbols):
     found = {}
     for label, each in inputs.items():
         try:
-            found[label] = (each, of_pytorch(network, each))
+            found[label] = (each, of_pytorch(network, each, tied))
+        except Refused:
+            raise
         except Exception as error:
             if label != "one":
                 raise Refused(f"the network fails with {each[0].size(0)} samples: {first_line(error)}",

@@ -1,6 +1,5 @@
 """torch.export in training form, with a symbolic batch and, for tokens, a symbolic length."""
 import contextlib
-import copy
 import dataclasses
 import io
 import itertools
@@ -11,6 +10,7 @@ import torch
 
 from . import recurrent
 from .problems import Refused, first_line, local_types, module_of, place_of
+from .user_function import values_of
 
 
 @dataclasses.dataclass
@@ -27,16 +27,20 @@ class Symbol:
 @dataclasses.dataclass
 class Traced:
     program: torch.export.ExportedProgram
+    evaluation: torch.export.ExportedProgram
     symbols: list  # the first one is the batch
     fixed: list  # lengths that could not become symbolic
 
 
-def copied(module):
-    try:
-        return copy.deepcopy(module)
-    except Exception as error:
-        raise Refused(f"the network cannot be copied: {first_line(error)}",
-                      "keep tensors that are not parameters as buffers (register_buffer)") from error
+def in_evaluation(module):
+    """The module after eval(), which must not change its values."""
+    before = {name: x.detach().clone() for name, x in values_of(module).items()}
+    after = values_of(module.eval())
+    for name in before | after:
+        if name not in before or name not in after or not torch.equal(before[name], after[name]):
+            raise Refused(f"eval() changes {name}", "leave parameters and buffers as they are, and choose in forward "
+                          "by self.training what is computed")
+    return module
 
 
 def with_size(inputs, symbol, size):
@@ -48,11 +52,12 @@ def with_size(inputs, symbol, size):
     return tuple(changed)
 
 
-def accepts(module, inputs):
+def accepts(network, inputs):
     """Whether PyTorch computes a step of these inputs."""
+    module = network.fresh()
     try:
         with torch.no_grad():
-            copied(module)(*[x.clone() for x in inputs])
+            module(*[x.clone() for x in inputs])
     except Exception:
         return False
     return True
@@ -68,9 +73,9 @@ def lengths(network):
     found = []
     for name, inputs in zip(names, groups.values()):
         symbol = Symbol(name, inputs, 1, network.inputs[inputs[0]].size(1))
-        if not accepts(network.module, with_size(network.inputs, symbol, symbol.example - 1)):
+        if not accepts(network, with_size(network.inputs, symbol, symbol.example - 1)):
             continue
-        if not accepts(network.module, with_size(network.inputs, symbol, symbol.example + 1)):
+        if not accepts(network, with_size(network.inputs, symbol, symbol.example + 1)):
             symbol.most = symbol.example
         found.append(symbol)
     return found
@@ -94,7 +99,7 @@ def export(module, network, symbols):
 def refuse(module, network, error):
     """What torch.export could not do, as one line with the place in the user's code."""
     text, where, place = str(error), module_of(error, module), place_of(error)
-    where = f" in {where}" if where else ""
+    where = (f" in {where}" if where else "") + ("" if module.training else " in evaluation")
     name = type(error).__name__
     if "PackedSequence" in local_types(error):
         problem = (f"packed sequences{where} cannot be exported",
@@ -123,14 +128,16 @@ def refuse(module, network, error):
 
 
 def trace(network):
-    """The network as a graph, with as many symbolic sizes as torch.export accepts."""
+    """The network as two graphs, with as many symbolic sizes as torch.export accepts."""
     batch = Symbol("batch", list(range(len(network.inputs))), 0, network.inputs[0].size(0))
     wanted = lengths(network)
     for count in range(len(wanted), -1, -1):
         for chosen in itertools.combinations(wanted, count):
             try:
-                module = copied(network.module)
+                module = network.fresh()
                 program = export(module, network, [batch, *chosen])
+                module = in_evaluation(network.fresh())
+                evaluation = export(module, network, [batch, *chosen])
             except Refused:
                 raise
             except Exception as error:
@@ -138,10 +145,11 @@ def trace(network):
                     refuse(module, network, error)
                 continue
             check_batch(network, program)
+            check_batch(network, evaluation)
             symbolic = {i for symbol in chosen for i in symbol.inputs}
             fixed = [i for i, x in enumerate(network.inputs)
                      if x.dtype == torch.int64 and x.dim() >= 2 and i not in symbolic]
-            return Traced(program, [batch, *chosen], fixed)
+            return Traced(program, evaluation, [batch, *chosen], fixed)
     raise AssertionError("not reached")
 
 

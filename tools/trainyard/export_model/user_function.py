@@ -1,8 +1,12 @@
 """The user's function: found, called, and its result as a `Network`."""
+import contextlib
 import dataclasses
 import importlib.util
 import inspect
+import io
+import itertools
 import pathlib
+import random
 import sys
 
 import torch
@@ -17,11 +21,63 @@ DEFAULT_BATCH = 4
 @dataclasses.dataclass
 class Network:
     name: str  # "net.py:build"
-    module: torch.nn.Module  # on the CPU, in training mode
+    build: object  # the user's function without arguments
+    numbers: tuple  # state of the random numbers before its first call
+    module: torch.nn.Module  # of the first call, on the CPU, in training mode
     inputs: tuple  # tensors [batch, …] with at least two samples
     task: str = ""  # empty: found by the sizes
     warnings: list = dataclasses.field(default_factory=list)
     verbose: bool = False
+
+    def fresh(self):
+        """The module of another call, with the values of the first one. A step, or an export, changes a module."""
+        set_random_state(self.numbers)
+        try:
+            with contextlib.redirect_stdout(io.StringIO()):
+                module = prepared(self.build()[0], next(self.module.parameters()).dtype)
+        except (Exception, SystemExit) as error:
+            raise Refused(f"{self.name} fails if it is called again: {first_line(error)}",
+                          "make it work in each call; --verbose prints the traceback", place_of(error)) from error
+        if set(map(id, module.parameters())) & set(map(id, self.module.parameters())):
+            raise Refused(f"{self.name} returns the same parameters in each call", "make the network inside the function")
+        first, own = values_of(self.module), values_of(module)
+        if [(name, x.shape) for name, x in first.items()] != [(name, x.shape) for name, x in own.items()]:
+            raise Refused(f"{self.name} returns another network in each call",
+                          "make parameters and buffers with the same names and sizes in each call")
+        set_values(module, first)
+        return module
+
+
+def random_state():
+    """The state of all generators that a function may draw from."""
+    numpy = sys.modules.get("numpy")
+    return torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state()
+
+
+def set_random_state(state):
+    torch.set_rng_state(state[0])
+    random.setstate(state[1])
+    if state[2]:
+        sys.modules["numpy"].random.set_state(state[2])
+
+
+def values_of(module):
+    """Parameters and buffers by name, also those that state_dict leaves out."""
+    return dict(itertools.chain(module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False)))
+
+
+def set_values(module, values):
+    """Copy the values that the module has names for."""
+    with torch.no_grad():
+        for name, x in values_of(module).items():
+            if name in values:
+                x.copy_(values[name])
+
+
+def prepared(module, dtype=None):
+    """The module on the CPU and in training mode, in this type if it has another one."""
+    module = module.cpu() if module.training else module.cpu().train()
+    return module.to(dtype) if dtype and next(module.parameters()).dtype != dtype else module
 
 
 def imported(file):
@@ -74,6 +130,7 @@ def checked_inputs(inputs, name):
 def called(function, name, batch):
     """The network that the user's function returns."""
     arguments = (batch or DEFAULT_BATCH,) if takes_batch(function, name) else ()
+    numbers = random_state()
     try:
         result = function(*arguments)
     except (Exception, SystemExit) as error:
@@ -86,10 +143,10 @@ def called(function, name, batch):
         raise Refused(f"{name} returns {type(module).__name__} as its module", RETURNS)
     if task and task not in TASKS:
         raise Refused(f'{name} returns the task "{task}"', f"the tasks are {', '.join(TASKS)}")
-    network = Network(name, module.cpu(), checked_inputs(inputs, name), task)
+    network = Network(name, lambda: function(*arguments), numbers, module, checked_inputs(inputs, name), task)
     if not module.training:
         network.warnings.append("the network was in evaluation mode; it is exported in training mode")
-        module.train()
+    prepared(module)
     # with one sample, torch.export fixes the batch
     batch = max(2, batch or network.inputs[0].size(0))
     network.inputs = tuple(resized(x, batch) for x in network.inputs)
@@ -110,7 +167,16 @@ def load(function_of_file, batch, double):
         network.module.double()
         network.inputs = tuple(x.double() if x.is_floating_point() else x for x in network.inputs)
     check_types(network)
+    check_hooks(network.module)
     return network
+
+
+def check_hooks(module):
+    """Refuse hooks on parameters: no graph has them."""
+    for name, p in module.named_parameters():
+        if p._backward_hooks or p._post_accumulate_grad_hooks:
+            raise Refused(f"the parameter {name} has a hook, which would be lost",
+                          "remove it before the function returns, and do its work in forward")
 
 
 def check_types(network):

@@ -49,6 +49,15 @@ REFUSED = {
     "half": r"torch\.float16",
     "raises": r"refused\.py:\d+: refused\.py:raises failed: RuntimeError: .*--verbose",
     "absent": r"has no function absent",
+    "hook": r"the parameter a\.weight has a hook.*; remove it",
+    "hook_after_accumulation": r"the parameter b\.bias has a hook.*; remove it",
+    "view_of_parameter": r"the parameter a\.weight has a gradient in PyTorch, but none in the graph; read it in forward",
+    "made_from_parameter": r"the second training step of the network fails: RuntimeError: .*; compute in forward",
+    "counter": r"with 4 samples in the second step: the output is .*counters",
+    "same_net": r"refused\.py:same_net returns the same parameters in each call; make the network inside the function",
+    "merging": r"eval\(\) changes a\.weight; .*self\.training",
+    "buffer_in_evaluation": r"the network changes the buffer mean in evaluation; .*self\.training",
+    "shorter_in_evaluation": r"the output has sizes \[4, 1, 30\] in evaluation, but \[4, 9, 30\] in training",
 }
 
 # network: text of its warnings. The others have none.
@@ -58,8 +67,9 @@ WARNED = {
     "noisy": ["node randn_like in the network (Fn) draws random numbers with aten.randn_like.default: ddp, pipeline and mp-ddp"],
     "fixed_length": ["input 1 has a fixed length of 12"],
     "unused": ["no node reads the parameter b.weight", "no node reads the parameter b.bias"],
+    "switching": ["cannot train on a batch of one sample", "no node reads the parameter temperature"],
 }
-NETWORKS = ["mlp", "own_values", "recurrent", "residual_cnn", "gpt_tied", "transformer_encoder", "attention", *WARNED,
+NETWORKS = ["mlp", "own_values", "recurrent", "residual_cnn", "gpt_tied", "transformer_encoder", "attention", "closure", *WARNED,
             *(f"trainyard_{name}" for name in ("mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv_autoencoder"))]
 
 
@@ -73,6 +83,8 @@ def python_part():
 
 
 PYTHON_PART = python_part()
+sys.path.insert(0, str(HERE))
+import networks  # noqa: E402
 
 
 def export_here(function, out, *more):
@@ -196,6 +208,39 @@ class ExportModel(unittest.TestCase):
         self.assertEqual(self.written("recurrent")[0].about["inputs"][0]["sizes"], ["batch", "length"])
         nodes = {str(node.target) for node in torch.export.load(str(self.out)).graph.nodes}
         self.assertLessEqual({f"aten.{name}.input" for name in ("lstm", "gru", "rnn_tanh", "rnn_relu")}, nodes)
+
+    def test_layers_that_a_function_of_the_network_calls_are_trained(self):
+        file = self.written("closure")[0]
+        for name in ("mlp.first.weight", "mlp.first.bias", "mlp.second.weight", "mlp.second.bias"):
+            self.assertGreater(file.tensor(f"batch/gradient/{name}").abs().max(), 0, name)
+        program = torch.export.load(str(self.out))
+        torch.manual_seed(0)
+        x, network = torch.randn(6, 16), networks.Closure()
+        network.load_state_dict(program.state_dict)
+        graph = program.module()
+        for net in (network, graph):  # ten steps
+            descent = torch.optim.SGD(net.parameters(), lr=0.1)
+            for _ in range(10):
+                descent.zero_grad()
+                net(x).square().sum().backward()
+                descent.step()
+        torch.testing.assert_close(graph(x), network(x), rtol=0, atol=0)
+
+    def test_the_evaluation_graph_is_eval_with_the_weights_of_the_file(self):
+        file = self.written("switching")[0]
+        weights = torch.export.load(str(self.out)).state_dict
+        network = networks.Switching()
+        network.load_state_dict(weights)
+        x = file.tensor("batch/input/0")
+        network.norm.running_mean.copy_(file.tensor("batch/buffer/norm.running_mean"))
+        network.norm.running_var.copy_(file.tensor("batch/buffer/norm.running_var"))
+        with torch.no_grad():
+            torch.testing.assert_close(file.tensor("batch/evaluation"), network.eval()(x))
+        folder = "trainyard/evaluation/"
+        own = {name.removeprefix(folder) for name in file.entries if name.startswith(folder)}
+        self.assertEqual(own, {"model.json", "constants/model_constants_config.json", "constants/tensor_0"})
+        self.assertEqual(list(torch.frombuffer(bytearray(file.entries[folder + "constants/tensor_0"]), dtype=torch.float32)),
+                         [0.5] * 10)
 
     def test_batch_norm_over_one_value_has_no_reference_of_one_sample(self):
         file, _ = self.written("norm_of_one")

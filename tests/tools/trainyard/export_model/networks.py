@@ -147,6 +147,45 @@ def own_values():
     return net, torch.randn(4, 64)
 
 
+class Closure(nn.Module):
+    """A function of its own calls its layers, as in minGPT."""
+
+    def __init__(self):
+        super().__init__()
+        self.mlp = nn.ModuleDict({"first": nn.Linear(16, 32), "second": nn.Linear(32, 10)})
+        layers = self.mlp
+        self.compute = lambda x: layers.second(torch.tanh(layers.first(x)))
+
+    def forward(self, x):
+        return self.compute(x)
+
+
+def closure(batch):
+    return Closure(), torch.randn(batch, 16)
+
+
+class Switching(nn.Module):
+    """In evaluation it drops no path, changes a sign, reads a parameter of its own, and has another constant."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.second = nn.Linear(16, 16), nn.BatchNorm1d(16), nn.Linear(16, 10)
+        self.temperature = nn.Parameter(torch.full((10,), 2.0))
+
+    def forward(self, x):
+        path = self.norm(self.first(x))
+        if self.training:
+            path = path * F.dropout(x.new_ones(x.size(0), 1), 0.5)
+        else:
+            path = -path
+        result = self.second(x + torch.tanh(path)) * torch.as_tensor([1.0 if self.training else 0.5] * 10)
+        return result if self.training else result / self.temperature
+
+
+def switching(batch):
+    return Switching(), torch.randn(batch, 16)
+
+
 def unused():
     return Fn(lambda m, x: m.a(x), a=nn.Linear(16, 10), b=nn.Linear(3, 3)), torch.randn(4, 16)
 

@@ -45,6 +45,132 @@ twice.register_fake(torch.empty_like)
 twice.register_autograd(lambda context, gradient: gradient * 2)
 
 
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(16, 16), nn.Linear(16, 10)
+
+    def forward(self, x):
+        return self.b(torch.tanh(self.a(x)))
+
+
+def hook():
+    net = Net()
+    net.a.weight.register_hook(lambda gradient: gradient.clamp(-1e9, 1e9))
+    return net, vectors()
+
+
+def hook_after_accumulation():
+    net = Net()
+    net.b.bias.register_post_accumulate_grad_hook(lambda p: p.grad.mul_(0.1))
+    return net, vectors()
+
+
+class ReadsView(Net):
+    """Its weight is trained through a view that the constructor made."""
+
+    def __init__(self):
+        super().__init__()
+        self.turned = self.a.weight.t()
+
+    def forward(self, x):
+        return self.b(torch.tanh(x @ self.turned))
+
+
+def view_of_parameter():
+    return ReadsView(), vectors()
+
+
+class Derived(Net):
+    def __init__(self):
+        super().__init__()
+        self.doubled = 2 * self.a.weight
+
+    def forward(self, x):
+        return self.b(torch.tanh(x @ self.doubled.t()))
+
+
+def made_from_parameter():
+    return Derived(), vectors()
+
+
+class Counting(Net):
+    """The first step is that of another network than the second."""
+
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+
+    def forward(self, x):
+        self.calls += self.training
+        return super().forward(x) / max(1, self.calls)
+
+
+def counter():
+    return Counting(), vectors()
+
+
+the_only_net = Net()
+
+
+def same_net():
+    return the_only_net, vectors()
+
+
+class Merging(Net):
+    """eval() adds a part to a weight, as LoRA does."""
+
+    def __init__(self):
+        super().__init__()
+        self.part, self.merged = nn.Parameter(torch.ones(16, 16)), False
+
+    def train(self, mode=True):
+        super().train(mode)
+        if mode == self.merged:
+            self.a.weight.data += -self.part.data if mode else self.part.data
+            self.merged = not mode
+        return self
+
+    def forward(self, x):
+        return super().forward(x) if self.merged else super().forward(x) + x @ self.part[:, :10]
+
+
+def merging():
+    return Merging(), vectors()
+
+
+class Averaging(Net):
+    """Evaluation changes a buffer."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(10))
+
+    def forward(self, x):
+        result = super().forward(x)
+        if not self.training:
+            self.mean.add_(result.detach().mean(0))
+        return result
+
+
+def buffer_in_evaluation():
+    return Averaging(), vectors()
+
+
+class LastOnly(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.head = nn.Embedding(30, 8), nn.Linear(8, 30)
+
+    def forward(self, x):
+        values = self.tokens(x)
+        return self.head(values if self.training else values[:, -1:])
+
+
+def shorter_in_evaluation():
+    return LastOnly(), tokens(4, 9, 30)
+
+
 def custom_operator():
     return Fn(lambda m, x: twice(m.a(x)), a=nn.Linear(16, 10)), vectors()
 
