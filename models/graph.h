@@ -59,12 +59,12 @@ struct Node {
   std::vector<Returned> returned = {};   // of an operator of PyTorch
   std::vector<ValueId> reads = {};
   std::vector<ValueId> makes = {};
-  std::string module = {};      // the author's name of the module, "layer1.0.conv1"; may be empty
-  std::int64_t parameters = 0;  // number of trainable values
-  double forward_flops = 0;     // multiply-adds × 2 for one typical sample
-  double forward_bytes = 0;     // bytes moved for one typical sample; for embeddings only
-  bool may_begin_stage = true;  // false if a stage must not begin here: see models/exported/cuts.h
-  bool begins_block = true;     // preferred beginning of a stage
+  std::string module = {};        // the author's name of the module, "layer1.0.conv1"; may be empty
+  std::int64_t parameters = 0;    // number of trainable values
+  double forward_flops = 0;       // multiply-adds × 2 for one typical sample
+  double forward_bytes = 0;       // bytes moved for one typical sample; for embeddings only
+  bool may_begin_stage = true;    // false if a stage must not begin here: see models/exported/cuts.h
+  bool begins_block = true;       // preferred beginning of a stage
   std::size_t in_evaluation = 0;  // a stage that begins here begins at this node of `Graph::evaluation`
   bool draws = false;             // random numbers, other than dropout of each sample
 };

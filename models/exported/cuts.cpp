@@ -181,7 +181,8 @@ std::vector<Readers> readers_of(const Graph& graph) {
 std::vector<std::size_t> last_cuts(const Graph& graph) {
   const std::size_t count = graph.nodes.size();
   std::vector<std::size_t> cuts(count + 1, count);
-  for (std::size_t i = 0; i < count; ++i) cuts[i] = i == 0 || graph.nodes[i].may_begin_stage ? i : cuts[i - 1];
+  for (std::size_t i = 0; i < count; ++i)
+    cuts[i] = i == 0 || graph.nodes[i].may_begin_stage ? i : cuts[i - 1];
   return cuts;
 }
 

@@ -352,7 +352,8 @@ void add_evaluation(const Entries& entries, const Tensors& weights, const Tensor
                 "export the network with its parameters, and with requires_grad");
   const std::string folder = evaluation_folder, model = folder + "model.json";
   if (!entries.contains(model))
-    throw Fault("it has no graph for evaluation", "export the network again with `trainyard export FILE.py:FUNCTION`");
+    throw Fault("it has no graph for evaluation",
+                "export the network again with `trainyard export FILE.py:FUNCTION`");
   const Tensors constants = read_tensors(entries, folder + "constants/", constants_config);
   Exported evaluation =
       read_graph(entries, model, {.weights = weights, .buffers = buffers, .constants = constants});

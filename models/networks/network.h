@@ -126,8 +126,8 @@ class Network {
   };
   std::vector<Held> parameters_, buffers_, constants_;
   const NamedParameter* held(const models::StoredTensor& stored) const;
-  std::vector<bool> number_inputs_;  // per input: a number, not a tensor
-  bool selects_outputs_ = false;     // `positions` of the context select rows of the output
+  std::vector<bool> number_inputs_;            // per input: a number, not a tensor
+  bool selects_outputs_ = false;               // `positions` of the context select rows of the output
   std::shared_ptr<const Network> evaluation_;  // of the evaluation graph; null if there is none
 };
 

@@ -74,7 +74,8 @@ networks::Activations inputs_of(const Tensors& batch, std::size_t count, const s
 }
 
 bool draws(const models::Graph& graph) {
-  return std::ranges::any_of(graph.nodes, &models::Node::draws) || (graph.evaluation && draws(*graph.evaluation));
+  return std::ranges::any_of(graph.nodes, &models::Node::draws) ||
+         (graph.evaluation && draws(*graph.evaluation));
 }
 
 // A network may overwrite its inputs.
@@ -181,8 +182,7 @@ ReferenceCheck check_reference(const std::filesystem::path& file) {
   const models::Exported network = models::read_exported(file);
   if (network.reference.empty()) return {.not_compared = "it has no reference batch of PyTorch"};
   const models::Graph graph = without_dropout(network.graph);
-  if (draws(graph))
-    return {.not_compared = "it draws random numbers, and PyTorch draws others"};
+  if (draws(graph)) return {.not_compared = "it draws random numbers, and PyTorch draws others"};
   const std::string where = file.string() + ": reference batch";
   const auto all = networks::parse_safetensors(models::read_exported_entry(file, network.reference), where);
   ReferenceCheck check;

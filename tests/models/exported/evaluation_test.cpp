@@ -80,7 +80,8 @@ TEST_CASE("a file without an evaluation graph is refused with the way to export 
   file.write(folder / "old.pt2");
   CHECK(user_error_of([&] { read_exported(folder / "old.pt2"); }) ==
         (folder / "old.pt2").string() +
-            ": it has no graph for evaluation; export the network again with `trainyard export FILE.py:FUNCTION`");
+            ": it has no graph for evaluation; export the network again with `trainyard export "
+            "FILE.py:FUNCTION`");
 }
 
 TEST_CASE("both graphs have the weights of the file, and each has its own constants") {
@@ -171,7 +172,7 @@ TEST_CASE("evaluation reads a buffer that training overwrites only in the stage 
     file.output(late ? "again" : "scaled_neg");
     return file;
   };
-  Pt2File file = counting(true, false);  // linear, relu, linear, add_, mul, neg
+  Pt2File file = counting(true, false);      // linear, relu, linear, add_, mul, neg
   file.evaluate_as(counting(false, false));  // linear, relu, linear, mul, neg
   CHECK(stages(read(file)) == "0 2 2 3 - 5");
   file.evaluate_as(counting(false, true));

@@ -149,13 +149,14 @@ void Pt2File::output(const std::string& value) {
 }
 
 void Pt2File::write(const std::filesystem::path& path, bool deflated) const {
-  std::map<std::string, std::string> all{{"archive_format", "pt2"},
-                                         {"archive_version", "0"},
-                                         {"byteorder", "little"},
-                                         {"models/model.json", model.dump()},
-                                         {"data/weights/model_weights_config.json", weights.dump()},
-                                         {"data/constants/model_constants_config.json", constants.dump()},
-                                         {"trainyard/evaluation/model.json", (evaluation.is_null() ? model : evaluation).dump()}};
+  std::map<std::string, std::string> all{
+      {"archive_format", "pt2"},
+      {"archive_version", "0"},
+      {"byteorder", "little"},
+      {"models/model.json", model.dump()},
+      {"data/weights/model_weights_config.json", weights.dump()},
+      {"data/constants/model_constants_config.json", constants.dump()},
+      {"trainyard/evaluation/model.json", (evaluation.is_null() ? model : evaluation).dump()}};
   for (const auto& [name, content] : entries) all[name] = content;
   all.erase(without);
   if (evaluation.is_null())

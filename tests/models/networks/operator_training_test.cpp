@@ -52,8 +52,7 @@ TEST_CASE("batch normalisation does what its node says, in training and in evalu
       const auto statistics = [] { return std::pair{at::full({3}, 0.5), at::full({3}, 2.0)}; };
       const auto [mean, variance] = statistics();
       const auto [own_mean, own_variance] = statistics();
-      const at::Tensor expected =
-          at::batch_norm(x, weight, bias, mean, variance, exported, 0.3, 1e-3, true);
+      const at::Tensor expected = at::batch_norm(x, weight, bias, mean, variance, exported, 0.3, 1e-3, true);
       check_same(run(batch_norm(exported, true), {x, weight, bias, own_mean, own_variance},
                      train ? in_training() : in_evaluation())
                      .at(0),

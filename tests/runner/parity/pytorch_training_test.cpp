@@ -118,7 +118,12 @@ std::vector<experiments::Run> meshes_of(const Case& c, const experiments::Run& r
   std::vector<experiments::Strategy> strategies{
       {.name = "ddp", .kind = "ddp", .replicas = 2},
       {.name = "1f1b", .kind = "pipeline", .stages = 2, .schedule = "1f1b", .micro_batches = 3},
-      {.name = "mp-ddp", .kind = "mp-ddp", .replicas = 2, .stages = 2, .schedule = "gpipe", .micro_batches = 2}};
+      {.name = "mp-ddp",
+       .kind = "mp-ddp",
+       .replicas = 2,
+       .stages = 2,
+       .schedule = "gpipe",
+       .micro_batches = 2}};
   const models::Graph graph = experiments::graph_of(run, c.model.input);
   std::vector<std::int64_t> cuts;
   for (std::size_t i = 1; i < graph.nodes.size(); ++i)
