@@ -1,6 +1,6 @@
 """What PyTorch computes in two training steps, and whether the graphs of a file compute the same.
 
-After each step the network is evaluated. The file has the first step. Each gradient is computed by an instance of its own.
+After each step the network is evaluated. The file has the first step and its evaluation. Each batch gets a new network.
 Dropout is off, because trainyard draws other random numbers. The loss is sum(output * cos([0, 1, 2, …])), over the
 values of the output row by row: it has another gradient for each of them."""
 import inspect
@@ -12,7 +12,7 @@ from torch.utils import _pytree
 from .graph_checks import argument
 from .problems import Refused, first_line, module_of, place_of
 from .tracing import with_size
-from .user_function import set_values, values_of
+from .user_function import random_state, set_values, values_of
 
 SEED = 7
 LOSS = "sum(output * cos(arange(count)))"
@@ -98,14 +98,13 @@ def evaluated(module, inputs):
     """The output in evaluation, which must not change the network."""
     before = {name: x.clone() for name, x in module.named_buffers()}
     torch.manual_seed(SEED)
-    with torch.no_grad():
-        output = module(*[x.clone() for x in inputs])
+    output = module(*[x.clone() for x in inputs])  # without gradients, layers of transformers leave out padding
     if not isinstance(output, torch.Tensor):
         raise Refused(f"the network gives {type(output).__name__} in evaluation", "give one tensor, as in training")
     for name, x in module.named_buffers():
         if not torch.equal(before[name], x):
             raise Refused(f"the network changes the buffer {name} in evaluation", "change it only if self.training is true")
-    return output.contiguous()
+    return output.detach().contiguous()
 
 
 def evaluated_eagerly(module, inputs):
@@ -117,11 +116,12 @@ def evaluated_eagerly(module, inputs):
 
 
 def descend(module, gradients, tied):
-    """Change the parameters for the next step. In a file, tied parameters can be several tensors."""
+    """Change the parameters for the next step. In a file, tied parameters are several tensors with the same memory."""
     names = {name: same[0] for same in tied for name in same}
     largest = max((x.abs().max().item() for name, x in gradients.items() if name.startswith("gradient/")), default=0.0)
+    different = {p.data_ptr(): (name, p) for name, p in module.named_parameters()}
     with torch.no_grad():
-        for name, p in module.named_parameters():
+        for name, p in different.values():
             gradient = gradients.get(f"gradient/{names.get(name, name)}")
             if gradient is not None and 0 < largest < float("inf"):
                 p.sub_(gradient * (LONGEST_STEP / largest))
@@ -148,18 +148,22 @@ def of_pytorch(network, inputs, tied):
     """The steps of the author's network."""
     with WithoutDropout():
         module = without_dropout(network.fresh())
-        return steps(module, lambda x: evaluated_eagerly(module, x), inputs, tied)
+        before = str(random_state()[1:])
+        found = steps(module, lambda x: evaluated_eagerly(module, x), inputs, tied)
+    if str(random_state()[1:]) != before:
+        raise Refused("the network draws random numbers of Python or NumPy in forward, which a graph has only once",
+                      "draw them with torch")
+    return found
 
 
 def output_of(network):
     """The output of the network for its example. Refuses a network that does not give one tensor with gradients."""
+    module = without_dropout(network.fresh())
     try:
         with WithoutDropout():
-            output = without_dropout(network.fresh())(*[x.clone() for x in network.inputs])
-    except Refused:
-        raise
+            output = module(*[x.clone() for x in network.inputs])
     except Exception as error:
-        where = module_of(error, network.module)
+        where = module_of(error, module)
         raise Refused(f"the network fails with its example inputs{' in ' + where if where else ''}: {first_line(error)}",
                       "give inputs that it accepts; --verbose prints the traceback", place_of(error)) from error
     if not isinstance(output, torch.Tensor):
@@ -265,7 +269,7 @@ def refuse(what, how, functions, where):
         raise Refused(f"the parameter {name} has a gradient in PyTorch, but none in the graph",
                       "read it in forward, in each step, and not through another tensor that was made before")
     raise Refused(f"the graph does not compute what PyTorch computes with {where}: the {shown} is {how}",
-                  "remove what torch.export does not see, such as hooks, counters, and random numbers of Python")
+                  "remove what torch.export does not see, such as hooks and counters")
 
 
 def batches_of(network, symbols, tied):

@@ -54,6 +54,7 @@ REFUSED = {
     "view_of_parameter": r"the parameter a\.weight has a gradient in PyTorch, but none in the graph; read it in forward",
     "made_from_parameter": r"the second training step of the network fails: RuntimeError: .*; compute in forward",
     "counter": r"with 4 samples in the second step: the output is .*counters",
+    "numbers_of_python": r"random numbers of Python or NumPy in forward.*; draw them with torch",
     "same_net": r"refused\.py:same_net returns the same parameters in each call; make the network inside the function",
     "merging": r"eval\(\) changes a\.weight; .*self\.training",
     "buffer_in_evaluation": r"the network changes the buffer mean in evaluation; .*self\.training",
@@ -67,7 +68,7 @@ WARNED = {
     "noisy": ["node randn_like in the network (Fn) draws random numbers with aten.randn_like.default: ddp, pipeline and mp-ddp"],
     "fixed_length": ["input 1 has a fixed length of 12"],
     "unused": ["no node reads the parameter b.weight", "no node reads the parameter b.bias"],
-    "switching": ["cannot train on a batch of one sample", "no node reads the parameter temperature"],
+    "switching": ["no node reads the parameter temperature", "cannot train on a batch of one sample"],
 }
 NETWORKS = ["mlp", "own_values", "recurrent", "residual_cnn", "gpt_tied", "transformer_encoder", "attention", "closure", *WARNED,
             *(f"trainyard_{name}" for name in ("mlp", "cnn", "vgg11", "nbow", "seq2seq", "conv_autoencoder"))]

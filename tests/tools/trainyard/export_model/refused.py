@@ -1,5 +1,6 @@
 """Networks that `trainyard export` refuses: a function for each."""
 import pathlib
+import random
 
 import torch
 from networks import Fn, images, tokens
@@ -108,6 +109,15 @@ class Counting(Net):
 
 def counter():
     return Counting(), vectors()
+
+
+class Skipping(Net):
+    def forward(self, x):
+        return super().forward(x) if self.training and random.random() < 0.9 else super().forward(x + 1)
+
+
+def numbers_of_python():
+    return Skipping(), vectors()
 
 
 the_only_net = Net()
