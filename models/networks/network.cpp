@@ -167,7 +167,7 @@ Network::Network(const models::Graph& graph, const models::NodeRange& range, std
                  const Initialisation& start, const Network* training)
     : channels_last(prefers_channels_last(graph)),
       layers_(std::move(layers)),
-      selects_outputs_(graph.exported()) {
+      selects_outputs_(graph.exported() || training != nullptr) {
   Slots slots(graph.values);
   const std::vector<bool> numbers = numbers_of(graph);
   for (const models::ValueId value : received(graph, range.first)) {

@@ -308,6 +308,8 @@ class ExportModel(unittest.TestCase):
         weight = next(name for name in written.entries if name.endswith("weights/weight_0"))
         for change, error in (
                 ({weight: lambda data: data[8:] + data[:8]}, r"reference batch: it does not compute what PyTorch computed: the "),
+                ({"evaluation/model.json": lambda data: data.replace(b"aten.relu.default", b"aten.tanh.default")},
+                 r"it does not compute what PyTorch computed: the evaluation is "),
                 ({"reference.safetensors": lambda data: data[:-8]}, r"is not a complete safetensors file"),
                 ({"reference.safetensors": lambda data: data.replace(b"batch/input/0", b"batch/input/7")}, r"has no input 0"),
                 ({"reference.safetensors": lambda data: data.replace(b"batch/", b"other/").replace(b"one/", b"two/")},
