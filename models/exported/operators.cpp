@@ -11,7 +11,7 @@ namespace {
 
 // Sorted by name. A result of `batch_norm` is always new memory, and its schema does not say that it writes statistics.
 // clang-format off
-constexpr std::array<Operator, 496> rows{{
+constexpr std::array<Operator, 497> rows{{
     {.name = "_operator.add"},
     {.name = "_operator.eq"},
     {.name = "_operator.floordiv"},
@@ -137,6 +137,7 @@ constexpr std::array<Operator, 496> rows{{
     {.name = "aten.cumprod.default"},
     {.name = "aten.cumsum.default"},
     {.name = "aten.detach.default", .may_share = true},
+    {.name = "aten.detach_.default", .writes = "self"},
     {.name = "aten.diag.default", .may_share = true},
     {.name = "aten.diag_embed.default"},
     {.name = "aten.diagonal.default", .may_share = true},

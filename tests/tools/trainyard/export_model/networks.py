@@ -178,7 +178,7 @@ class Switching(nn.Module):
             path = path * F.dropout(x.new_ones(x.size(0), 1), 0.5)
         else:
             path = -path
-        result = self.second(x + torch.tanh(path)) * torch.as_tensor([1.0 if self.training else 0.5] * 10)
+        result = self.second(x + torch.tanh(path)) * torch.tensor([1.0 if self.training else 0.5] * 10)
         return result if self.training else result / self.temperature
 
 
