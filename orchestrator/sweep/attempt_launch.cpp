@@ -21,13 +21,16 @@ AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int atte
           elsewhere};
 }
 
-// Removed folders had numbers too. The database has them. Folders above the yard's are not created: then the yard was
-// moved.
+// Removed folders had numbers too. The database has them. The folder of the yard is not created: if it is missing, the yard
+// was moved. The target of a link is.
 AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
   if (yard.leads_out(planned.key))
     throw UserError(yard.run(planned.key).string() + " is a link",
                     "move it away: the folder of a run must be in the yard itself");
-  fs::create_directory(yard.runs());
+  if (yard.runs() == yard.root() / "runs")
+    fs::create_directory(yard.runs());
+  else
+    fs::create_directories(yard.runs());
   fs::create_directory(yard.run(planned.key));
   const int last =
       std::max(last_attempt(yard.run(planned.key)), db::last_known_attempt(database, planned.key));
