@@ -213,11 +213,6 @@ Database Database::open_temporary() {
   return database;
 }
 
-void Database::keep_wal() {
-  int keep = 1;
-  sqlite3_file_control(connection_->getHandle(), "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
-}
-
 void Database::transaction(const std::function<void()>& work) {
   translated(*connection_, [&] {
     if (sqlite3_get_autocommit(connection_->getHandle()) == 0) {

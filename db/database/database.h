@@ -60,8 +60,6 @@ class Database {
   // Run `work` in one transaction, and roll back if it throws. May be nested. On a read-only connection
   // `work` reads one snapshot, whatever a writer does meanwhile.
   void transaction(const std::function<void()>& work);
-  // Leave the -wal file when it is closed. Call it if the file was moved: another database may be at its path now.
-  void keep_wal();
 
  private:
   explicit Database(std::unique_ptr<SQLite::Database> connection);

@@ -396,7 +396,6 @@ SweepResult run_sweep(const experiments::Experiment& experiment, const Plan& pla
   SweepResult result = Sweep(plan, experiment.machine.exclusive_host, workplace, stop).run();
   status.sweep_ended();
   log_result(result);
-  if (result.yard_moved) database.keep_wal();
   return result;
 }
 
