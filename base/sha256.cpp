@@ -49,6 +49,14 @@ std::string sha256_hex(std::string_view bytes) {
   return hash.hex();
 }
 
+std::string sha256_hex(std::istream& in) {
+  Sha256 hash;
+  std::string piece(std::size_t{1} << 20, '\0');
+  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
+    hash.update(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
+  return hash.hex();
+}
+
 std::string hmac_sha256(std::string_view key, std::string_view bytes) {
   std::array<unsigned char, 32> code{};
   unsigned int size = 0;

@@ -183,9 +183,9 @@ RecordFaults::RecordFaults(SQLite::Database& connection)
                                           impossible::second_test, impossible::after_end)),
       without_cause_(connection, R"sql(
         SELECT MAX(type = 'cause') = 0 FROM event WHERE run_key = ? AND attempt = ?)sql"),
-      over_limit_(connection, R"sql(
-        SELECT COALESCE(of_rank, 0), why FROM event
-        WHERE run_key = ? AND attempt = ? AND type = 'over_limit' ORDER BY seq LIMIT 1)sql"),
+      ruled_out_(connection, R"sql(
+        SELECT COALESCE(of_rank, 0), type, why FROM event
+        WHERE run_key = ? AND attempt = ? AND type IN ('over_limit', 'changed_file') ORDER BY seq LIMIT 1)sql"),
       wall_(connection, find_wall) {}
 
 void RecordFaults::put(const std::string& run_key, int attempt) {
@@ -225,7 +225,7 @@ RecordFaults::Found RecordFaults::find(const std::string& run_key, int attempt) 
   if (!asks) return std::nullopt;
   const std::vector<Link> links = chain(run_key, attempt);
   if (links.empty()) return std::nullopt;
-  if (auto fault = over_limit(run_key, attempt)) return fault;
+  if (auto fault = ruled_out(run_key, attempt)) return fault;
   if (auto fault = impossible_record(run_key, links)) return fault;
   if (auto fault = in_epochs(run_key, links, *asks)) return fault;
   if (auto fault = unreadable(run_key, attempt, "test")) return fault;
@@ -234,12 +234,14 @@ RecordFaults::Found RecordFaults::find(const std::string& run_key, int attempt) 
   return in_terms(run_key, attempt, *asks);
 }
 
-RecordFaults::Found RecordFaults::over_limit(const std::string& run_key, int attempt) {
-  Bound rows(over_limit_, run_key, attempt);
+// An event of the orchestrator that fails the attempt.
+RecordFaults::Found RecordFaults::ruled_out(const std::string& run_key, int attempt) {
+  Bound rows(ruled_out_, run_key, attempt);
   if (!rows.next()) return std::nullopt;
   RowReader row(rows.row());
   const std::int64_t rank = row.integer();
-  return Fault{attempt, rank, "over_limit", of_the_test, row.text()};
+  const std::string type = row.text();
+  return Fault{attempt, rank, type, of_the_test, row.text()};
 }
 
 RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,

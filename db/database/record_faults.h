@@ -1,6 +1,6 @@
 // Impossible records of an attempt: missing or unexpected epochs, impossible metrics or times, ranks with
-// different terms. If there is such a fault, the attempt has failed, even if all its ranks recorded that they
-// finished (`attempt_status`).
+// different terms. Also events that fail an attempt: a limit was exceeded, a declared file has changed. If there
+// is such a fault, the attempt has failed, even if all its ranks recorded that they finished (`attempt_status`).
 //
 // A record after the `end` of its rank is a fault only if the orchestrator has closed the attempt with a cause, or is not
 // heard of. If the orchestrator has closed the attempt without a cause, that record came later and changes nothing.
@@ -51,7 +51,7 @@ class RecordFaults {
   std::optional<Asked> asked(const std::string& run_key, int attempt);
   std::vector<Link> chain(const std::string& run_key, int attempt);
   Found find(const std::string& run_key, int attempt);
-  Found over_limit(const std::string& run_key, int attempt);
+  Found ruled_out(const std::string& run_key, int attempt);
   Found impossible_record(const std::string& run_key, const std::vector<Link>& links);
   bool ended_without_cause(const std::string& run_key, int attempt);
   Found in_epochs(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
@@ -67,7 +67,7 @@ class RecordFaults {
   double wall_seconds(const std::string& run_key, int attempt);
 
   SQLite::Statement clear_, put_, asked_, chain_, epochs_, after_training_, metrics_, wrong_metric_, weights_,
-      starts_, unreadable_, impossible_, without_cause_, over_limit_, wall_;
+      starts_, unreadable_, impossible_, without_cause_, ruled_out_, wall_;
 };
 
 }  // namespace trainyard::db

@@ -52,7 +52,7 @@ struct RecordRows::Kind {
 };
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
-  static constexpr std::array<Kind, 14> kinds{{
+  static constexpr std::array<Kind, 15> kinds{{
       {"start", Kind::Writer::rank, &RecordRows::start},
       {"epoch", Kind::Writer::rank, &RecordRows::epoch},
       {"test", Kind::Writer::rank, &RecordRows::test},
@@ -66,6 +66,7 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
       {"exited", Kind::Writer::orchestrator, &RecordRows::event},
       {"processor_use", Kind::Writer::orchestrator, &RecordRows::event},
       {"over_limit", Kind::Writer::orchestrator, &RecordRows::event},
+      {"changed_file", Kind::Writer::orchestrator, &RecordRows::event},
       {"cause", Kind::Writer::orchestrator, &RecordRows::event},
   }};
   for (const Kind& kind : kinds)
@@ -101,12 +102,12 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
         INSERT INTO spool (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
       put_start_(connection, R"sql(
-        INSERT INTO process (run_key, attempt, rank, started, host, device, threads, pid, world_size, replica,
+        INSERT INTO process (run_key, attempt, rank, started, started_elapsed, host, device, threads, pid, world_size, replica,
                              stage, parameters, train_samples, validation_samples, test_samples,
                              trainyard_version, libtorch_version, start_extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          started = excluded.started, host = excluded.host, device = excluded.device,
+          started = excluded.started, started_elapsed = excluded.started_elapsed, host = excluded.host, device = excluded.device,
           threads = excluded.threads, pid = excluded.pid, world_size = excluded.world_size,
           replica = excluded.replica, stage = excluded.stage, parameters = excluded.parameters,
           train_samples = excluded.train_samples, validation_samples = excluded.validation_samples,
@@ -117,11 +118,11 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
           test_seconds = excluded.test_seconds, test_extra = excluded.test_extra)sql"),
       put_end_(connection, R"sql(
-        INSERT INTO process (run_key, attempt, rank, ended, status, setup_seconds, total_seconds, error,
-                             end_extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        INSERT INTO process (run_key, attempt, rank, ended, ended_elapsed, status, setup_seconds, total_seconds,
+                             error, end_extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          ended = excluded.ended, status = excluded.status, setup_seconds = excluded.setup_seconds,
+          ended = excluded.ended, ended_elapsed = excluded.ended_elapsed, status = excluded.status, setup_seconds = excluded.setup_seconds,
           total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql"),
       put_epoch_(
           connection,
@@ -223,9 +224,9 @@ void RecordRows::start(const Record& record, Members& members) {
     trainyard = versions.text("trainyard");
     libtorch = versions.text("libtorch");
   });
-  execute(put_start_, record.run, record.attempt, *record.rank, record.time, host, device, threads, pid,
-          world_size, replica, stage, parameters, train, validation, test, trainyard, libtorch,
-          members.rest());
+  execute(put_start_, record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, host,
+          device, threads, pid, world_size, replica, stage, parameters, train, validation, test, trainyard,
+          libtorch, members.rest());
 }
 
 void RecordRows::epoch(const Record& record, Members& members) {
@@ -280,8 +281,8 @@ void RecordRows::end(const Record& record, Members& members) {
   const auto setup_seconds = members.number("setup_seconds");
   const auto total_seconds = members.number("total_seconds");
   const auto error = members.text("error");
-  execute(put_end_, record.run, record.attempt, *record.rank, record.time, status, setup_seconds,
-          total_seconds, error, members.rest());
+  execute(put_end_, record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, status,
+          setup_seconds, total_seconds, error, members.rest());
 }
 
 void RecordRows::event(const Record& record, Members& members) {

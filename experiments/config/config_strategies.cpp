@@ -257,19 +257,16 @@ std::string hash_of(const fs::path& file, const std::string& entry, const Locati
   if (!in)
     throw UserError("the file " + file.string() + " of a strategy cannot be read: " + in.problem(),
                     "paths in `files` are relative to the folder of the experiment file", at);
-  Sha256 hash;
-  std::array<char, 65536> buffer;
-  while (in.read(buffer.data(), buffer.size()), in.gcount() > 0)
-    hash.update(std::string_view(buffer.data(), static_cast<std::size_t>(in.gcount())));
-  return hash.hex();
+  return sha256_hex(in);
 }
 
 // The files of one entry of `files`: the file itself, or the matches of the pattern or folder.
 std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& folder, const Location& at) {
-  if (!finds_files(entry, folder)) return {{entry, hash_of(folder / entry, entry, at), false}};
+  if (!finds_files(entry, folder))
+    return {{entry, hash_of(folder / entry, entry, at), false, folder / entry}};
   std::vector<ForeignFile> files;
   for (const FoundFile& found : found_files(entry, folder, at))
-    files.push_back({found.name, hash_of(found.place, entry, at), true});
+    files.push_back({found.name, hash_of(found.place, entry, at), true, found.place});
   if (files.empty())
     throw UserError(
         fmt::format("`files` has {}, which matches no file in {}", in_quotes(entry), folder.string()),
@@ -335,6 +332,56 @@ void resolve_files(Experiment& experiment) {
     }
     run.strategy.files = std::move(files);
   }
+}
+
+namespace {
+
+// The file that an argument names: "train.py", "--config=small.json". Empty if it names none.
+std::string named_file(const std::string& argument, const fs::path& folder) {
+  std::error_code none;
+  for (const std::string& name : {argument, argument.substr(argument.find('=') + 1)})
+    if (fs::is_regular_file(folder / name, none)) return name;
+  return "";
+}
+
+// Files that the command names and `files` lacks. A program without a slash, or by its absolute path, is one
+// of the system.
+std::vector<std::string> unlisted_in(const Strategy& strategy) {
+  const std::string& program = strategy.command.front();
+  const bool of_the_system = program.find('/') == std::string::npos || fs::path(program).is_absolute();
+  std::vector<std::string> unlisted;
+  for (std::size_t i = of_the_system ? 1 : 0; i < strategy.command.size(); ++i) {
+    const std::string name = named_file(strategy.command[i], strategy.folder);
+    std::error_code none;
+    const bool listed = std::ranges::any_of(strategy.files, [&](const ForeignFile& file) {
+      return fs::equivalent(file.place, fs::path(strategy.folder) / name, none);
+    });
+    if (!name.empty() && !listed) unlisted.push_back(name);
+  }
+  return unlisted;
+}
+
+}  // namespace
+
+std::vector<std::string> unlisted_files(const Experiment& experiment) {
+  constexpr const char* effect = "a change of the program would not make new runs";
+  std::vector<std::string> warnings;
+  const auto warn = [&](std::string text) {
+    if (std::ranges::find(warnings, text) == warnings.end()) warnings.push_back(std::move(text));
+  };
+  for (const Run& run : experiment.runs) {
+    if (!run.strategy.foreign()) continue;
+    const std::vector<std::string> unlisted = unlisted_in(run.strategy);
+    if (run.strategy.files.empty())
+      warn(fmt::format("strategy {} has no `files`, so {}; list the files of the program{}",
+                       in_quotes(run.strategy.name), effect,
+                       unlisted.empty() ? "" : ", such as " + in_quotes(unlisted.front())));
+    else
+      for (const std::string& name : unlisted)
+        warn(fmt::format("`files` of strategy {} lacks {}, which its command names, so {}; add it",
+                         in_quotes(run.strategy.name), in_quotes(name), effect));
+  }
+  return warnings;
 }
 
 }  // namespace trainyard::experiments

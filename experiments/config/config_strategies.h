@@ -36,4 +36,8 @@ void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems);
 // Paths are relative to the folder of the experiment file. UserError if a file cannot be read.
 void resolve_files(Experiment& experiment);
 
+// Warnings on foreign strategies, each once: `files` is missing, or lacks a file that the command names. A
+// change of such a file would not make new runs. Call `resolve_files` first.
+std::vector<std::string> unlisted_files(const Experiment& experiment);
+
 }  // namespace trainyard::experiments

@@ -7,12 +7,27 @@
 
 #include <fmt/format.h>
 
+#include "base/plain_file.h"
+#include "base/sha256.h"
 #include "experiments/run/keys.h"
 
 namespace trainyard::experiments {
 
 bool Strategy::independent() const {
   return is_independent(kind);
+}
+
+std::string changed_file(const Strategy& strategy) {
+  constexpr const char* advice =
+      "the run key stands for the earlier file; do not change it during the sweep, and run the command again";
+  for (const ForeignFile& file : strategy.files) {
+    if (file.place.empty()) continue;  // the run was read from JSON
+    PlainFileReader in(file.place);
+    if (!in) return fmt::format("{} cannot be read any more: {}; {}", file.name, in.problem(), advice);
+    if (sha256_hex(in) != file.sha256)
+      return fmt::format("{} has changed since the sweep began; {}", file.name, advice);
+  }
+  return "";
 }
 
 double effective_learning_rate(const Run& run) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <map>
 #include <optional>
 #include <string>
@@ -19,8 +20,9 @@ namespace trainyard::experiments {
 // A file that a foreign program reads. Its path is relative to the folder of the experiment file.
 struct ForeignFile {
   std::string name;
-  std::string sha256;  // empty before `resolve_data`
-  bool found = false;  // by a pattern or a folder; then the run key includes its name
+  std::string sha256;                // empty before `resolve_data`
+  bool found = false;                // by a pattern or a folder; then the run key includes its name
+  std::filesystem::path place = {};  // where `resolve_data` read it; not in the JSON
   bool operator==(const ForeignFile&) const = default;
 };
 
@@ -47,6 +49,9 @@ struct Strategy {
   std::int64_t sharing_replicas() const { return independent() ? 1 : replicas; }
   bool operator==(const Strategy&) const = default;
 };
+
+// How a declared file differs from the one in the run key: "train.py has changed …". Empty if none does.
+std::string changed_file(const Strategy& strategy);
 
 struct Optimizer {
   std::string kind = "sgd";  // "sgd", "adam", "adamw"

@@ -32,11 +32,7 @@ struct ExportedFile {
 std::string sha256_of(const std::filesystem::path& path) {
   PlainFileReader in(path);
   if (!in) throw UserError(path.string() + ": cannot be opened: " + in.problem(), "correct the path");
-  Sha256 hash;
-  std::string piece(1 << 20, '\0');
-  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())) || in.gcount() > 0)
-    hash.update(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
-  return hash.hex();
+  return sha256_hex(in);
 }
 
 // A file is read once, if it does not change.

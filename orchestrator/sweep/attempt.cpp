@@ -8,6 +8,7 @@
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "db/ingest/attempt_fault.h"
+#include "db/queries/queries.h"
 #include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/yard/record_log_tail.h"
@@ -109,9 +110,11 @@ void Attempt::launch() {
               {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}, {"since_ticks", ticks_now()}});
   workplace_.status.run_started(planned(), place_.attempt);
   tell_where_it_begins();
-  if (assignment_.host_exclusive && !leased_cores(assignment_.devices).empty())
-    before_launch_ = processor_times();
   try {
+    if (const std::string changed = experiments::changed_file(planned().run.strategy); !changed.empty())
+      throw UserError(changed);
+    if (assignment_.host_exclusive && !leased_cores(assignment_.devices).empty())
+      before_launch_ = processor_times();
     auto ranks = workplace_.launcher.launch(launch_spec_of(assignment_, place_, workplace_.programs, token_));
     const auto marks = ranks->marks();
     ranks_.watch(std::move(ranks), false);
@@ -225,11 +228,11 @@ void Attempt::finish(const RankGroupEnd& group) {
   ranks_.note_job();
   ranks_.release();
   end_leftovers(group.leftovers);
-  const std::string times_problem = record_other_use();  // before the records of the ranks: one transaction
+  record_other_use();  // before the records of the ranks: one transaction
+  note_changed_file();
   collector_.collect_all();
   note_over_limits();
-  if (!times_problem.empty() && collector_.finished() && !planned().devices_shared)
-    log_.tell("its times do not count: " + times_problem);
+  tell_times_problem();
   const AttemptEvidence seen = evidence(group);
   conclude(end_of(seen), seen.failures);
   collector_.collect();
@@ -248,10 +251,17 @@ void Attempt::end_leftovers(int ended) {
   log_.write(log::Level::warning, "orphaned processes killed", {{"processes", left}});
 }
 
-// Call it after all processes of the attempt are reaped: only then is their own processor time known. Returns
-// why the times do not count.
-std::string Attempt::record_other_use() {
-  if (!before_launch_) return "";
+// Only what another try may change.
+void Attempt::tell_times_problem() const {
+  if (!collector_.finished() || !assignment_.host_exclusive || planned().devices_shared) return;
+  for (const db::Attempt& each : db::attempts_of_run(workplace_.database, place_.key))
+    if (each.attempt == place_.attempt && !each.times_problem.empty())
+      log_.tell("its times do not count: " + each.times_problem);
+}
+
+// Call it after all processes of the attempt are reaped: only then is their own processor time known.
+void Attempt::record_other_use() {
+  if (!before_launch_) return;
   const std::vector<int> cores = leased_cores(assignment_.devices);
   const auto use = other_use(*before_launch_, processor_times(), cores, with_hyper_threads(cores));
   const double limit = workplace_.options.others_limit;
@@ -266,7 +276,14 @@ std::string Attempt::record_other_use() {
   if (!problem.empty()) body["why"] = problem;
   log_.record("processor_use", body);
   if (!problem.empty()) log_.write(log::Level::warning, "times do not count", {{"why", problem}});
-  return problem;
+}
+
+// The event fails the attempt in the database too, even if all ranks have finished.
+void Attempt::note_changed_file() {
+  changed_ = experiments::changed_file(planned().run.strategy);
+  if (changed_.empty()) return;
+  log_.record("changed_file", {{"why", changed_}});
+  log_.write(log::Level::error, "file changed", {{"why", changed_}});
 }
 
 AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
@@ -278,7 +295,9 @@ AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
                        .why_ended = ranks_.state().why,
                        .resumed_after = epochs_of(begins_.at)};
   if (const auto& over = collector_.over_limits(); !over.empty())
-    seen.over_limit = AttemptEnd{experiments::EndReason::failed, over.front().rank, over.front().why};
+    seen.ruled_out = AttemptEnd{experiments::EndReason::failed, over.front().rank, over.front().why};
+  else if (seen.finished && !changed_.empty())
+    seen.ruled_out = AttemptEnd{experiments::EndReason::failed, {}, changed_};
   if (seen.finished)
     seen.fault = fault_of_records();
   else if (group.reason == experiments::EndReason::out_of_time && !seen.stopped)

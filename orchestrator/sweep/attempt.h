@@ -67,7 +67,9 @@ class Attempt {
   void finish(const RankGroupEnd& group);
   void end_leftovers(int ended);
   void end_at_once();
-  std::string record_other_use();
+  void record_other_use();
+  void tell_times_problem() const;
+  void note_changed_file();
   AttemptEvidence evidence(const RankGroupEnd& group) const;
   std::optional<RankError> fault_of_records() const;
   void conclude(const AttemptEnd& end, const std::vector<RankFailure>& failures);
@@ -83,6 +85,7 @@ class Attempt {
   std::optional<ProcessorTimes> before_launch_;  // if its times may count and it runs on this host
   std::size_t noted_limits_ = 0;                 // of those that were exceeded
   std::set<int> shortened_;                      // ranks whose logs were
+  std::string changed_;                          // a declared file that changed while the ranks ran
   Clock::time_point next_follow_, next_progress_;
   RunOutcome outcome_;
 };

@@ -39,7 +39,7 @@ const RankFailure* cause_of(const std::vector<RankFailure>& failures) {
 }
 
 AttemptEnd end_of(const AttemptEvidence& seen) {
-  if (seen.over_limit) return *seen.over_limit;
+  if (seen.ruled_out) return *seen.ruled_out;
   if (seen.finished && seen.fault) return {EndReason::failed, seen.fault->rank, seen.fault->error};
   if (seen.finished) return {};
   const auto job = seen.group.reason;

@@ -326,6 +326,88 @@ TEST_CASE("the share of other processes is a column, and if it was too large the
   CHECK(finished.times_problems == std::map<std::string, std::string>{{key(run), why}});
 }
 
+namespace {
+
+// Records at these seconds of the rank's own clock.
+struct TimedRank {
+  CheckedYard& yard;
+  Spool spool;
+  void record(double at, const std::string& type, const nlohmann::json& body) {
+    experiments::Record record = spool.next(type, body);
+    record.elapsed_seconds = record.body["elapsed_seconds"] = at;
+    yard.ingest.record(record);
+  }
+};
+
+}  // namespace
+
+TEST_CASE(
+    "times count if epochs and test account for 80 % of the time from start to end, without the set-up") {
+  struct Case {
+    double setup, train, checkpoint, end;
+    std::string kind, problem;
+  };
+  const std::string part =
+      "rank 0 accounts for 2.75 s of the 3.5 s between its start and its end (at least 80 %)";
+  for (const auto& [setup, train, checkpoint, end, kind, problem] :
+       {Case{0, 1, 0, 3.4, "foreign", ""}, Case{0, 1, 0, 3.5, "foreign", part},
+        Case{0.5, 1, 0, 3.5, "foreign", ""},  // it needed half a second before the first epoch
+        Case{9, 1, 0, 3.5, "foreign", ""},    // more than there was
+        Case{0, 1, 1, 4.5, "foreign", part}, Case{0, 1, 1, 4.25, "foreign", ""},
+        Case{0, 1, 0, 3.5, "single", ""},  // its parity check comes before the first epoch
+        Case{0, 0.01, 0, 3, "single",
+             "rank 0 accounts for 0.77 s of the 1.51 s between its start and its end (at least 80 %)"}}) {
+    CAPTURE(end);
+    CAPTURE(setup);
+    CheckedYard yard;
+    auto run = make_run("mlp", 1, 0, 2);
+    run.strategy.kind = kind;
+    if (kind == "foreign") run.strategy.command = {"train"};
+    yard.plan({run});
+    yard.ingest.run_file(experiments::to_json(make_launch(run)));
+    TimedRank rank{yard, Spool(run, 1, 0)};
+    rank.record(0, "start", {{"pid", 1}});
+    rank.record(1.5, "epoch", epoch_body(1, train, 0));
+    if (checkpoint > 0) rank.record(1.5 + checkpoint, "checkpoint", {{"epoch", 1}});
+    rank.record(end - 0.75, "epoch", epoch_body(2, train, 0));
+    rank.record(end - 0.001, "test", {{"seconds", 0.75}});
+    rank.record(end, "end", {{"status", "finished"}, {"setup_seconds", setup}});
+    CHECK(times_problem(yard) == problem);
+  }
+}
+
+TEST_CASE("times do not count if training took 20 % longer than the rank computed and waited") {
+  struct Case {
+    double processor, waits, others;
+    std::string device, problem;
+  };
+  const std::string said =
+      "rank 0 trained for 6 s but used its processor and waited for only 4.9 s: it was stopped";
+  for (const auto& [processor, waits, others, device, problem] :
+       {Case{1.5, 0.25, 0, "cpu:0", ""}, Case{1.5, 0.125, 0.025, "cpu:0", said},
+        Case{1.5, 0.125, 0.2, "cpu:0", ""}, Case{1.5, 0.125, 0.025, "cuda:0", ""}}) {
+    CAPTURE(waits);
+    CAPTURE(others);
+    CheckedYard yard;
+    const auto run = make_run("mlp", 1, 0, 3);
+    yard.plan({run});
+    yard.ingest.run_file(experiments::to_json(make_launch(run)));
+    Spool orchestrator(run, 1, std::nullopt);
+    yard.ingest.record(
+        orchestrator.next("processor_use", {{"other_share", 0.001}, {"other_seconds", others}}));
+    TimedRank rank{yard, Spool(run, 1, 0)};
+    rank.record(0, "start", {{"device", device}});
+    for (int epoch = 1; epoch <= 3; ++epoch) {
+      auto body = epoch_body(epoch, 2, 0);
+      body["processor_seconds"] = processor;
+      body["seconds"]["exposed_communication"] = waits;
+      rank.record(2 * epoch, "epoch", body);
+    }
+    rank.record(6, "end", {{"status", "finished"}});
+    CHECK(times_problem(yard) == problem);
+  }
+}
+
 TEST_CASE("parts of the time are means over the timed epochs and all ranks") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0);

@@ -140,3 +140,22 @@ TEST_CASE("a machine's progress timeout is a number of seconds, and half an hour
     CHECK(problems_of(start + "[machine]\nprogress_timeout = " + wrong + "\n")
               .find("progress_timeout must be") != std::string::npos);
 }
+
+TEST_CASE("a declared file that changes or disappears after it was read is named") {
+  const ScratchFolder folder;
+  std::filesystem::create_directory(folder / "pkg");
+  tests::write_text(folder / "train.py", "one");
+  tests::write_text(folder / "pkg/model.py", "two");
+  auto experiment =
+      loaded(file_with("command = [\"python3\", \"train.py\"]\nfiles = [\"train.py\", \"pkg/*.py\"]\n"),
+             folder / "f.toml");
+  resolve_data(experiment, {});
+  const Strategy& strategy = experiment.runs.at(0).strategy;
+  CHECK(changed_file(strategy).empty());
+  tests::write_text(folder / "pkg/model.py", "three");
+  CHECK(changed_file(strategy).starts_with("pkg/model.py has changed since the sweep began"));
+  tests::write_text(folder / "pkg/model.py", "two");
+  CHECK(changed_file(strategy).empty());
+  std::filesystem::remove(folder / "train.py");
+  CHECK(changed_file(strategy).starts_with("train.py cannot be read any more: No such file or directory"));
+}

@@ -20,6 +20,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "experiments/config/config_strategies.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
 #include "experiments/run/run_model.h"
@@ -123,6 +124,8 @@ int check(const CheckOptions& options) {
   if (!options.file_only) {
     const Machine machine = ready(*experiment, orchestrator::yard_from(options.yard), options.data);
     if (!networks_agree(*experiment, machine.programs)) return wrong_usage;
+    for (const std::string& warning : experiments::unlisted_files(*experiment))
+      std::cerr << reports::paragraph("warning: " + warning, output_width(STDERR_FILENO));
     where = places(*experiment, machine);
   }
   std::cout << options.file.string() << ": ok, " << counted(experiment->runs.size(), "run") << where << "\n";
@@ -132,11 +135,13 @@ int check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("check",
-                                         "check an experiment file, its data and this machine\n\n"
-                                         "Checks every line, finds the data and the programs, and checks "
-                                         "that this machine can run it. Compares one step of each exported "
-                                         "network with PyTorch's. Nothing is trained.");
+  auto* command =
+      program.add_subcommand("check",
+                             "check an experiment file, its data and this machine\n\n"
+                             "Checks every line, finds the data and the programs, and checks "
+                             "that this machine can run it. Warns if a program of yours has files "
+                             "that `files` does not list. Compares one step of each exported "
+                             "network with PyTorch's. Nothing is trained.");
   auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);
