@@ -15,6 +15,15 @@ json json_of(const std::string& text) {
   return text.empty() ? json(nullptr) : json::parse(text, nullptr, false);
 }
 
+// SQL: the number of samples of a phase in one epoch, from the weights of all ranks.
+std::string samples_of(const std::string& phase, const std::string& epoch) {
+  const auto weight = [&](const std::string& name) {
+    return "(SELECT SUM(x.weight) FROM metric x WHERE x.run_key = c.run_key AND x.phase = '" + phase +
+           "' AND x.name = '" + name + "' AND (x.attempt, x.epoch) = " + epoch + ")";
+  };
+  return "COALESCE(" + weight("loss") + ", " + weight("correct") + ")";
+}
+
 RunEvidence evidence_of(RowReader row) {
   RunEvidence evidence;
   evidence.run_key = row.text();
@@ -23,6 +32,9 @@ RunEvidence evidence_of(RowReader row) {
   evidence.host = row.text();
   evidence.processor = row.text();
   evidence.samples_an_epoch = row.number();
+  evidence.validation_samples = row.number();
+  evidence.test_samples = row.number();
+  evidence.first_loss = row.number();
   return evidence;
 }
 
@@ -42,11 +54,15 @@ RunEvidence::Rank rank_of(RowReader row) {
 
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
+    static constexpr const char* last_epoch =
+        "(SELECT e.attempt, e.epoch FROM run_epoch e WHERE e.run_key = c.run_key ORDER BY e.epoch DESC LIMIT "
+        "1)";
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT r.run_key, r.strategy_kind, json_extract(r.resolved, '$.data.fingerprint'), a.host, a.processor,
-        (SELECT SUM(x.weight) FROM metric x
-         WHERE x.run_key = c.run_key AND x.phase = 'train' AND x.name = 'loss' AND (x.attempt, x.epoch) =
-           (SELECT e.attempt, e.epoch FROM run_epoch e WHERE e.run_key = c.run_key ORDER BY e.epoch DESC LIMIT 1)),
+        )sql" + samples_of("train", last_epoch) + ", " + samples_of("validation", last_epoch) +
+                                                           ", " + samples_of("test", "(c.attempt, 0)") +
+                                                           R"sql(,
+        (SELECT e.train_loss FROM run_epoch e WHERE e.run_key = c.run_key AND e.epoch = 1),
         c.attempt
       FROM experiment_run m
       JOIN run r ON r.run_key = m.run_key
@@ -65,7 +81,7 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
     Bound rows(statement, experiment);
     while (rows.next()) {
       RunEvidence evidence = evidence_of(RowReader(rows.row()));
-      Bound ranks(processes, evidence.run_key, rows.row().getColumn(6).getInt64());
+      Bound ranks(processes, evidence.run_key, rows.row().getColumn(9).getInt64());
       while (ranks.next()) evidence.ranks.push_back(rank_of(RowReader(ranks.row())));
       Bound orders(batches, evidence.run_key);
       while (orders.next())

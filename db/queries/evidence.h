@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <set>
 #include <string>
@@ -22,8 +23,12 @@ struct RunEvidence {
   std::string strategy_kind;     // "ddp"
   std::string data_fingerprint;  // empty if it is not known
   std::string host;
-  std::string processor;        // CPU or GPU model
-  double samples_an_epoch = 0;  // Σ weight of the training loss in the last epoch; NaN: not known
+  std::string processor;  // CPU or GPU model
+  // Σ weight of the loss, else of the correct predictions: in the last epoch, and in the test. NaN: not known.
+  double samples_an_epoch = 0;
+  double validation_samples = 0;
+  double test_samples = 0;
+  double first_loss = std::numeric_limits<double>::quiet_NaN();  // training loss of epoch 1; NaN: not known
   struct Rank {
     std::int64_t rank = 0;
     std::int64_t replica = 0;

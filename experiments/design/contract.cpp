@@ -33,6 +33,10 @@ std::vector<ContractTerm> further_terms() {
           {"samples",
            {"samples", "sampler", "train_samples", "dataset", "data_split"},
            "samples seen in an epoch"},
+          {"validation_samples",
+           {"validation_samples", "samples", "dataset", "data_split"},
+           "validation samples"},
+          {"test_samples", {"test_samples", "samples", "dataset", "data_split"}, "test samples"},
           {"machine", {"machine"}, "machine", true}};
 }
 

@@ -1,6 +1,8 @@
 #include "experiments/protocol/launch.h"
 
+#include <algorithm>
 #include <array>
+#include <set>
 #include <string_view>
 
 #include "base/error.h"
@@ -37,8 +39,10 @@ json to_json(const Circumstances& circumstances) {
                  {"ranks_per_device", circumstances.ranks_per_device},
                  {"release", circumstances.release},
                  {"threads_per_rank", circumstances.threads_per_rank}};
-  // Only if it was chosen, so that other hashes stay unchanged.
+  // Only if they are there, so that other hashes stay unchanged.
   if (circumstances.communicator != "auto") object["communicator"] = circumstances.communicator;
+  if (!circumstances.build.empty()) object["build"] = circumstances.build;
+  if (!circumstances.environment.empty()) object["environment"] = circumstances.environment;
   return object;
 }
 
@@ -52,6 +56,8 @@ Circumstances circumstances_from_json(const json& object) try {
   read(object.at("release"), circumstances.release);
   read(object.at("threads_per_rank"), circumstances.threads_per_rank);
   circumstances.communicator = object.value("communicator", circumstances.communicator);
+  circumstances.build = object.value("build", circumstances.build);
+  circumstances.environment = object.value("environment", circumstances.environment);
   return circumstances;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of circumstances: ") + error.what());
@@ -59,6 +65,37 @@ Circumstances circumstances_from_json(const json& object) try {
 
 std::string circumstances_hash(const Circumstances& circumstances) {
   return sha256_hex(to_json(circumstances).dump()).substr(0, 12);
+}
+
+bool may_change_speed(std::string_view variable) {
+  static constexpr std::array beginnings{"ATEN_", "DNNL_", "ONEDNN_", "MKL_",  "OMP_",
+                                         "KMP_",  "GOMP_", "MALLOC_", "NCCL_", "PYTORCH_"};
+  if (variable == "OMP_NUM_THREADS") return false;
+  return variable == "LD_PRELOAD" || std::ranges::any_of(beginnings, [&](const char* beginning) {
+           return variable.starts_with(beginning);
+         });
+}
+
+std::vector<SettingDifference> differing_settings(const Circumstances& first, const Circumstances& second) {
+  std::vector<SettingDifference> differences;
+  const auto compare = [&](const std::string& name, const std::string& one, const std::string& other) {
+    if (one != other) differences.push_back({name, one, other});
+  };
+  const auto build_of = [](const Circumstances& of) { return of.build.empty() ? "not recorded" : of.build; };
+  compare("build", build_of(first), build_of(second));
+  std::set<std::string> names;
+  for (const Circumstances* each : {&first, &second})
+    for (const auto& [name, value] : each->environment) names.insert(name);
+  const auto value_in = [](const Circumstances& of, const std::string& name) {
+    const auto found = of.environment.find(name);
+    return found == of.environment.end() ? "not set" : found->second;
+  };
+  for (const std::string& name : names) compare(name, value_in(first, name), value_in(second, name));
+  return differences;
+}
+
+std::string to_text(const SettingDifference& difference) {
+  return difference.name + " " + difference.second + " against " + difference.first;
 }
 
 std::string gpu_of_task(std::size_t rank) {

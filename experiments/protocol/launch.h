@@ -4,6 +4,7 @@
 #pragma once
 
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,8 +16,9 @@
 
 namespace trainyard::experiments {
 
-// Circumstances of an attempt: its hardware and software. They are recorded with a hash. Times of two
-// attempts are comparable only if the hashes are equal.
+// Circumstances of an attempt: its hardware and software. They are recorded with a hash. `run` trains again
+// what has finished under others. Times of two attempts are compared only if host, processor, versions, build
+// and environment are equal.
 struct Circumstances {
   std::string host;
   std::string processor;  // CPU or GPU model
@@ -26,11 +28,26 @@ struct Circumstances {
   std::string libtorch;               // "2.13.0"
   std::string nccl;                   // empty on CPU
   std::string communicator = "auto";  // as in [machine]
+  std::string build = {};  // orchestrator/resources/build_id.h; empty: recorded by a release without it
+  std::map<std::string, std::string> environment = {};  // of its ranks: what `may_change_speed`
   bool operator==(const Circumstances&) const = default;
 };
 nlohmann::json to_json(const Circumstances& circumstances);
 Circumstances circumstances_from_json(const nlohmann::json& json);
 std::string circumstances_hash(const Circumstances& circumstances);  // 12 hexadecimal digits
+
+// Whether a variable of the environment may change the speed or the rounding of a rank. False for
+// OMP_NUM_THREADS: each launch sets it to `threads_per_rank`.
+bool may_change_speed(std::string_view variable);
+
+// A difference in build or environment, with the text "not set" or "not recorded" for a missing value.
+struct SettingDifference {
+  std::string name;  // "build", "ATEN_CPU_CAPABILITY"
+  std::string first;
+  std::string second;
+};
+std::vector<SettingDifference> differing_settings(const Circumstances& first, const Circumstances& second);
+std::string to_text(const SettingDifference& difference);  // "build 3fa9… against 77c0…": second, then first
 
 // The resumed attempt: its epochs up to `after_epoch`, including those that it resumed itself.
 struct Resumes {

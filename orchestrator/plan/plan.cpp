@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
 #include "experiments/design/cell_place.h"
@@ -58,6 +59,8 @@ PlannedRun placed(const experiments::Run& run, std::string key, const std::vecto
   planned.run = run;
   planned.key = std::move(key);
   planned.circumstances = machine;
+  for (const auto& [name, value] : run.strategy.environment)
+    if (experiments::may_change_speed(name)) planned.circumstances.environment[name] = printable_line(value);
   if (placed_by_launcher) {
     planned.devices.assign(static_cast<std::size_t>(run.strategy.world_size()), host.front());
     planned.circumstances.threads_per_rank = static_cast<int>(run.threads.value_or(machine.threads_per_rank));

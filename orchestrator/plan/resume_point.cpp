@@ -24,7 +24,8 @@ Resumable resumable(const db::Database& database, const PlannedRun& planned) {
   Resumable found;
   for (auto& attempt : db::resumable_attempts(database, planned.key))
     if (attempt.circumstances.release == planned.circumstances.release &&
-        attempt.circumstances.libtorch == planned.circumstances.libtorch)
+        attempt.circumstances.libtorch == planned.circumstances.libtorch &&
+        experiments::differing_settings(attempt.circumstances, planned.circumstances).empty())
       found.emplace(attempt.attempt, std::move(attempt));
   return found;
 }
@@ -37,7 +38,7 @@ std::string problem_with(const fs::path& folder, const experiments::Checkpoint& 
   if (attempt == attempts.end())
     return fmt::format(
         "it belongs to attempt {}, which is missing, has finished, has impossible records, or is of another "
-        "release",
+        "release, build or environment",
         checkpoint.attempt);
   if (attempt->second.whole_epochs < checkpoint.epoch) return "not all ranks have recorded its epoch";
   if (!checkpoint.weights) return "";

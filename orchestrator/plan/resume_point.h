@@ -21,7 +21,8 @@ struct ResumePoint {
 };
 
 // Finds the resume point of a run that keeps checkpoints. The records of its attempts must be ingested.
-// - Only attempts of the same release and LibTorch are resumed, because other versions may round differently.
+// - Only attempts with the same release, build, environment and LibTorch are resumed, because others may round
+//   differently.
 // - Host, processor and threads may differ. Then the times of the run do not count (`times_count` in
 //   db/README.md).
 // - A foreign program keeps its own checkpoints and reports them in `checkpoint` records of rank 0.

@@ -1,13 +1,17 @@
 #include "orchestrator/resources/programs.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <new>
 #include <sstream>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -17,6 +21,7 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/text.h"
+#include "orchestrator/resources/build_id.h"
 
 namespace trainyard::orchestrator {
 
@@ -75,6 +80,25 @@ std::vector<Gpu> gpus_of(const nlohmann::json& versions) {
   return gpus;
 }
 
+std::vector<fs::path> libraries_of(const nlohmann::json& versions) {
+  std::vector<fs::path> libraries;
+  for (const auto& library : versions.value("libraries", nlohmann::json::array()))
+    libraries.emplace_back(library.get<std::string>());
+  return libraries;
+}
+
+// The variables that ranks inherit and that may change their speed.
+std::map<std::string, std::string> speed_variables() {
+  std::map<std::string, std::string> variables;
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string text = printable_line(*entry);
+    const std::size_t end = std::min(text.find('='), text.size() - 1);
+    if (std::string name = text.substr(0, end); experiments::may_change_speed(name))
+      variables.emplace(std::move(name), text.substr(end + 1));
+  }
+  return variables;
+}
+
 std::string processor() {
   std::ifstream lines("/proc/cpuinfo");
   for (std::string line; std::getline(lines, line);) {
@@ -120,7 +144,9 @@ RunnerFacts runner_facts(const Programs& programs) {
                          .ranks_per_device = 1,
                          .release = text("trainyard") + " " + text("build_type"),
                          .libtorch = text("libtorch"),
-                         .nccl = text("nccl")};
+                         .nccl = text("nccl"),
+                         .build = build_id(programs.runner, libraries_of(versions)),
+                         .environment = speed_variables()};
   facts.cuda = text("cuda");
   facts.gpus = gpus_of(versions);
   return facts;

@@ -34,9 +34,10 @@ class ProgramKilled : public std::runtime_error {
 
 // Output of `trainyard-runner --version --json` on this host.
 struct RunnerFacts {
-  experiments::Circumstances circumstances;  // host, CPU model and versions, with one thread per rank
-  std::string cuda;                          // CUDA version of the build; empty: CPU only
-  std::vector<Gpu> gpus;                     // that the runner sees
+  // Host, CPU model, versions, build and environment, with one thread per rank.
+  experiments::Circumstances circumstances;
+  std::string cuda;       // CUDA version of the build; empty: CPU only
+  std::vector<Gpu> gpus;  // that the runner sees
 };
 RunnerFacts runner_facts(const Programs& programs);  // ProgramKilled; UserError for any other failure
 

@@ -46,6 +46,14 @@ std::string weights_of(const db::RunEvidence& evidence) {
   return experiments::weights_text(hashes);
 }
 
+// Numbers of samples, from the recorded weights.
+void add_samples(const db::RunEvidence& evidence, StatedTerms& terms) {
+  for (const auto& [name, samples] : {std::pair("samples", evidence.samples_an_epoch),
+                                      std::pair("validation_samples", evidence.validation_samples),
+                                      std::pair("test_samples", evidence.test_samples)})
+    if (samples > 0) terms[name] = plain_number(samples, 15);
+}
+
 void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   std::set<std::string> threads;
   std::set<std::string> devices;
@@ -65,7 +73,7 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   terms["batches"] = experiments::batches_text(evidence.batches);
   if (processors.empty()) processors.insert(evidence.processor);
   terms["machine"] = fmt::format("{} {}", evidence.host, joined(processors));
-  if (evidence.samples_an_epoch > 0) terms["samples"] = plain_number(evidence.samples_an_epoch, 15);
+  add_samples(evidence, terms);
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
 
@@ -90,6 +98,7 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   if (!devices.empty()) terms["device"] = joined(devices);
   if (!weights.empty()) terms["initial_weights"] = experiments::weights_text(weights);
   if (!evidence.batches.empty()) terms["batches"] = experiments::batches_text(evidence.batches);
+  add_samples(evidence, terms);
   return terms;
 }
 
@@ -102,9 +111,13 @@ class Examiner {
  public:
   Examiner(const ReportData& data, const experiments::Compare& compare) : data_(data), compare_(compare) {}
 
-  void take(const db::RunSummary& baseline, const db::RunSummary& arm) {
+  void take(const Observation& a, const Observation& b) {
+    const db::RunSummary& baseline = *a.run;
+    const db::RunSummary& arm = *b.run;
     const RunTerms first = terms_of(data_, baseline);
     const RunTerms second = terms_of(data_, arm);
+    bool times_differ = take_settings(a, b);
+    take_first_losses(first, a, second, b);
     for (const auto& [terms, run] : {std::pair(&first, &baseline), std::pair(&second, &arm)})
       if (terms->foreign && !is_silent(*terms, *run))
         for (const std::string& title : experiments::not_stated(terms->stated))
@@ -116,12 +129,13 @@ class Examiner {
       if (difference.declared) {
         add_once(result_.declared, difference);
       } else if (difference.only_times) {
-        other_machines_ += 1;
+        times_differ = true;
         add_once(result_.times_refused, difference);
       } else {
         add_once(result_.refused, difference);
       }
     }
+    if (times_differ) ++other_machines_;
     const std::string mesh = experiments::declared_mesh_difference(baseline.axes, arm.axes);
     if (!mesh.empty()) add(result_.declared, mesh);
   }
@@ -129,7 +143,15 @@ class Examiner {
   Comparability result() {
     // Time verdicts leave out single pairs on different machines. Times are refused only if all pairs are
     // such.
-    if (other_machines_ < pairs_) result_.times_refused.clear();
+    if (other_machines_ < pairs_ && !compare_.pair.empty()) result_.times_refused.clear();
+    for (const auto& [setting, pairs] : pairs_by_setting_)
+      result_.caveats.push_back({settings_mark, fmt::format("{} ({})", setting, joined(pairs))});
+    if (!doubtful_.empty())
+      result_.caveats.push_back(
+          {doubtful_mark,
+           fmt::format("the first weights are equal, but the training losses of epoch 1 are {}; a program "
+                       "may record a mean as a sum",
+                       joined(doubtful_))});
     return std::move(result_);
   }
 
@@ -143,8 +165,43 @@ class Examiner {
     if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
   }
 
+  // Other settings change times, and may change the rounding of other values. Returns whether there are any.
+  bool take_settings(const Observation& a, const Observation& b) {
+    if (a.launched == nullptr || b.launched == nullptr) return false;
+    const auto differing =
+        experiments::differing_settings(a.launched->circumstances, b.launched->circumstances);
+    for (const auto& difference : differing) {
+      const std::string text = experiments::to_text(difference);
+      add(result_.times_refused, text);
+      pairs_by_setting_[text].push_back(pair_name(b, compare_));
+    }
+    return !differing.empty();
+  }
+
+  // The first epoch of equal networks gives similar losses, whatever the strategy is.
+  void take_first_losses(const RunTerms& first, const Observation& a, const RunTerms& second,
+                         const Observation& b) {
+    constexpr double most = 10;
+    const auto weights = first.stated.find("initial_weights");
+    const auto others = second.stated.find("initial_weights");
+    if (weights == first.stated.end() || others == second.stated.end() || weights->second != others->second)
+      return;
+    const double loss = first_loss(a);
+    const double other = first_loss(b);
+    if (loss > 0 && other > 0 && std::max(loss / other, other / loss) > most)
+      doubtful_.push_back(fmt::format("{} against {} ({})", plain_number(other, 3), plain_number(loss, 3),
+                                      pair_name(b, compare_)));
+  }
+
+  double first_loss(const Observation& observation) const {
+    const auto found = data_.evidence.find(observation.run->run_key);
+    return found == data_.evidence.end() ? std::nan("") : found->second.first_loss;
+  }
+
   const ReportData& data_;
   const experiments::Compare& compare_;
+  std::map<std::string, std::vector<std::string>> pairs_by_setting_;
+  std::vector<std::string> doubtful_;
   Comparability result_;
   std::set<std::string> seen_;
   int pairs_ = 0;
@@ -163,6 +220,12 @@ RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
   return terms;
 }
 
+std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
+  if (compare.pair.empty()) return "run " + observation.run->run_key;
+  if (compare.pair.size() == 1) return fmt::format("{} {}", compare.pair.front(), observation.pair);
+  return observation.pair;
+}
+
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
                                const Arm& arm) {
   experiments::Compare rules = compare;
@@ -172,12 +235,11 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
   for (std::size_t i = 0; i < arm.runs.size(); ++i) {
     const Observation& run = arm.runs[i];
     if (compare.pair.empty()) {
-      if (!cell.baseline.runs.empty())
-        examiner.take(*cell.baseline.runs[i % cell.baseline.runs.size()].run, *run.run);
+      if (!cell.baseline.runs.empty()) examiner.take(cell.baseline.runs[i % cell.baseline.runs.size()], run);
       continue;
     }
     const auto partner = std::ranges::find(cell.baseline.runs, run.pair, &Observation::pair);
-    if (partner != cell.baseline.runs.end()) examiner.take(*partner->run, *run.run);
+    if (partner != cell.baseline.runs.end()) examiner.take(*partner, run);
   }
   Comparability result = examiner.result();
   if (compare.pair.empty())

@@ -36,9 +36,16 @@ struct Comparability {
   std::vector<std::string> times_refused;  // undeclared differences that concern only times
   std::vector<std::string> declared;       // differences declared by `differs` or implied by the mesh
   std::vector<std::string> not_stated;     // terms that a foreign arm or baseline does not state
+  std::vector<Caveat> caveats;             // for metrics other than times and energy
   std::string broken;                      // failure of the parity check, with the first layer; else empty
   bool verified() const { return not_stated.empty(); }
 };
+
+inline constexpr const char* settings_mark = "SETTINGS";  // other build or environment
+inline constexpr const char* doubtful_mark = "DOUBTFUL";  // first losses far apart, from equal weights
+
+// "seed 3", "seed=3 fold=1"; if arms are not paired "run 3fa9…".
+std::string pair_name(const Observation& observation, const experiments::Compare& compare);
 
 // Compares pair by pair; unpaired arms run by run.
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -29,19 +30,16 @@ bool has_diverged(const Observation& observation) {
          (std::isnan(final["train_loss"]) && known_to_have(*observation.run, find_metric("train-loss")));
 }
 
-// Whether two times can be compared: same machine and same programs.
-bool same_machine(const Observation& a, const Observation& b) {
-  if (a.launched == nullptr || b.launched == nullptr) return true;
+// Why two times cannot be compared: another machine, program or environment. Empty if they can.
+std::string other_circumstances(const Observation& a, const Observation& b) {
+  if (a.launched == nullptr || b.launched == nullptr) return "";
   const experiments::Circumstances& left = a.launched->circumstances;
   const experiments::Circumstances& right = b.launched->circumstances;
-  return left.host == right.host && left.processor == right.processor && left.release == right.release &&
-         left.libtorch == right.libtorch && left.nccl == right.nccl;
-}
-
-std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
-  if (compare.pair.empty()) return "run " + observation.run->run_key;
-  if (compare.pair.size() == 1) return fmt::format("{} {}", compare.pair.front(), observation.pair);
-  return observation.pair;
+  if (left.host != right.host || left.processor != right.processor || left.release != right.release ||
+      left.libtorch != right.libtorch || left.nccl != right.nccl)
+    return "different machines or releases";
+  return joined(experiments::differing_settings(left, right),
+                [](const experiments::SettingDifference& one) { return experiments::to_text(one); });
 }
 
 // Runs of one arm without a value, by reason.
@@ -50,6 +48,7 @@ struct Lacks {
   int placed = 0;     // times do not count: placement of the ranks
   int uncounted = 0;  // times do not count: other reasons
   int unmeasured = 0;
+  std::set<std::string> problems;  // of the uncounted
   int all() const { return failed + placed + uncounted + unmeasured; }
 };
 
@@ -68,6 +67,12 @@ std::string words_of(const Metric& metric) {
   return words;
 }
 
+// " (other runs shared the host)"; the first one if there are several.
+std::string example_of(const std::set<std::string>& problems) {
+  if (problems.empty()) return "";
+  return fmt::format(" ({}{})", problems.size() > 1 ? "for example " : "", *problems.begin());
+}
+
 // Why no run of the arm has a value; empty if some run has one.
 std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric) {
   const auto runs = static_cast<int>(arm.runs.size());
@@ -77,7 +82,7 @@ std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric)
   const std::string cost = metric.kind == MetricKind::time ? "times" : "energy";
   const std::string not_counted = metric.kind == MetricKind::time ? " do not count" : " does not count";
   if (lacks.placed + lacks.uncounted == runs)
-    return fmt::format("the {} of {}{}", cost, every_run_of(arm), not_counted);
+    return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, example_of(lacks.problems));
   if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
   std::vector<std::string> parts;
   const auto add = [&](int count, const std::string& what) {
@@ -146,11 +151,14 @@ class Collector {
       const std::string placement =
           observation.launched == nullptr ? "" : useless_placement(*observation.launched);
       ++(placement.empty() ? lacks.uncounted : lacks.placed);
+      const std::string& problem = observation.final->times_problem;
+      if (placement.empty() && !problem.empty()) lacks.problems.insert(problem);
       if (!placement.empty())
         placement_ = arm == arm_.value ? placement : fmt::format("{} had {}", arm, placement);
-      drop(observation, fmt::format("{}{}: {} not count", arm,
-                                    placement.empty() ? " shared the host or a device" : " had " + placement,
-                                    costs("its")));
+      const std::string why = !placement.empty() ? " had " + placement
+                              : problem.empty()  ? " shared the host or a device"
+                                                 : ": " + problem;
+      drop(observation, fmt::format("{}{}: {} not count", arm, why, costs("its")));
       return false;
     }
     if (!std::isfinite((*observation.final)[metric_.final_value])) {
@@ -184,8 +192,8 @@ class Collector {
     const bool first = usable(a, baseline_.value);
     const bool second = usable(b, arm_.value);  // not short-circuited: each run records its own reason
     if (!first || !second) return;
-    if (is_cost(metric_.kind) && !same_machine(a, b)) {
-      drop(a, fmt::format("different machines or releases: {} not compared",
+    if (const std::string other = other_circumstances(a, b); is_cost(metric_.kind) && !other.empty()) {
+      drop(a, fmt::format("{}: {} not compared", other,
                           metric_.kind == MetricKind::time ? "times are" : "energy is"));
       return;
     }

@@ -249,15 +249,27 @@ void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statement
 Statement machines(const ReportData& data) {
   Texts hosts;
   Texts programs;
+  std::map<std::string, Texts> settings;
+  bool recorded = true;
   for (const auto& [key, launched] : data.launched) {
     const experiments::Circumstances& circumstances = launched.circumstances;
     hosts.insert(fmt::format("{} {}", circumstances.host, circumstances.processor));
     programs.insert(circumstances.release);
+    recorded = recorded && !circumstances.build.empty();
+    for (const auto& difference :
+         experiments::differing_settings(data.launched.begin()->second.circumstances, circumstances))
+      settings[difference.name].merge(Texts{difference.first, difference.second});
   }
   if (hosts.empty()) return {Severity::note, "The machines of the runs are not known."};
-  if (hosts.size() <= 1 && programs.size() <= 1) {
-    return {Severity::fair, "All runs used the same machine and the same release of trainyard."};
-  }
+  const auto text = [](const auto& setting) { return setting.first + ": " + joined(setting.second); };
+  if (hosts.size() <= 1 && programs.size() <= 1 && !settings.empty())
+    return {Severity::unfair, "Runs used different settings (" + joined(settings, text) +
+                                  "). Times are compared only if these are the same."};
+  if (hosts.size() <= 1 && programs.size() <= 1)
+    return {recorded ? Severity::fair : Severity::note,
+            recorded ? "All runs used the same machine, the same build of trainyard and the same environment."
+                     : "All runs used the same machine and the same release of trainyard. Their build and "
+                       "environment were not recorded."};
   return {Severity::unfair,
           "Runs used different machines or releases. Times are compared only if both are the same."};
 }

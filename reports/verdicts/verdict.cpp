@@ -126,6 +126,8 @@ void refuse(Verdict& verdict, VerdictKind word, const Reason& why) {
 void apply(const Case& one, Verdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
+  if (!is_cost(find_metric(verdict.metric).kind))
+    verdict.caveats.insert(verdict.caveats.end(), found.caveats.begin(), found.caveats.end());
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
     refuse(verdict, VerdictKind::broken, {ReasonKind::broken, found.broken});

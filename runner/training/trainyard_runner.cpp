@@ -5,8 +5,10 @@
 #include <iostream>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <CLI/CLI.hpp>
+#include <link.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -110,6 +112,18 @@ void require_no_records(const std::filesystem::path& file) {
   leave(0);
 }
 
+// Paths of the shared libraries of this process.
+std::vector<std::string> loaded_libraries() {
+  std::vector<std::string> paths;
+  const auto add = [](dl_phdr_info* library, std::size_t, void* to) {
+    if (*library->dlpi_name == '/')
+      static_cast<std::vector<std::string>*>(to)->emplace_back(library->dlpi_name);
+    return 0;
+  };
+  ::dl_iterate_phdr(add, &paths);
+  return paths;
+}
+
 void print_versions(bool as_json) {
   runner::Versions versions = runner::versions();
   if (!as_json) {
@@ -119,6 +133,7 @@ void print_versions(bool as_json) {
   if (const std::string loaded = runner::nccl_version(); !loaded.empty()) versions.nccl = loaded;
   nlohmann::ordered_json facts = runner::to_json(versions);
   facts["gpus"] = runner::to_json(runner::gpus());
+  facts["libraries"] = loaded_libraries();
   std::cout << facts << "\n";
 }
 
@@ -153,7 +168,8 @@ int main(int argc, char** argv) {
       ->type_name("FILE")
       ->excludes(folder);
   auto* const versions = program.add_flag("--version", version, "print the versions")->excludes(folder);
-  program.add_flag("--json", json, "print the versions and the visible GPUs as JSON")->needs(versions);
+  program.add_flag("--json", json, "print versions, visible GPUs and loaded libraries as JSON")
+      ->needs(versions);
   program.footer(environment_and_codes);
   try {
     program.parse(argc, argv);

@@ -150,6 +150,27 @@ TEST_CASE("a run that only tested after its resume has the sample count of its l
   CHECK(run_evidence(yard.database, "sweep").at(0).samples_an_epoch == 50);
 }
 
+TEST_CASE("numbers of samples are the recorded weights, of predictions if there is no loss") {
+  CheckedYard yard;
+  const auto run = make_run("mlp", 2, 0, 2);
+  yard.plan({run});
+  finish(yard.ingest, run, make_launch(run), {1, 2});
+  const auto evidence = run_evidence(yard.database, "sweep").at(0);
+  CHECK(evidence.samples_an_epoch == 40 + 80);
+  CHECK(evidence.validation_samples == 8 + 16);
+  CHECK(evidence.test_samples == 10 + 20);
+  CHECK(evidence.first_loss == 300.0 / 120);
+  const auto other = make_run("mlp", 1, 1, 1);
+  yard.plan({other});
+  yard.ingest.run_file(experiments::to_json(make_launch(other)));
+  Spool spool(other, 1, 0);
+  yard.ingest.record(spool.next("epoch", epoch_body(1, 1, 0, {metric("validation", "correct", 5, 7)})));
+  const auto counted = run_evidence(yard.database, "sweep").at(1);
+  CHECK(counted.validation_samples == 7);
+  CHECK(std::isnan(counted.test_samples));
+  CHECK(std::isnan(counted.first_loss));
+}
+
 TEST_CASE("evidence of the data order has each epoch once, from the first rank that states it") {
   CheckedYard yard;
   const auto run = make_run("mlp", 2, 0, 2);

@@ -199,6 +199,36 @@ TEST_CASE("a requested communicator is a circumstance") {
   CHECK(circumstances_from_json(to_json(asked)) == asked);
 }
 
+TEST_CASE("build and environment are circumstances, and differences have both values") {
+  Circumstances one = example_circumstances();
+  one.build = "3fa9c1d20e77";
+  one.environment = {{"ATEN_CPU_CAPABILITY", "default"}, {"MKL_NUM_THREADS", "4"}};
+  CHECK(circumstances_from_json(to_json(one)) == one);
+  CHECK(circumstances_hash(one) != circumstances_hash(example_circumstances()));
+  CHECK(differing_settings(one, one).empty());
+  Circumstances other = one;
+  other.environment = {{"MKL_NUM_THREADS", "2"}};
+  other.build = "";
+  std::vector<std::string> texts;
+  for (const SettingDifference& difference : differing_settings(one, other))
+    texts.push_back(to_text(difference));
+  CHECK(texts == std::vector<std::string>{"build not recorded against 3fa9c1d20e77",
+                                          "ATEN_CPU_CAPABILITY not set against default",
+                                          "MKL_NUM_THREADS 2 against 4"});
+  other = one;
+  other.threads_per_rank = 7;  // arms may differ in it
+  CHECK(differing_settings(one, other).empty());
+}
+
+TEST_CASE("variables of LibTorch, its libraries and the allocator may change the speed, others do not") {
+  for (const char* name : {"ATEN_CPU_CAPABILITY", "DNNL_MAX_CPU_ISA", "ONEDNN_VERBOSE", "MKL_NUM_THREADS",
+                           "OMP_PROC_BIND", "KMP_AFFINITY", "GOMP_CPU_AFFINITY", "MALLOC_ARENA_MAX",
+                           "LD_PRELOAD", "NCCL_ALGO", "PYTORCH_CUDA_ALLOC_CONF"})
+    CHECK_MESSAGE(may_change_speed(name), name);
+  for (const char* name : {"OMP_NUM_THREADS", "PATH", "HOME", "OMP", "TRAINYARD_RUN"})
+    CHECK_FALSE_MESSAGE(may_change_speed(name), name);
+}
+
 TEST_CASE("a comparison survives its JSON") {
   Compare compare{.axis = "batch",
                   .baseline = "64",

@@ -101,6 +101,18 @@ TEST_CASE("a run that finished in other circumstances is run again, unless it ma
   CHECK(labels(plan, execution_order(plan)) == std::vector<std::string>{"mlp single seed 1"});
 }
 
+TEST_CASE("the circumstances of a run have the variables of the sweep and of its strategy") {
+  auto own = mlp_run("single", 1, 0);
+  own.strategy.environment = {{"MKL_NUM_THREADS", "2"}, {"HOME", "/tmp"}};
+  experiments::Circumstances machine;
+  machine.environment = {{"MKL_NUM_THREADS", "8"}, {"OMP_PLACES", "cores"}};
+  const auto plan = make_plan(experiment_of({own, mlp_run("ddp", 2, 0)}), two_devices(), machine, nullptr);
+  using Variables = std::map<std::string, std::string>;
+  CHECK(plan.runs[0].circumstances.environment ==
+        Variables{{"MKL_NUM_THREADS", "2"}, {"OMP_PLACES", "cores"}});
+  CHECK(plan.runs[1].circumstances.environment == machine.environment);
+}
+
 TEST_CASE("single has exactly the cores that one rank of ddp has") {
   const auto plan =
       make_plan(experiment_of({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)}), two_devices(), {}, nullptr);

@@ -208,7 +208,8 @@ TEST_CASE("a checkpoint is used only if the weights kept at its time are unchang
 }
 
 TEST_CASE(
-    "a run with another release or LibTorch starts from the beginning, and on another host it resumes") {
+    "a run with another release, build, environment or LibTorch starts from the beginning, and on another "
+    "host it resumes") {
   Interrupted run;
   PlannedRun planned = run.bench.plan().runs[0];
   const auto with = [&](auto change) {
@@ -220,6 +221,8 @@ TEST_CASE(
   CHECK(with([](auto& now) { now.threads_per_rank = 7; }) == experiments::Resumes{1, 3});
   CHECK_FALSE(with([](auto& now) { now.release = "0.0.9 Release"; }).has_value());
   CHECK_FALSE(with([](auto& now) { now.libtorch = "2.11.0"; }).has_value());
+  CHECK_FALSE(with([](auto& now) { now.build = "3fa9c1d20e77"; }).has_value());
+  CHECK_FALSE(with([](auto& now) { now.environment["ATEN_CPU_CAPABILITY"] = "default"; }).has_value());
 }
 
 TEST_CASE("a run that finished elsewhere is trained here from the beginning") {

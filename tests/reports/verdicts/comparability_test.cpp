@@ -25,6 +25,8 @@ ReportData with_evidence() {
     evidence.host = "lab-node-03";
     evidence.processor = "Xeon";
     evidence.samples_an_epoch = 1600;
+    evidence.validation_samples = evidence.test_samples = 200;
+    evidence.first_loss = 2.3;
     for (std::int64_t rank = 0; rank < run.replicas; ++rank)
       evidence.ranks.push_back({rank,
                                 rank,
@@ -80,24 +82,28 @@ TEST_CASE("terms that only the records contain are compared too") {
     const char* named;
     void (*change)(db::RunEvidence&);
   };
-  const std::vector<Case> cases{{"initial weights 0.weight seed 99 against 0.weight seed 2",
-                                 [](db::RunEvidence& evidence) {
-                                   evidence.ranks.front().start["initial_weights"]["0.weight"] = "seed 99";
-                                 }},
-                                {"versions trainyard 0.1.0, LibTorch 2.11.0",
-                                 [](db::RunEvidence& evidence) {
-                                   for (auto& rank : evidence.ranks) rank.libtorch_version = "2.11.0";
-                                 }},
-                                {"samples seen in an epoch 1601 against 1600",
-                                 [](db::RunEvidence& evidence) { evidence.samples_an_epoch = 1601; }},
-                                {"threads per rank 2 against 1",
-                                 [](db::RunEvidence& evidence) {
-                                   for (auto& rank : evidence.ranks) rank.threads = 2;
-                                 }},
-                                {"data order epoch 2 97 against epoch 2 second of seed 2",
-                                 [](db::RunEvidence& evidence) { evidence.batches[2] = "97"; }},
-                                {"data fingerprint 77 against 5e1f",
-                                 [](db::RunEvidence& evidence) { evidence.data_fingerprint = "77"; }}};
+  const std::vector<Case> cases{
+      {"initial weights 0.weight seed 99 against 0.weight seed 2",
+       [](db::RunEvidence& evidence) {
+         evidence.ranks.front().start["initial_weights"]["0.weight"] = "seed 99";
+       }},
+      {"versions trainyard 0.1.0, LibTorch 2.11.0",
+       [](db::RunEvidence& evidence) {
+         for (auto& rank : evidence.ranks) rank.libtorch_version = "2.11.0";
+       }},
+      {"samples seen in an epoch 1601 against 1600",
+       [](db::RunEvidence& evidence) { evidence.samples_an_epoch = 1601; }},
+      {"validation samples 100 against 200",
+       [](db::RunEvidence& evidence) { evidence.validation_samples = 100; }},
+      {"test samples 100 against 200", [](db::RunEvidence& evidence) { evidence.test_samples = 100; }},
+      {"threads per rank 2 against 1",
+       [](db::RunEvidence& evidence) {
+         for (auto& rank : evidence.ranks) rank.threads = 2;
+       }},
+      {"data order epoch 2 97 against epoch 2 second of seed 2",
+       [](db::RunEvidence& evidence) { evidence.batches[2] = "97"; }},
+      {"data fingerprint 77 against 5e1f",
+       [](db::RunEvidence& evidence) { evidence.data_fingerprint = "77"; }}};
   for (const Case& one : cases) {
     ReportData data = with_evidence();
     one.change(evidence_of(data, "ddp", 2));
@@ -142,6 +148,42 @@ TEST_CASE("arms on different machines have no time verdict, but keep the other v
   CHECK(contains(verdict_on(data, "train-seconds").reason.text,
                  "machine lab-node-04 Xeon against lab-node-03 Xeon"));
   CHECK(verdict_on(data, "validation-accuracy").word != VerdictKind::not_comparable);
+}
+
+TEST_CASE("arms with another environment have no time verdict, and the other verdicts are marked") {
+  ReportData data = with_evidence();
+  const auto set = [&](int seed) {
+    data.launched[run_of(data, "mlp", "ddp", seed).run_key].circumstances.environment = {
+        {"OMP_PLACES", "cores"}};
+  };
+  set(3);
+  CHECK(verdict_on(data, "train-seconds").n == 4);
+  CHECK(contains(verdict_on(data, "train-seconds").dropped.at(0),
+                 "seed 3: OMP_PLACES cores against not set: times are not compared"));
+  CHECK(verdict_on(data, "train-seconds").caveats.empty());
+  const auto marked = verdict_on(data, "validation-accuracy");
+  CHECK(marked.n == 5);
+  REQUIRE(marked.caveats.size() == 1);
+  CHECK(marked.caveats[0].mark == "SETTINGS");
+  CHECK(marked.caveats[0].text == "OMP_PLACES cores against not set (seed 3)");
+  for (int seed = 0; seed < 5; ++seed) set(seed);
+  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::not_comparable);
+  CHECK(verdict_on(data, "train-seconds").reason.text == "OMP_PLACES cores against not set");
+}
+
+TEST_CASE("first losses more than ten times apart are marked, if both arms start from the same weights") {
+  ReportData data = with_evidence();
+  db::RunEvidence& evidence = evidence_of(data, "ddp", 2);
+  evidence.first_loss = 0.24;
+  CHECK(verdict_on(data, "validation-loss").caveats.empty());
+  evidence.first_loss = 0.0046;
+  const auto caveats = verdict_on(data, "validation-loss").caveats;
+  REQUIRE(caveats.size() == 1);
+  CHECK(caveats[0].mark == "DOUBTFUL");
+  CHECK(contains(caveats[0].text, "0.0046 against 2.3 (seed 2)"));
+  CHECK(verdict_on(data, "train-seconds").caveats.empty());
+  evidence.ranks.front().start.erase("initial_weights");
+  CHECK(verdict_on(data, "validation-loss").caveats.empty());
 }
 
 TEST_CASE("a foreign arm that leaves out terms keeps its verdicts and is NOT VERIFIED") {
