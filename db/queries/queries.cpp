@@ -182,16 +182,16 @@ std::vector<PlanEntry> plan_history(const Database& database, const std::string&
 Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT MAX(a.circumstances_hash = ?2)
-      FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
-      WHERE s.run_key = ?1 AND s.status = 'finished')sql");
+      SELECT a.circumstances_hash = ?2
+      FROM counted_attempt c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+      WHERE c.run_key = ?1 AND c.status = 'finished')sql");
     SQLite::Statement problem(
         database.connection(),
         "SELECT times_problem FROM run_state WHERE run_key = ? AND times_problem IS NOT NULL");
     Finished finished;
     for (const auto& [key, hash] : hash_by_key) {
       Bound rows(statement, key, hash);
-      if (!rows.next() || rows.row().isColumnNull(0)) continue;
+      if (!rows.next()) continue;
       (rows.row().getColumn(0).getInt() == 1 ? finished.here : finished.elsewhere).push_back(key);
       Bound state(problem, key);
       if (state.next()) finished.times_problems[key] = state.row().getColumn(0).getString();
@@ -260,12 +260,13 @@ std::vector<Attempt> attempts_of_run(const Database& database, const std::string
   });
 }
 
-std::map<std::string, json> last_launches(const Database& database, const std::string& experiment) {
+std::map<std::string, json> counted_launches(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT m.run_key, a.launch
-      FROM experiment_run m CROSS JOIN attempt a ON a.run_key = m.run_key
-        AND a.attempt = (SELECT MAX(x.attempt) FROM attempt x WHERE x.run_key = m.run_key)
+      FROM experiment_run m
+      JOIN counted_attempt c ON c.run_key = m.run_key
+      JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
       WHERE m.experiment = ?)sql");
     std::map<std::string, json> launches;
     for (Bound rows(statement, experiment); rows.next();)

@@ -93,7 +93,8 @@ struct PlanEntry {
 };
 std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment);
 
-// Keys of finished runs: under the given circumstances (`here`), or only under others (`elsewhere`).
+// Keys of finished runs whose effective attempt ran under the given circumstances (`here`), or under others
+// (`elsewhere`).
 struct Finished {
   std::vector<std::string> here;
   std::vector<std::string> elsewhere;
@@ -187,8 +188,9 @@ struct Attempt {
 };
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
 
-// The run.json of the last attempt of each run of an experiment that was launched, by run key.
-std::map<std::string, nlohmann::json> last_launches(const Database& database, const std::string& experiment);
+// The run.json of the effective attempt of each run of an experiment, by run key.
+std::map<std::string, nlohmann::json> counted_launches(const Database& database,
+                                                       const std::string& experiment);
 
 // Keys of the runs with this status: running | finished | failed | interrupted.
 std::set<std::string> keys_with_status(const Database& database, const std::string& status);

@@ -83,7 +83,7 @@ ReportData results_alone(const db::Database& database, const std::string& experi
     data.evidence.emplace(evidence.run_key, std::move(evidence));
   for (db::Probe& probe : db::probes(database, experiment))
     data.probes[probe.run_key].push_back(std::move(probe));
-  for (const auto& [key, launch] : db::last_launches(database, experiment))
+  for (const auto& [key, launch] : db::counted_launches(database, experiment))
     data.launched[key] = launched_from(launch);
   data.earlier = db::earlier_results(database, experiment);
   return data;

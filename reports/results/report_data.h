@@ -14,7 +14,7 @@
 
 namespace trainyard::reports {
 
-// The last attempt of a run, as it was launched.
+// The effective attempt of a run, as it was launched.
 struct Launched {
   experiments::Circumstances circumstances;
   std::vector<std::size_t> cores;  // per rank; empty if ranks are not pinned

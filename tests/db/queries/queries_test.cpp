@@ -33,8 +33,23 @@ TEST_CASE("a run is finished here under the same circumstances, elsewhere under 
   for (const auto* run : {&here, &elsewhere, &both, &running, &failed}) asked[key(*run)] = hash;
   const Finished finished = finished_runs(yard.database, asked);
   CHECK(std::set<std::string>(finished.here.begin(), finished.here.end()) ==
-        std::set<std::string>{key(here), key(both)});
-  CHECK(finished.elsewhere == std::vector<std::string>{key(elsewhere)});
+        std::set<std::string>{key(here)});
+  CHECK(std::set<std::string>(finished.elsewhere.begin(), finished.elsewhere.end()) ==
+        std::set<std::string>{key(elsewhere), key(both)});
+}
+
+TEST_CASE("a launch that was interrupted does not stand for the finished attempt that counts") {
+  Yard yard;
+  const auto run = make_run("mlp", 1, 0);
+  yard.plan({run});
+  auto launch = make_launch(run);
+  launch.circumstances.environment = {{"ATEN_CPU_CAPABILITY", "default"}};
+  finish(yard.ingest, run, launch, {1, 1, 1});
+  yard.ingest.run_file(experiments::to_json(make_launch(run, 2)));
+  const auto launches = counted_launches(yard.database, "sweep");
+  REQUIRE(launches.size() == 1);
+  CHECK(launches.at(key(run)).at("attempt") == 1);
+  CHECK(launches.at(key(run)).at("circumstances").contains("environment"));
 }
 
 TEST_CASE("a prefix finds all keys that begin with it, and `last` finds the run with the newest record") {
