@@ -12,7 +12,6 @@
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/draw/image.h"
-#include "reports/draw/pgf.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
 #include "reports/format/aligned_text.h"
@@ -64,7 +63,7 @@ struct FigureFormat {
 constexpr double screen_scale = 2;                    // pixels per unit of a PNG
 constexpr double print_scale = 300 / units_per_inch;  // of a PNG with a size on paper
 
-constexpr std::array<FigureFormat, 6> figure_formats{{
+constexpr std::array<FigureFormat, 5> figure_formats{{
     {"svg", "svg",
      [](const Figure& figure, const FigureContext& context) { return svg_document(figure, context.size); }},
     {"png", "png",
@@ -75,10 +74,6 @@ constexpr std::array<FigureFormat, 6> figure_formats{{
      [](const Figure& figure, const FigureContext& context) {
        return pdf_of(svg_document(figure, context.size), last_record_time(*context.content.data),
                      whole_title(figure, " "));
-     }},
-    {"pgf", "pgf",
-     [](const Figure& figure, const FigureContext& context) {
-       return pgf_of(svg_document(figure, context.size));
      }},
     {"csv", "csv", [](const Figure& figure, const FigureContext&) { return csv_table(figure.data); }},
     {"vega-lite", "vl.json",
@@ -130,7 +125,6 @@ std::span<const Format> report_formats() {
       {"svg", "figures/*.svg", true},
       {"png", "figures/*.png", true},
       {"pdf", "figures/*.pdf", true},
-      {"pgf", "figures/*.pgf: for \\input in LaTeX, which sets their text", true},
       {"csv", "figures/*.csv, tables/*.csv: the data of figures, results, verdicts and runs"},
       {"vega-lite", "figures/*.vl.json: Vega-Lite specifications with data, for restyling", true},
       {"latex", "tables/*.tex: booktabs tables of results and verdicts"},

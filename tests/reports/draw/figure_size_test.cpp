@@ -1,9 +1,8 @@
-// Figures with a size on paper: lengths, layout, captions as files, and PGF.
+// Figures with a size on paper: lengths, layout, and captions as files.
 #include "reports/format/figure_size.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 #include <functional>
 #include <regex>
 #include <set>
@@ -14,13 +13,13 @@
 #include "base/error.h"
 #include "reports/content/content.h"
 #include "reports/draw/drawing.h"
-#include "reports/draw/pgf.h"
 #include "reports/draw/scale.h"
 #include "reports/draw/svg.h"
 #include "reports/draw/vega_lite.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/made_results.h"
+#include "tests/reports/support/page_browser.h"
 #include "tests/support/contains.h"
 #include "tests/support/scratch_folder.h"
 
@@ -239,17 +238,23 @@ TEST_CASE("long names are broken into lines in a narrow figure, and no letter is
 }
 
 TEST_CASE("all text of a sized figure has the asked font size") {
-  const ReportData data = invented({.models = {"mlp"}});
+  tests::Browser* browser = page_browser();
+  if (browser == nullptr) return;
+  const ReportData data = wide_grid();
   const Content content = compose(data);
+  const tests::ScratchFolder folder;
+  std::set<std::string> kinds;
   for (const Figure* figure : all_figures(content)) {
-    if (!figure->missing.empty()) continue;
-    const std::string pgf = pgf_of(svg_document(*figure, figure_size("7cm", "", 9, true)));
-    std::set<std::string> sizes;
-    const std::regex size(R"re(\\fontsize\{([0-9.]+)\})re");
-    for (auto at = std::sregex_iterator(pgf.begin(), pgf.end(), size); at != std::sregex_iterator(); ++at)
-      sizes.insert((*at)[1]);
-    CHECK(sizes == std::set<std::string>{"9"});
+    if (!figure->missing.empty() || !kinds.insert(std::to_string(figure->picture.index())).second) continue;
+    CAPTURE(figure->slug);
+    tests::write_text(folder / "figure.svg", svg_document(*figure, figure_size("7cm", "", 9, true)));
+    browser->open(folder / "figure.svg", {});
+    // 9 pt are 11.9552 CSS pixels.
+    CHECK(browser->evaluate("[...new Set([...document.querySelectorAll('text')].map(text => "
+                            "Math.round(parseFloat(getComputedStyle(text).fontSize) * 100)))]") ==
+          nlohmann::json::array({1196}));
   }
+  CHECK(kinds.size() > 2);
 }
 
 TEST_CASE("a height is that of the whole picture of curves and bars") {
@@ -318,7 +323,7 @@ TEST_CASE("without titles the caption is in a text file and not in the picture")
   const tests::ScratchFolder folder;
   const ReportData data = invented({.models = {"mlp"}});
   const Content content = compose(data);
-  write_report(content, folder.path(), {"svg", "pgf"}, paper("7cm", 9));
+  write_report(content, folder.path(), {"svg"}, paper("7cm", 9));
   const Figure& figure = content.figures.front().panels.front();
   CHECK(tests::read_text(folder / ("figures/" + figure.slug + ".txt")) ==
         whole_title(figure, ": ") + "\n\n" + caption_of(figure, paper("7cm", 9)) + "\n");
@@ -340,85 +345,6 @@ TEST_CASE("a Vega-Lite specification gets the width and the font size") {
   CHECK(specification["config"]["axis"]["labelFontSize"] == doctest::Approx(9 / 72.27 * 96).epsilon(1e-4));
   CHECK_FALSE(specification.contains("title"));
   CHECK_FALSE(nlohmann::json::parse(vega_lite(figure)).contains("width"));
-}
-
-TEST_CASE("signs that pdflatex cannot set become commands") {
-  CHECK(pgf_text("−0.5 %") == "$-$0.5 \\%");
-  CHECK(pgf_text("▲ ▼ … – × ± ≠ ∅") ==
-        "$\\triangle$ $\\bigtriangledown$ \\dots{} -- $\\times$ $\\pm$ $\\neq$ $\\emptyset$");
-  CHECK(pgf_text("a_b{c}\\d#e&f") == "a\\_b\\{c\\}\\textbackslash{}d\\#e\\&f");
-  CHECK(pgf_text("größer") == "größer");
-  CHECK(pgf_text("中") == "\\ifx\\Umathchar\\undefined U+4E2D\\else 中\\fi{}");
-}
-
-TEST_CASE("PGF has colours, dashes, opacity and places of the SVG, with y upwards") {
-  const std::string pgf = pgf_of(
-      "<svg width=\"96\" height=\"48\" class=\"alone\"><style>.a .l { stroke: #0072b2; fill: none; "
-      "stroke-width: 3.2; stroke-dasharray: 8 16; } .b { fill: #fff; opacity: 0.5; } "
-      ".a text { font-size: 12px; text-anchor: end; }</style>"
-      "<g class=\"a\" transform=\"translate(8 8)\"><path class=\"l\" d=\"M0 0H8V16l-8 8z\"/>"
-      "<rect class=\"b\" x=\"0\" y=\"8\" width=\"16\" height=\"8\"/><text x=\"24\" y=\"24\">5 "
-      "%</text></g></svg>");
-  // 96 pixels are one inch, or 72.27 pt, so 8 pixels are 6.0225 pt.
-  for (const char* part :
-       {"\\pgfpathrectangle{\\pgfpointorigin}{\\pgfqpoint{72.27pt}{36.135pt}}",
-        "\\pgfpathmoveto{\\pgfqpoint{6.0225pt}{30.1125pt}}%\n\\pgfpathlineto{\\pgfqpoint{12.045pt}{30.1125pt}"
-        "}%\n"
-        "\\pgfpathlineto{\\pgfqpoint{12.045pt}{18.0675pt}}%\n\\pgfpathlineto{\\pgfqpoint{6.0225pt}{12.045pt}}"
-        "%\n"
-        "\\pgfpathclose%\n\\pgfusepath{stroke}",
-        "{HTML}{0072B2}", "\\pgfsetlinewidth{2.409pt}", "\\pgfsetdash{{6.0225pt}{12.045pt}}{0pt}",
-        "{HTML}{FFFFFF}", "\\pgfsetfillopacity{0.5}",
-        "\\pgfpathrectangle{\\pgfqpoint{6.0225pt}{18.0675pt}}{\\pgfqpoint{12.045pt}{6.0225pt}}",
-        "\\pgftext[x=24.09pt,y=12.045pt,right,base]", "\\selectfont 5 \\%}"})
-    CHECK_MESSAGE(contains(pgf, part), part);
-}
-
-// Dimensions that `\\typeout` printed: "mlp-train-loss 199.16928pt 150.1pt".
-double width_in_log(const std::string& log, const std::string& slug) {
-  const std::size_t at = log.find("SIZE " + slug + " ");
-  return at == std::string::npos ? 0 : std::stod(log.substr(at + slug.size() + 6, 20));
-}
-
-TEST_CASE(
-    "every figure as PGF compiles in an article of two columns, with the asked width and no overfull box") {
-  if (std::system("pdflatex --version > /dev/null 2>&1") != 0) {
-    MESSAGE("only on a machine with LaTeX");
-    return;
-  }
-  const tests::ScratchFolder folder;
-  const ReportData arms = many_arms();
-  const ReportData study = wide_grid();
-  const Content of_arms = compose(arms);
-  const Content of_study = compose(study);
-  std::vector<std::string> slugs;
-  std::string article =
-      "\\documentclass[twocolumn]{article}\n\\usepackage{pgf}\n\\begin{document}\n\\newsavebox{\\figurebox}"
-      "\n";
-  for (const Content* content : {&of_arms, &of_study}) {
-    const std::string part = content == &of_arms ? "arms" : "study";
-    write_report(*content, folder / part, {"pgf"}, paper("7cm", 9), content == &of_arms);
-    for (const Figure* figure : all_figures(*content)) {
-      if (!figure->missing.empty()) continue;
-      slugs.push_back(part + "-" + figure->slug);
-      const std::string file = part + "/figures/" + figure->slug + ".pgf";
-      article += "\\noindent\\input{" + file + "}\\par\n\\sbox{\\figurebox}{\\input{" + file +
-                 "}}\\typeout{SIZE " + slugs.back() + " \\the\\wd\\figurebox\\space}\n";
-    }
-  }
-  tests::write_text(folder / "article.tex", article + "\\end{document}\n");
-  const std::string command = "cd '" + folder.path().string() +
-                              "' && pdflatex -interaction=nonstopmode -halt-on-error article.tex > "
-                              "log.txt 2>&1 < /dev/null";
-  const int code = std::system(command.c_str());
-  const std::string log = tests::read_text(folder / "log.txt");
-  REQUIRE_MESSAGE(code == 0, log);
-  for (const char* complaint : {"Overfull \\hbox", "Missing character", "undefined"})
-    CHECK_MESSAGE(!contains(log, complaint), log);
-  for (const std::string& slug : slugs) {
-    CAPTURE(slug);
-    CHECK(std::abs(width_in_log(log, slug) / 72.27 * 25.4 - 70) < 0.1);
-  }
 }
 
 }  // namespace
