@@ -57,13 +57,6 @@ std::string figure_style_with_colours() {
   return css;
 }
 
-std::string light_colour(const std::string& role) {
-  static const std::map<std::string, std::string> colours = light_colours();
-  const auto found = colours.find("--" + role);
-  if (found == colours.end()) throw InternalError("page.css has no colour for " + role);
-  return found->second;
-}
-
 std::string policy_hash(std::string_view content) {
   return "sha256-" + base64_of_hex(sha256_hex(content));
 }

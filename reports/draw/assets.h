@@ -13,9 +13,6 @@ std::string_view page_js();
 // `figure_css` with the light colours of `page_css` instead of variables, for single files.
 std::string figure_style_with_colours();
 
-// The light colour of a role: "ddp" → "#0072b2". InternalError if the role has no colour.
-std::string light_colour(const std::string& role);
-
 // "sha256-…" of a style or script element for a content security policy.
 std::string policy_hash(std::string_view content);
 

@@ -1,8 +1,6 @@
-// A figure as neutral data, without style. `svg` draws it for page and paper, `vega_lite` writes a
-// specification for restyling.
+// A figure as neutral data, without style. `svg` draws it for page and paper.
 //
-// A new kind of figure needs a struct in `Figure::picture`, a drawing (reports/draw/drawing.h) and a
-// specification (reports/draw/vega_lite.cpp).
+// A new kind of figure needs a struct in `Figure::picture` and a drawing (reports/draw/drawing.h).
 #pragma once
 
 #include <optional>

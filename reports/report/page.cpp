@@ -168,12 +168,11 @@ namespace {
 
 // Adds links to the figure's files in figures/.
 void add_files(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
-  static constexpr std::array<std::pair<const char*, const char*>, 5> files{
-      {{"svg", "svg"}, {"png", "png"}, {"pdf", "pdf"}, {"csv", "csv"}, {"vega-lite", "vl.json"}}};
+  static constexpr std::array files{"svg", "png", "pdf", "csv"};
   Markup links;
-  for (const auto& [format, extension] : files) {
-    if (formats.count(format) != 0)
-      links.leaf("a", {{"href", fmt::format("figures/{}.{}", figure.slug, extension)}}, extension).text(" ");
+  for (const char* file : files) {
+    if (formats.count(file) != 0)
+      links.leaf("a", {{"href", fmt::format("figures/{}.{}", figure.slug, file)}}, file).text(" ");
   }
   if (!links.str().empty()) out.open("p", {{"class", "said"}}).text(figure.slug + ": ").add(links).close();
 }

@@ -13,7 +13,6 @@
 #include "reports/content/paper_tables.h"
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
-#include "reports/draw/vega_lite.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
@@ -55,29 +54,26 @@ struct FigureContext {
 
 // A file format of figures.
 struct FigureFormat {
-  const char* name;
-  const char* extension;
+  const char* name;  // also the extension of its files
   std::string (*bytes)(const Figure& figure, const FigureContext& context);
 };
 
 constexpr double screen_scale = 2;                    // pixels per unit of a PNG
 constexpr double print_scale = 300 / units_per_inch;  // of a PNG with a size on paper
 
-constexpr std::array<FigureFormat, 5> figure_formats{{
-    {"svg", "svg",
+constexpr std::array<FigureFormat, 4> figure_formats{{
+    {"svg",
      [](const Figure& figure, const FigureContext& context) { return svg_document(figure, context.size); }},
-    {"png", "png",
+    {"png",
      [](const Figure& figure, const FigureContext& context) {
        return png_of(svg_document(figure, context.size), context.size.sized() ? print_scale : screen_scale);
      }},
-    {"pdf", "pdf",
+    {"pdf",
      [](const Figure& figure, const FigureContext& context) {
        return pdf_of(svg_document(figure, context.size), last_record_time(*context.content.data),
                      whole_title(figure, " "));
      }},
-    {"csv", "csv", [](const Figure& figure, const FigureContext&) { return csv_table(figure.data); }},
-    {"vega-lite", "vl.json",
-     [](const Figure& figure, const FigureContext& context) { return vega_lite(figure, context.size); }},
+    {"csv", [](const Figure& figure, const FigureContext&) { return csv_table(figure.data); }},
 }};
 
 // Writes files below one folder and keeps a list of them.
@@ -126,7 +122,6 @@ std::span<const Format> report_formats() {
       {"png", "figures/*.png", true},
       {"pdf", "figures/*.pdf", true},
       {"csv", "figures/*.csv, tables/*.csv: the data of figures, results, verdicts and runs"},
-      {"vega-lite", "figures/*.vl.json: Vega-Lite specifications with data, for restyling", true},
       {"latex", "tables/*.tex: booktabs tables of results and verdicts"},
       {"markdown", "report.md"}};
   return formats;
@@ -144,7 +139,7 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
     const Figure drawn = ranks ? *figure : without_ranks(*figure);
     for (const FigureFormat& format : figure_formats) {
       if (formats.count(format.name) != 0)
-        writer.write(fmt::format("figures/{}.{}", figure->slug, format.extension),
+        writer.write(fmt::format("figures/{}.{}", figure->slug, format.name),
                      format.bytes(drawn, {content, size}));
     }
     if (!size.title)

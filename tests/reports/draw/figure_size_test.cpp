@@ -15,7 +15,6 @@
 #include "reports/draw/drawing.h"
 #include "reports/draw/scale.h"
 #include "reports/draw/svg.h"
-#include "reports/draw/vega_lite.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/made_results.h"
@@ -334,17 +333,6 @@ TEST_CASE("without titles the caption is in a text file and not in the picture")
   const tests::ScratchFolder other;
   write_report(content, other.path(), {"svg"});
   CHECK_FALSE(std::filesystem::exists(other / ("figures/" + figure.slug + ".txt")));
-}
-
-TEST_CASE("a Vega-Lite specification gets the width and the font size") {
-  const ReportData data = invented({.models = {"mlp"}});
-  const Content content = compose(data);
-  const Figure& figure = content.figures.front().panels.front();
-  const nlohmann::json specification = nlohmann::json::parse(vega_lite(figure, paper("1016mm", 9)));
-  CHECK(specification["width"] == doctest::Approx(3840));
-  CHECK(specification["config"]["axis"]["labelFontSize"] == doctest::Approx(9 / 72.27 * 96).epsilon(1e-4));
-  CHECK_FALSE(specification.contains("title"));
-  CHECK_FALSE(nlohmann::json::parse(vega_lite(figure)).contains("width"));
 }
 
 }  // namespace

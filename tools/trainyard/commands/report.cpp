@@ -77,7 +77,7 @@ reports::FigureSize figure_size_of(const ReportOptions& options) {
   });
   if ((size.sized() || options.no_title) && !pictures)
     throw UserError("--width and --no-title need a format of pictures",
-                    "add one with --format: svg, png, pdf or vega-lite");
+                    "add one with --format: svg, png or pdf");
   return size;
 }
 
