@@ -1,7 +1,6 @@
 #include "reports/draw/line_drawing.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -63,7 +62,7 @@ void draw_axes(Markup& out, const Lines& figure, const LineLayout& layout) {
   draw_below(out, layout, (layout.left + layout.right) / 2, bottom + 28 * layout.scale, figure.x.title);
 }
 
-// Draws the line (a ring if there is a single point) and the label.
+// Draws the line (a ring if there is a single point), and the label with a sample of the line above the curves.
 void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout, double row,
                 double row_height) {
   out.open("g", {{"class", "gd gd-" + guide.guide->colour}});
@@ -76,12 +75,8 @@ void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout,
                          {"cx", coordinate(guide.line.front().first)},
                          {"cy", coordinate(guide.line.front().second)},
                          {"r", "3"}});
-  if (guide.label) {
-    draw_text(out, "gt", guide.label->first, guide.label->second, guide.text);
-  } else {
-    draw_rule(out, "gl", layout.left, row - 3, layout.left + 14, row - 3);
-    draw_lines_of_text(out, "gt", layout.left + guide_sample, row, row_height, guide.rows);
-  }
+  draw_rule(out, "gl", layout.left, row - 3, layout.left + 14, row - 3);
+  draw_lines_of_text(out, "gt", layout.left + guide_sample, row, row_height, guide.rows);
   out.close();
 }
 
@@ -401,137 +396,27 @@ Polyline inside(const Guide& guide, const LineLayout& layout) {
   return line;
 }
 
-// Text of a label. If the guide is not drawn, it has the value and its epoch or ", off the scale".
-std::string text_of(const Guide& guide, const std::string& title, const std::string& unit,
+// Text of a label. It has the value if the guide is not drawn, or if another guide looks the same.
+std::string text_of(const Guide& guide, const Lines& figure, const std::string& unit,
                     const LineLayout& layout, bool drawn) {
-  if (drawn || guide.points.empty()) return guide.label;
+  const bool unique = std::ranges::count(figure.guides, guide.colour, &Guide::colour) == 1;
+  if (guide.points.empty() || (drawn && unique)) return guide.label;
   const auto [x, y] = guide.points.back();
   const bool on_scale = y >= layout.y.low && y <= layout.y.high;
-  const std::string where = on_scale ? fmt::format(" at {} {}", title, plain_number(x)) : ", off the scale";
+  const bool among_points = x >= layout.x.low && x <= layout.x.high;
+  const std::string where = !drawn && !on_scale ? ", off the scale"
+                            : among_points      ? ""
+                                                : fmt::format(" at {} {}", figure.x.title, plain_number(x));
   return fmt::format("{}: {}{}{}", guide.label, for_table(y, 3), unit == "log scale" ? "" : " " + unit,
                      where);
 }
 
 void lay_guides(LineLayout& layout, const Lines& figure, const std::string& unit) {
-  layout.guides.clear();
   for (const Guide& guide : figure.guides) {
     Polyline line = inside(guide, layout);
-    std::string text = text_of(guide, figure.x.title, unit, layout, !line.empty());
-    layout.guides.push_back({&guide, std::move(line), std::move(text), std::nullopt, {}});
-  }
-}
-
-// Placement of guide labels beside their lines, so that they touch neither curves nor other labels.
-
-constexpr double air = 2;
-
-struct Box {
-  double left = 0, top = 0, right = 0, bottom = 0;
-  bool meets(const Box& other) const {
-    return left < other.right && other.left < right && top < other.bottom && other.top < bottom;
-  }
-};
-
-// Whether any part of the segment is in the box (Liang and Barsky 1984).
-bool crosses(const Box& box, std::pair<double, double> from, std::pair<double, double> to) {
-  double enter = 0;
-  double leave = 1;
-  const double dx = to.first - from.first;
-  const double dy = to.second - from.second;
-  const std::array<std::pair<double, double>, 4> edges{{{-dx, from.first - box.left},
-                                                        {dx, box.right - from.first},
-                                                        {-dy, from.second - box.top},
-                                                        {dy, box.bottom - from.second}}};
-  for (const auto& [direction, distance] : edges) {
-    if (direction == 0) {
-      if (distance < 0) return false;
-      continue;
-    }
-    const double at = distance / direction;
-    if (direction < 0) enter = std::max(enter, at);
-    if (direction > 0) leave = std::min(leave, at);
-  }
-  return enter <= leave;
-}
-
-bool touches(const Box& box, const Polyline& line) {
-  if (line.size() == 1) return crosses(box, line.front(), line.front());
-  for (std::size_t i = 1; i < line.size(); ++i) {
-    if (crosses(box, line[i - 1], line[i])) return true;
-  }
-  return false;
-}
-
-Polyline curve_of(const LineLayout& layout, const Series& series, double Point::*value) {
-  Polyline line;
-  for (const Point& point : series.points) {
-    if (std::isfinite(point.*value)) line.emplace_back(layout.x(point.x), layout.y(point.*value));
-  }
-  return line;
-}
-
-std::vector<Polyline> obstacles(const LineLayout& layout, const Lines& figure) {
-  std::vector<Polyline> lines;
-  for (const Series& series : figure.series) {
-    for (double Point::*value : {&Point::mean, &Point::low, &Point::high})
-      lines.push_back(curve_of(layout, series, value));
-  }
-  // Intervals of markers, which are drawn with a small horizontal shift.
-  for (const Series& series : figure.series) {
-    for (const Point& point : series.points) {
-      if (!figure.markers || !std::isfinite(point.low)) continue;
-      for (const double beside : {-10.0, -5.0, 0.0, 5.0, 10.0})
-        lines.push_back({{layout.x(point.x) + beside, layout.y(point.low)},
-                         {layout.x(point.x) + beside, layout.y(point.high)}});
-    }
-  }
-  for (const GuideLayout& guide : layout.guides) lines.push_back(guide.line);
-  return lines;
-}
-
-// Left ends of text baselines beside the line: near its right end first, above before below.
-Polyline candidates(const GuideLayout& guide, const LineLayout& layout, double width) {
-  Polyline places;
-  const double first = layout.left + air;
-  const double last = layout.right - width - air;
-  if (last < first) return places;
-  const double scale = layout.guide_font / usual_guide_font;
-  for (const double distance : {5.0, 9.0, 14.0}) {
-    for (const double share : {1.0, 0.0, 0.5, 0.75, 0.25}) {
-      const double x = first + share * (last - first);
-      for (const auto& [at, y] : guide.line) {
-        const bool near = at >= x - 2 && at <= x + width + 2;
-        const bool level = guide.line.front().second == guide.line.back().second;
-        if (!near && !level) continue;
-        places.emplace_back(x, y - distance);
-        places.emplace_back(x, y + distance + 6 * scale);
-      }
-    }
-  }
-  return places;
-}
-
-// Places the labels. A label without a free place gets rows above the curves.
-void place_guide_labels(LineLayout& layout, const Lines& figure, const DrawingStyle& style) {
-  const double size = layout.guide_font;
-  const std::vector<Polyline> lines = obstacles(layout, figure);
-  std::vector<Box> taken;
-  for (GuideLayout& guide : layout.guides) {
-    const double width = text_width(guide.text, size);
-    for (const auto& [x, baseline] : candidates(guide, layout, width)) {
-      const Box box{x - air, baseline - size, x + width + air, baseline + 3};
-      const bool inside = box.top >= layout.top - 8 && box.bottom <= layout.bottom;
-      const bool free =
-          std::ranges::none_of(lines, [&](const Polyline& line) { return touches(box, line); }) &&
-          std::ranges::none_of(taken, [&](const Box& other) { return box.meets(other); });
-      if (!inside || !free) continue;
-      guide.label = std::pair{x, baseline};
-      taken.push_back(box);
-      break;
-    }
-    if (guide.label) continue;
-    guide.rows = {guide.text};
-    if (style.sized()) guide.rows = text_lines(guide.text, layout.width - layout.left - guide_sample, size);
+    const std::string text = text_of(guide, figure, unit, layout, !line.empty());
+    layout.guides.push_back({&guide, std::move(line),
+                             text_lines(text, layout.width - layout.left - guide_sample, layout.guide_font)});
   }
 }
 
@@ -565,26 +450,22 @@ LineLayout layout_with(const Lines& figure, const std::string& unit, const Drawi
   }
   lay_x(layout, figure, style);
   lay_guides(layout, figure, unit);
-  place_guide_labels(layout, figure, style);
   return layout;
 }
 
 }  // namespace
 
 LineLayout line_layout(const Lines& figure, const std::string& unit, const DrawingStyle& style) {
-  const auto unplaced = [](const LineLayout& layout) {
+  const auto rows_of = [](const LineLayout& layout) {
     std::size_t rows = 0;
     for (const GuideLayout& guide : layout.guides) rows += guide.rows.size();
     return rows;
   };
   LineLayout layout = layout_with(figure, unit, style, 0);
-  // More rows above the curves leave less height, so more labels may need a row. Repeat until there are
-  // enough.
-  for (std::size_t rows = unplaced(layout); rows > 0;) {
+  // Rows leave less height to the ticks, whose labels may then leave less width to the rows.
+  for (std::size_t rows = 0; rows < rows_of(layout);) {
+    rows = rows_of(layout);
     layout = layout_with(figure, unit, style, rows);
-    const std::size_t now = unplaced(layout);
-    if (now <= rows) break;
-    rows = now;
   }
   return layout;
 }

@@ -1,8 +1,7 @@
 // Layout of a figure of lines: scales and ticks of the curves and of the strip of final values at the right,
-// and labels of guides. Labels do not touch curves.
+// and labels of guides in rows above the curves.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,11 +15,8 @@ using Polyline = std::vector<std::pair<double, double>>;  // pixels
 
 struct GuideLayout {
   const Guide* guide = nullptr;
-  Polyline line;     // the part inside the axes; may be empty
-  std::string text;  // of the label, with the value if `line` is empty
-  // Left end of the label's text baseline. Empty: the label is in rows above the curves.
-  std::optional<std::pair<double, double>> label;
-  std::vector<std::string> rows;  // lines of the text above the curves
+  Polyline line;                  // the part inside the axes; may be empty
+  std::vector<std::string> rows;  // lines of the label
 };
 
 struct LineLayout {

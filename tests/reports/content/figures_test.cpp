@@ -1,6 +1,8 @@
 // Content of the figures: scaling, effects, lost time, and positions of guides.
 #include <algorithm>
 #include <cmath>
+#include <regex>
+#include <set>
 
 #include <doctest/doctest.h>
 
@@ -234,17 +236,29 @@ LineLayout layout_of(const Figure& figure) {
   return line_layout(lines_of(figure), figure.unit);
 }
 
-TEST_CASE("a guide's label is inside the plot and touches no curve") {
-  const Figure figure = sloping({{"published, single", "published", {{1, 70}, {10, 70}}}});
+using Rows = std::vector<std::string>;
+
+TEST_CASE("guides are named in rows above the curves, with their values if two guides look the same") {
+  const std::string name = "the machine's limit, " + std::string(90, 'w');
+  const Figure figure = sloping({{"published single", "published", {{1, 70}, {10, 70}}},
+                                 {"published ddp", "published", {{1, 61}, {20, 80}}},
+                                 {"ideal", "ideal", {{1, 50}, {10, 90}}},
+                                 {name, "limit", {{1, 55}, {10, 85}}}});
   const LineLayout layout = layout_of(figure);
-  REQUIRE(layout.guides.size() == 1);
-  REQUIRE(layout.guides.front().label);
-  const auto [x, y] = *layout.guides.front().label;
-  for (const Point& point : series_of(figure).front().points) {
-    const double px = layout.x(point.x);
-    const double py = layout.y(point.mean);
-    CHECK_FALSE((px > x && px < x + 80 && py > y - 9 && py < y + 2));
-  }
+  REQUIRE(layout.guides.size() == 4);
+  for (const GuideLayout& guide : layout.guides) CHECK(guide.line.size() == 2);
+  CHECK(layout.guides[0].rows == Rows{"published single: 70.0 %"});
+  CHECK(layout.guides[1].rows == Rows{"published ddp: 80.0 % at epoch 20"});
+  CHECK(layout.guides[2].rows == Rows{"ideal"});
+  CHECK(layout.guides[3].rows.size() > 1);
+  const std::string svg = page_svg(figure).str();
+  const std::regex label(R"re(class="gt" x="[0-9.]+" y="([0-9.]+)")re");
+  std::set<double> baselines;
+  for (auto at = std::sregex_iterator(svg.begin(), svg.end(), label); at != std::sregex_iterator(); ++at)
+    baselines.insert(std::stod((*at)[1]));
+  CHECK(baselines.size() == 3 + layout.guides[3].rows.size());
+  CHECK(*baselines.rbegin() < layout.top);
+  CHECK(layout.y.pixel_high == layout.top);  // the curves begin there
 }
 
 TEST_CASE("a guide far outside the range does not squeeze the curves, and its value is printed") {
@@ -252,8 +266,7 @@ TEST_CASE("a guide far outside the range does not squeeze the curves, and its va
   const LineLayout layout = layout_of(figure);
   CHECK(layout.y.high < 100);
   CHECK(layout.guides.front().line.empty());
-  CHECK(layout.guides.front().text == "published, single: 9000 %, off the scale");
-  CHECK_FALSE(layout.guides.front().label);
+  CHECK(layout.guides.front().rows == Rows{"published, single: 9000 %, off the scale"});
   CHECK(contains(svg_document(figure), "off the scale"));
 }
 
@@ -261,7 +274,7 @@ TEST_CASE("a guide for an epoch outside the plot names its epoch") {
   const Figure figure = sloping({{"published ddp", "published", {{20, 80}}}});
   const LineLayout layout = layout_of(figure);
   CHECK(layout.guides.front().line.empty());
-  CHECK(layout.guides.front().text == "published ddp: 80.0 % at epoch 20");
+  CHECK(layout.guides.front().rows == Rows{"published ddp: 80.0 % at epoch 20"});
 }
 
 TEST_CASE("a guide ends with the last epoch") {

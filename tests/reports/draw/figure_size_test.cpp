@@ -31,13 +31,19 @@ FigureSize paper(const std::string& width, double font, const std::string& heigh
   return figure_size(width, height, font, false);
 }
 
-// Every kind of metric, seven arms and ranks per model, and names of usual length.
+// Every kind of metric, seven arms and ranks per model, published numbers, and names of usual length.
 ReportData many_arms() {
-  return invented({.models = {"mlp", "conv-autoencoder", "seq2seq"},
-                   .strategies = {"single", "ddp", "mp-ddp"},
-                   .seeds = 4,
-                   .epochs = 20,
-                   .energy = true});
+  ReportData data = invented({.models = {"mlp", "conv-autoencoder", "seq2seq"},
+                              .strategies = {"single", "ddp", "mp-ddp"},
+                              .seeds = 4,
+                              .epochs = 20,
+                              .energy = true});
+  experiments::Published published{"p.toml", "", {{"a study", {}, {}}}};
+  published.sources.front().series = {{"mlp", "single", "train_accuracy", {{1, 0.7}, {20, 0.76}}},
+                                      {"mlp", "ddp", "train_accuracy", {{1, 0.6}, {30, 0.75}}},
+                                      {"mlp", "ddp", "train_seconds", {{0, 2200}}}};
+  data.plan.published = published;
+  return data;
 }
 
 // A heat map of six by five values, and curves over two numeric axes. Both axes are logarithmic.
