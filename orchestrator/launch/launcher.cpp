@@ -21,8 +21,7 @@ namespace trainyard::orchestrator {
 
 std::span<const LauncherKind> launchers() {
   static const std::array<LauncherKind, 3> rows{
-      {{"local",
-        [](const LauncherSetting& setting) { return local_launcher(setting.programs, setting.server); }},
+      {{"local", [](const LauncherSetting& setting) { return local_launcher(setting.programs); }},
        {"slurm", slurm_launcher},
        {"mpi", mpi_launcher}}};
   return rows;
@@ -78,35 +77,12 @@ LocalProcesses start_here(const LaunchSpec& gang, const std::filesystem::path& s
   return processes;
 }
 
-// What a fork server needs to start the ranks. Empty if an argument is not UTF-8, because JSON cannot hold it.
-std::string request_of(const LaunchSpec& gang, const std::filesystem::path& store_program,
-                       const std::filesystem::path& store_file) try {
-  nlohmann::ordered_json json = to_json(gang);
-  json["directory"] = gang.directory.string();
-  json["store_program"] = store_program.string();
-  json["store_file"] = store_file.string();
-  return json.dump();
-} catch (const nlohmann::json::exception&) {
-  return "";
-}
-
-void supervise_request(const ForkServer::Request& request) {
-  const auto json = nlohmann::json::parse(request.text);
-  const LaunchSpec gang = launch_from_json(json.at("directory").get<std::string>(), json);
-  Cgroup cgroup = Cgroup::joined(request.cgroup);
-  supervise(cgroup, [&] {
-    return start_here(gang, json.at("store_program").get<std::string>(),
-                      json.at("store_file").get<std::string>());
-  });
-}
-
 class LocalRankGroup : public RankGroup {
  public:
   LocalRankGroup(const LaunchSpec& gang, const std::filesystem::path& store_program,
-                 std::shared_ptr<std::set<int>> supervisors, const std::shared_ptr<ForkServer>& server)
+                 std::shared_ptr<std::set<int>> supervisors)
       : store_file_(gang.ranks.size() > 1 && !gang.foreign ? make_store_file(gang.directory) : ""),
-        ranks_({gang.directory, gang.token, std::move(supervisors), server,
-                server ? request_of(gang, store_program, store_file_) : ""},
+        ranks_({gang.directory, gang.token, std::move(supervisors)},
                [&] { return start_here(gang, store_program, store_file_); }),
         marks_(marks_of(ranks_.pids())) {
     marks_["supervisor"] = ranks_.supervisor();
@@ -144,31 +120,23 @@ class LocalRankGroup : public RankGroup {
 
 class LocalLauncher : public Launcher {
  public:
-  LocalLauncher(const Programs& programs, std::shared_ptr<ForkServer> server)
-      : store_program_(programs.store), server_(std::move(server)) {
-    if (server_) supervisors_->insert(server_->pid());
-  }
+  explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
 
   void prepare() override { remove_empty_cgroups(); }
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    return std::make_unique<LocalRankGroup>(command, store_program_, supervisors_, server_);
+    return std::make_unique<LocalRankGroup>(command, store_program_, supervisors_);
   }
 
  private:
   std::filesystem::path store_program_;
-  std::shared_ptr<ForkServer> server_;
   std::shared_ptr<std::set<int>> supervisors_ = std::make_shared<std::set<int>>();
 };
 
 }  // namespace
 
-std::shared_ptr<ForkServer> make_fork_server() {
-  return std::make_shared<ForkServer>(supervise_request);
-}
-
-std::unique_ptr<Launcher> local_launcher(const Programs& programs, std::shared_ptr<ForkServer> server) {
-  return std::make_unique<LocalLauncher>(programs, std::move(server));
+std::unique_ptr<Launcher> local_launcher(const Programs& programs) {
+  return std::make_unique<LocalLauncher>(programs);
 }
 
 // MPI launcher: ranks are tasks of `mpirun`, which starts them on the hosts of its host file. mpirun is a

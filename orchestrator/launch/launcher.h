@@ -13,7 +13,6 @@
 
 #include "experiments/protocol/end_reason.h"
 #include "experiments/run/machine.h"
-#include "orchestrator/rank/fork_server.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/resources/programs.h"
 #include "orchestrator/yard/yard.h"
@@ -59,12 +58,9 @@ struct LauncherSetting {
   const Programs& programs;
   const Yard& yard;
   std::filesystem::path folder = {};  // of the experiment file
-  std::shared_ptr<ForkServer> server = {};
 };
 
-// For the local launcher. Start it before this process needs much memory.
-std::shared_ptr<ForkServer> make_fork_server();
-std::unique_ptr<Launcher> local_launcher(const Programs& programs, std::shared_ptr<ForkServer> server = {});
+std::unique_ptr<Launcher> local_launcher(const Programs& programs);
 std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
 
 // Row of the table of launchers. `name` is the one in `launcher_rules`.

@@ -66,16 +66,15 @@ bool has_one_thread() {
   return ::stat("/proc/self/task", &tasks) == 0 && tasks.st_nlink == itself_and_parent + 1;
 }
 
-// Forks a process. It begins in the group of `folder`, if one is given. A process that is moved into a group waits 11 to 19
-// ms. Only clone3 can start one there. It lacks what ::fork does for locks of the C library, so this process must have one
-// thread.
-pid_t clone(const fs::path& folder, std::uint64_t flags, int exit_signal) {
-  const auto fd = folder.empty() ? FileDescriptor() : FileDescriptor::open(folder, O_RDONLY | O_DIRECTORY);
+// Forks a process that begins in the group of `folder`. A process that is moved into a group waits 11 to 19 ms. Only clone3
+// can start one there. It lacks what ::fork does for locks of the C library, so this process must have one thread.
+pid_t fork_into(const fs::path& folder) {
+  const auto fd = FileDescriptor::open(folder, O_RDONLY | O_DIRECTORY);
+  if (!fd) return -1;
   clone_args arguments{};
-  arguments.flags = flags | (fd ? CLONE_INTO_CGROUP : 0);
-  arguments.exit_signal = static_cast<std::uint64_t>(exit_signal);
-  arguments.cgroup = fd ? static_cast<std::uint64_t>(fd.get()) : 0;
-  if (!folder.empty() && !fd) return -1;
+  arguments.flags = CLONE_INTO_CGROUP;
+  arguments.exit_signal = SIGCHLD;
+  arguments.cgroup = static_cast<std::uint64_t>(fd.get());
   return static_cast<pid_t>(::syscall(SYS_clone3, &arguments, sizeof arguments));
 }
 
@@ -110,11 +109,7 @@ Cgroup::Cgroup(const std::string& name) {
 }
 
 Cgroup::~Cgroup() {
-  if (owned_) remove();
-}
-
-Cgroup Cgroup::joined(const fs::path& folder) {
-  return {folder, Joined{}};
+  remove();
 }
 
 bool Cgroup::remove() {
@@ -125,16 +120,9 @@ bool Cgroup::remove() {
 
 pid_t Cgroup::fork() {
   if (!folder_.empty() && has_one_thread())
-    if (const pid_t pid = clone(folder_, 0, SIGCHLD); pid >= 0) return pid;
+    if (const pid_t pid = fork_into(folder_); pid >= 0) return pid;
   remove();
   return ::fork();
-}
-
-pid_t Cgroup::fork_sibling(const fs::path& folder) {
-  constexpr int as_this_process = 0;  // the signal to the parent
-  pid_t pid = folder.empty() ? -1 : clone(folder, CLONE_PARENT, as_this_process);
-  if (pid < 0) pid = clone({}, CLONE_PARENT, as_this_process);
-  return pid;
 }
 
 bool Cgroup::leave() const {

@@ -8,7 +8,6 @@
 #include <chrono>
 #include <filesystem>
 #include <string>
-#include <utility>
 
 #include <sys/types.h>
 
@@ -32,21 +31,12 @@ class Cgroup {
   // As ::fork, but the child begins in the group. If that fails, or if this process has several threads, the group is
   // removed.
   pid_t fork();
-  // Forks a child of the parent of this process, which has one thread, in the group of this folder. If that fails or no
-  // folder is given, in its own group. −1 if there can be none.
-  static pid_t fork_sibling(const std::filesystem::path& folder);
-  // The group of a process that was forked into it. The object does not remove the group when it ends.
-  static Cgroup joined(const std::filesystem::path& folder);
   bool leave() const;  // moves this process to the group above; takes some milliseconds
   void kill() const;   // kills all processes in the group
   bool remove();       // returns false if the group is still there, because it is not empty
 
  private:
-  struct Joined {};
-  Cgroup(std::filesystem::path folder, Joined) : folder_(std::move(folder)), owned_(false) {}
-
   std::filesystem::path folder_;
-  bool owned_ = true;
 };
 
 // The name of the group of an attempt with this token (`orphans.h`). Empty if the token is not one.

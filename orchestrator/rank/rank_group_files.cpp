@@ -20,7 +20,6 @@ constexpr const char* abandoned_name = "abandoned";
 nlohmann::ordered_json to_json(const RankCommand& rank) {
   return {{"argv", rank.argv},
           {"environment", rank.environment},
-          {"cores", rank.cores},
           {"log", rank.log.string()},
           {"folder", rank.folder.string()}};
 }
@@ -28,7 +27,7 @@ nlohmann::ordered_json to_json(const RankCommand& rank) {
 RankCommand rank_from_json(const nlohmann::json& json) {
   return {.argv = json.at("argv"),
           .environment = json.at("environment"),
-          .cores = json.value("cores", std::vector<int>()),  // earlier releases have none
+          .cores = {},
           .log = json.at("log").get<std::string>(),
           .folder = json.at("folder").get<std::string>()};
 }
@@ -54,27 +53,17 @@ auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read
 
 }  // namespace
 
-nlohmann::ordered_json to_json(const LaunchSpec& launch) {
-  nlohmann::ordered_json json = {
-      {"run_id", launch.run_id}, {"token", launch.token}, {"foreign", launch.foreign}};
-  for (const RankCommand& rank : launch.ranks) json["ranks"].push_back(to_json(rank));
-  return json;
-}
-
-LaunchSpec launch_from_json(const fs::path& directory, const nlohmann::json& json) {
-  LaunchSpec launch{directory, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
-  for (const auto& rank : json.at("ranks")) launch.ranks.push_back(rank_from_json(rank));
-  return launch;
-}
-
 void write_rank_group_file(const RankGroupFile& gang) {
   nlohmann::ordered_json json = {{"v", 1},
                                  {"launcher", gang.launcher},
                                  {"job", gang.job},
                                  {"allocation", gang.allocation},
                                  {"interface", gang.interface},
-                                 {"store", gang.store.string()}};
-  json.update(to_json(gang.command));
+                                 {"store", gang.store.string()},
+                                 {"run_id", gang.command.run_id},
+                                 {"token", gang.command.token},
+                                 {"foreign", gang.command.foreign}};
+  for (const RankCommand& rank : gang.command.ranks) json["ranks"].push_back(to_json(rank));
   write_whole_file(gang.command.directory / gang_name, json.dump() + "\n");
 }
 
@@ -86,7 +75,8 @@ std::optional<RankGroupFile> read_rank_group_file(const fs::path& attempt_folder
                        {},
                        json.at("allocation"),
                        json.value("interface", "")};  // earlier releases have none
-    gang.command = launch_from_json(attempt_folder, json);
+    gang.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
+    for (const auto& rank : json.at("ranks")) gang.command.ranks.push_back(rank_from_json(rank));
     return gang;
   });
 }

@@ -13,8 +13,6 @@
 #include <string>
 #include <vector>
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "orchestrator/rank/process.h"
 
 namespace trainyard::orchestrator {
@@ -36,9 +34,6 @@ struct RankGroupFile {
   std::string allocation = {};  // number of the job that this is a step of; empty: a job of its own
   std::string interface = {};   // network interface of the hosts; empty: any
 };
-nlohmann::ordered_json to_json(const LaunchSpec& launch);  // without its directory
-// Throws an nlohmann::json::exception if a member is missing or has another type.
-LaunchSpec launch_from_json(const std::filesystem::path& directory, const nlohmann::json& json);
 
 void write_rank_group_file(const RankGroupFile& gang);  // into the attempt's folder
 // Empty if there is none.

@@ -7,10 +7,13 @@
 #include <csignal>
 #include <cstring>
 #include <new>
+#include <span>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include <fcntl.h>
 #include <poll.h>
@@ -23,7 +26,6 @@
 
 #include "base/error.h"
 #include "base/files.h"
-#include "orchestrator/rank/fork_server.h"
 #include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
@@ -76,7 +78,48 @@ bool readable(int fd, std::chrono::milliseconds at_most) {
 
 // Supervisor: everything below runs in its process.
 
-constexpr int its_socket = ForkServer::first_fd;  // the next descriptor is its lock
+constexpr int its_socket = STDERR_FILENO + 1;  // the next descriptor is its lock
+
+// Replace name and arguments of this process.
+void take_own_name() {
+  constexpr std::string_view name = "rank-supervisor";
+  ::prctl(PR_SET_NAME, name.data());
+  const std::string stat = whole_file("/proc/self/stat");
+  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+  constexpr int first = 3, of_arguments = 48;  // fields of /proc/PID/stat, from 1
+  std::string skipped;
+  for (int field = first; field < of_arguments; ++field) fields >> skipped;
+  std::uintptr_t begin = 0, end = 0;
+  fields >> begin >> end;
+  if (!fields || begin == 0 || end <= begin) return;
+  auto* const text =
+      reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
+  std::memset(text, 0, end - begin);
+  std::memcpy(text, name.data(), std::min<std::size_t>(name.size(), end - begin - 1));
+}
+
+// Leave the terminal and the session, and take the name "rank-supervisor", so that `pkill -f trainyard` does not end this
+// process with the orchestrator. Signals have their default effect or, if a terminal sends them, none. The descriptors
+// `kept` become 3, 4 and so on, and all others are closed. std::system_error if it fails.
+void detach(std::span<const int> kept) {
+  ::setsid();
+  take_own_name();
+  for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+  for (const int number : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGPIPE, SIGTSTP})
+    ::signal(number, SIG_IGN);
+  sigset_t none;
+  ::sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+  const int end = STDERR_FILENO + 1 + static_cast<int>(kept.size());
+  const int nothing = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  for (const int standard : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::dup2(nothing, standard);
+  std::vector<int> moved;  // above the numbers that they get
+  for (const int fd : kept) moved.push_back(::fcntl(fd, F_DUPFD_CLOEXEC, end));
+  if (std::ranges::any_of(moved, [](int fd) { return fd < 0; }))
+    throw std::system_error(errno, std::generic_category(), "fcntl");
+  for (int number = STDERR_FILENO + 1; const int fd : moved) ::dup3(fd, number++, O_CLOEXEC);
+  ::close_range(static_cast<unsigned>(end), ~0U, 0);
+}
 
 class Supervisor {
  public:
@@ -160,11 +203,6 @@ class Supervisor {
 
 }  // namespace
 
-void supervise(Cgroup& cgroup, const std::function<LocalProcesses()>& start) {
-  ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-  Supervisor(cgroup).run(start);
-}
-
 SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<LocalProcesses()>& start)
     : setting_(std::move(setting)), cgroup_(cgroup_name(setting_.token)) {
   std::array<int, 2> ends{};
@@ -177,14 +215,13 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
   since_ticks_ = ticks_now();
   // If the supervisor fails, the kernel kills its ranks, and this process ends the rest.
   const std::array fds{its_end.get(), lock.get()};
-  if (setting_.server && !setting_.request.empty())
-    supervisor_ = setting_.server->fork({setting_.request, cgroup_.folder()}, fds);
-  if (supervisor_ <= 0) supervisor_ = cgroup_.fork();
+  supervisor_ = cgroup_.fork();
   if (supervisor_ < 0) cannot_supervise("fork", "raise the limits of processes and memory (ulimit -u, -v)");
   if (supervisor_ == 0) {
     try {
       detach(fds);
-      supervise(cgroup_, start);
+      ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+      Supervisor(cgroup_).run(start);
     } catch (const std::bad_alloc&) {
       ::_exit(no_memory_code);
     } catch (const std::exception&) {

@@ -1,7 +1,7 @@
 // Ranks of one attempt on this host, started and ended by a supervisor process.
 //
-// The supervisor is a fork of this process or of its fork server, and the parent of the ranks. It is a subreaper, so a descendant of a
-// rank belongs to it as soon as its parent ends, whatever session or environment that descendant has.
+// The supervisor is a fork of this process, and the parent of the ranks. It is a subreaper, so a descendant of a rank
+// belongs to it as soon as its parent ends, whatever session or environment that descendant has.
 // - All ranks have ended: it ends what they left behind.
 // - This process dies, however that happens: it ends all ranks and what they started.
 // - The supervisor dies: the kernel kills the ranks. What they started falls to this process, which must be a
@@ -25,7 +25,6 @@
 
 #include "base/fd.h"
 #include "orchestrator/rank/cgroup.h"
-#include "orchestrator/rank/fork_server.h"
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rendezvous.h"
 
@@ -42,15 +41,7 @@ struct SupervisorSetting {
   std::string token = {};                // of the attempt: names its cgroup. Empty: no cgroup
   // Supervisors of this process. All other children are orphans when a supervisor dies.
   std::shared_ptr<std::set<int>> supervisors = std::make_shared<std::set<int>>();
-  // Forks the supervisor, which then calls `supervise` as the request says. If there is no server, or if the request is
-  // empty, this process forks it.
-  std::shared_ptr<ForkServer> server = {};
-  std::string request = {};
 };
-
-// Starts and supervises the ranks, in a detached process whose descriptors are its end of the socket and its lock. Returns
-// once they have ended.
-void supervise(Cgroup& cgroup, const std::function<LocalProcesses()>& start);
 
 class SupervisedRanks {
  public:

@@ -15,9 +15,8 @@ TEST_CASE("each launcher that an experiment file may name can start ranks") {
   for (std::size_t i = 0; i < rules.size(); ++i) CHECK(launchers()[i].name == rules[i].name);
 }
 
-TEST_CASE("the local launcher with a fork server passes each argument on, also one that is not UTF-8") {
-  const auto server = make_fork_server();
-  const auto launcher = local_launcher(Programs{}, server);
+TEST_CASE("the local launcher passes each argument on, also one that is not UTF-8") {
+  const auto launcher = local_launcher(Programs{});
   for (const std::string argument : {"\xc3\xa9", "\xff"}) {
     const TemporaryFolder folder;
     const auto group =

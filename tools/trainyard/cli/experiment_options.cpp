@@ -526,7 +526,7 @@ int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Ya
   const std::string& spool = asked.experiment.machine.spool;
   if (!spool.empty()) yard = orchestrator::with_spool(yard, folder / spool);
   const auto launcher =
-      orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder, choices.server});
+      orchestrator::make_launcher({asked.experiment.machine, machine.programs, yard, folder});
   std::optional<HostShare> host;
   if (choices.no_wait)
     if (const auto plan = plan_of(asked, machine, choices, database); needs_devices(asked.experiment, plan))
@@ -555,10 +555,6 @@ int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Ya
 }
 
 }  // namespace
-
-void start_fork_server(SweepChoices& choices) {
-  choices.server = orchestrator::make_fork_server();
-}
 
 int run_experiment(Asked asked, const SweepChoices& choices) {
   const log::Level level = log_level_of(choices);

@@ -66,11 +66,7 @@ struct SweepChoices {
   bool no_wait = false;
   std::optional<log::Level> log_level;  // without it TRAINYARD_LOG
   bool verbose = false;
-  std::shared_ptr<orchestrator::ForkServer> server = {};  // of `start_fork_server`
 };
-
-// Call this before the experiment is read: the fork server begins with the memory that this process has then.
-void start_fork_server(SweepChoices& choices);
 
 // All options of SweepChoices, from --order to --verbose.
 void add_sweep_options(CLI::App& command, SweepChoices& choices);

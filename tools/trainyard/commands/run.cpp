@@ -20,7 +20,6 @@ int run(RunOptions options) {
   const std::string named = options.file.string();
   complete_from_journal(options);
   if (options.dry_run) return plan_experiment(options);
-  start_fork_server(options.choices);
   auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
   return run_experiment(
@@ -55,7 +54,6 @@ struct ResumeOptions {
 };
 
 int resume(ResumeOptions options) {
-  start_fork_server(options.choices);
   ExperimentOptions experiment;
   std::string name;
   {
