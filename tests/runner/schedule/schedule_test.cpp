@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "tests/runner/schedule/schedule_simulation.h"
 
 namespace {
 
