@@ -33,7 +33,8 @@ class InternalError : public std::logic_error {
 };
 
 // The reason that a message gives for std::bad_alloc.
-inline constexpr const char* no_memory_reason = "the memory of this machine or of its cgroup is used up";
+inline constexpr const char* no_memory_reason =
+    "out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more";
 
 // An error or a warning about a file that the user wrote.
 struct Problem {

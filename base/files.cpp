@@ -84,7 +84,6 @@ std::vector<std::string> names_in(const std::filesystem::path& folder, std::erro
       errno = 0;
     }
   failed.assign(errno, std::generic_category());
-  if (failed == std::errc::not_enough_memory) throw std::bad_alloc();
   std::ranges::sort(names);
   return names;
 }

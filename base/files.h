@@ -29,8 +29,7 @@ void sync_folder(const std::filesystem::path& folder);
 // The content of a small file. Empty if it cannot be read or is not a plain file.
 std::string whole_file(const std::filesystem::path& file);
 
-// The sorted names of all entries of a folder, without "." and "..". std::filesystem has iterators for it, but those of GCC
-// end the program if memory runs out.
+// The sorted names of all entries of a folder, without "." and "..".
 std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& failed);
 std::vector<std::string> names_in(const std::filesystem::path& folder);  // UserError if it cannot be read
 

@@ -1,7 +1,5 @@
 #include "base/loaded_library.h"
 
-#include <cerrno>
-#include <new>
 #include <utility>
 
 #include <dlfcn.h>
@@ -10,11 +8,9 @@
 
 namespace trainyard {
 
-LoadedLibrary::LoadedLibrary(std::string name, const std::string& use) : name_(std::move(name)) {
-  errno = 0;
-  handle_ = ::dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL);
+LoadedLibrary::LoadedLibrary(std::string name, const std::string& use)
+    : name_(std::move(name)), handle_(::dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ != nullptr) return;
-  if (errno == ENOMEM) throw std::bad_alloc();
   const char* why = ::dlerror();
   throw UserError("cannot load the library " + use + ": " + (why == nullptr ? name_ : why),
                   "install the package that contains it");

@@ -1,10 +1,9 @@
-"""Tries to lose or change results of a tiny sweep: kills, power cuts, corrupted files, failing allocations.
+"""Tries to lose or change results of a tiny sweep: kills, power cuts and corrupted files.
 
     python3 bench/adversary kills                   the long loop: 500 kills
     python3 bench/adversary corruptions             2,000 per kind
-    python3 bench/adversary allocations             each distinct call stack
     python3 bench/adversary cuts                    each power cut of tests/faults
-    python3 bench/adversary short --seed 1          a part of kills, corruptions and allocations, also a test
+    python3 bench/adversary short --seed 1          a part of kills and corruptions, also a test
 
 The programs are those of --programs. The yards are in memory (/dev/shm) if possible. Each problem is one line, and the exit
 code is then 1. A seed repeats the same damage, but not the same moments of kills.
@@ -17,7 +16,6 @@ import tempfile
 import time
 from pathlib import Path
 
-from allocations import allocations
 from corruptions import corruptions
 from interruptions import kills, power_cuts
 
@@ -28,20 +26,14 @@ def memory_folder() -> str | None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="bench/adversary", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("loop", choices=["kills", "cuts", "corruptions", "allocations", "short"])
+    parser.add_argument("loop", choices=["kills", "cuts", "corruptions", "short"])
     parser.add_argument("--programs", type=lambda text: Path(text).absolute(), default=Path("build/release").absolute(),
                         help="folder of trainyard (default: build/release)")
-    parser.add_argument("--library", type=lambda text: Path(text).absolute(),
-                        help="allocation_faults.so (default: in tests/ of the programs)")
-    parser.add_argument("--count", type=int, help="kills, corruptions of each kind, or stacks of each command")
-    parser.add_argument("--depth", type=int, default=16, help="return addresses that distinguish two call stacks, at most 32")
-    parser.add_argument("--lasting", action="store_true", help="all allocations after the first one fail too")
-    parser.add_argument("--only", default="", help="allocations of one command only: check, plan, run, report or db")
-    parser.add_argument("--seconds", type=float, default=float("inf"), help="end corruptions and allocations after this time")
+    parser.add_argument("--count", type=int, help="kills, or corruptions of each kind")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="end corruptions after this time")
     parser.add_argument("--seed", type=int, default=int(time.time()))
     options = parser.parse_args()
     programs, chance, begin = options.programs, random.Random(options.seed), time.monotonic()
-    library = options.library or programs / "tests/liballocation_faults.so"
     until = begin + options.seconds
     short, count = options.loop == "short", options.count
     problems = []
@@ -53,9 +45,6 @@ def main() -> int:
             problems += power_cuts(programs / "tests/faults/tests_faults", count is None)
         if options.loop == "corruptions" or short:
             problems += corruptions(folder, programs, 12 if short else count or 2000, chance, until)
-        if options.loop == "allocations" or short:
-            problems += allocations(folder, programs, library, options.depth, options.lasting,
-                                    8 if short else count or 0, options.only, chance, until)
     print(f"adversary: {options.loop}, seed {options.seed}, {time.monotonic() - begin:.0f} s: "
           f"{'no problem' if not problems else f'{len(problems)} problems'}")
     return 1 if problems else 0

@@ -7,7 +7,6 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <new>
 #include <string>
 #include <string_view>
 
@@ -196,7 +195,6 @@ const char* page_checksum_vfs(const char* below) {
   static std::mutex mutex;
   static std::map<std::string, std::unique_ptr<Registered>> registered;  // SQLite keeps pointers to them
   const std::scoped_lock lock(mutex);
-  if (sqlite3_initialize() == SQLITE_NOMEM) throw std::bad_alloc();
   sqlite3_vfs* const found = sqlite3_vfs_find(below);
   if (!found) throw SQLite::Exception("SQLite has no such VFS", SQLITE_ERROR);
   auto& entry = registered[found->zName];

@@ -102,7 +102,7 @@ class LocalRankGroup : public RankGroup {
     if (!ended) return std::nullopt;
     if (!ended->supervisor_failed) return RankGroupEnd{{}, "", ended->leftovers};
     return RankGroupEnd{experiments::EndReason::failed,
-                        "the supervisor of its ranks ended: " + supervisor_failure(*ended->supervisor_failed),
+                        "the supervisor of its ranks ended: " + to_text(*ended->supervisor_failed),
                         ended->leftovers};
   }
 

@@ -65,8 +65,6 @@ struct Message {
 };
 constexpr std::size_t longest_text = 4096;
 
-constexpr int no_memory_code = 12;  // exit code of a supervisor
-
 // Waits for input. Returns false if none came in time.
 bool readable(int fd, std::chrono::milliseconds at_most) {
   pollfd polled{fd, POLLIN, 0};
@@ -222,8 +220,6 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
       detach(fds);
       ::prctl(PR_SET_CHILD_SUBREAPER, 1);
       Supervisor(cgroup_).run(start);
-    } catch (const std::bad_alloc&) {
-      ::_exit(no_memory_code);
     } catch (const std::exception&) {
       ::_exit(1);
     }
@@ -248,7 +244,7 @@ void SupervisedRanks::wait_for_start() {
   while (!started_ && start_error_.empty())
     if (!read_message() && over_)
       throw UserError("the supervisor ended before it had started the ranks: " +
-                          supervisor_failure(end_.supervisor_failed.value_or(ExitStatus{})),
+                          to_text(end_.supervisor_failed.value_or(ExitStatus{})),
                       "run the command again");
   if (!start_error_.empty()) throw UserError(start_error_);
   ended_.resize(pids_.size());
@@ -343,10 +339,6 @@ std::optional<SupervisedRanks::End> SupervisedRanks::end() {
 
 int SupervisedRanks::end_fd() const {
   return over_ ? -1 : socket_.get();
-}
-
-std::string supervisor_failure(const ExitStatus& status) {
-  return status.code == no_memory_code ? no_memory_reason : to_text(status);
 }
 
 OutlivedSupervisor wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {

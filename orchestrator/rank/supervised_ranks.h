@@ -86,9 +86,6 @@ class SupervisedRanks {
   bool over_ = false;
 };
 
-// Why a supervisor that ended like this has failed.
-std::string supervisor_failure(const ExitStatus& status);
-
 // What is left of an attempt whose orchestrator was killed.
 struct OutlivedSupervisor {
   bool ended = true;             // false: it may still end processes

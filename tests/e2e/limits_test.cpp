@@ -180,6 +180,34 @@ TEST_CASE("too little stack is refused in one line that names the limit, with ex
   CHECK_MESSAGE(enough.code == 0, (enough.out + enough.err));
 }
 
+TEST_CASE(
+    "a sweep that runs out of memory ends with one line, and the same command finishes it without loss") {
+  const Scratch scratch;
+  // Seed 2 takes all further memory from the orchestrator once, and writes a record of 900 kB.
+  scratch.write("arm.sh",
+                shell_arm("if [ \"$seed\" = 2 ] && [ ! -e harmed ]; then echo > harmed\n"
+                          "above=$(sed -n 's/^PPid:.//p' /proc/$PPID/status)\n"
+                          "kibibytes=$(sed -n 's/^VmSize:[^0-9]*\\([0-9]*\\).*/\\1/p' /proc/$above/status)\n"
+                          "prlimit --pid $above --as=$((kibibytes * 1024))\n"
+                          "record odd \"\\\"text\\\":\\\"$(printf '%0900000d' 0)\\\"\"; sleep 60; fi\n"
+                          "epoch 1\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1, 2]"));
+  const auto refused =
+      run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
+  CHECK(refused.code == 1);
+  CHECK(refused.err ==
+        "trainyard: out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more; recorded "
+        "data is safe, the same command continues\n");
+  CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
+  CHECK(fs::exists(scratch.path() / "harmed"));
+  const auto again =
+      run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
+  CHECK_MESSAGE(again.code == 0, (again.out + again.err));
+  CHECK_MESSAGE(contains(again.out, "1 run finished, 1 was finished before"), again.out);
+  const auto check = run_trainyard(scratch.path(), {"db", "check"});
+  CHECK_MESSAGE(check.code == 0, (check.out + check.err));
+}
+
 TEST_CASE("if the runner is killed while it prints its version, the exit code is 1") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));

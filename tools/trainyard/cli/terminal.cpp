@@ -51,13 +51,10 @@ bool PrintableOutput::noted(bool written) {
   return written;
 }
 
-bool PrintableOutput::pass(const std::string& text) try {
+bool PrintableOutput::pass(const std::string& text) {
   const std::string shown = printable(text);
   const auto size = static_cast<std::streamsize>(shown.size());
   return noted(buffer_->sputn(shown.data(), size) == size);
-} catch (const std::bad_alloc&) {
-  errno = ENOMEM;
-  return noted(false);
 }
 
 std::size_t output_width(int descriptor) {

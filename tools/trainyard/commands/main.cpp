@@ -1,21 +1,16 @@
 // `main` of trainyard: finds the verb, runs it and turns exceptions into exit codes.
 #include <array>
 #include <cerrno>
-#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
 #include <new>
 #include <string>
-#include <string_view>
 #include <system_error>
-#include <typeinfo>
 #include <vector>
 
 #include <CLI/CLI.hpp>
-#include <cxxabi.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "base/disk_failure.h"
 #include "base/error.h"
@@ -130,33 +125,6 @@ int refused(const UserError& error) {
   return disk ? run_failed : wrong_usage;
 }
 
-// Say what happened without memory.
-int out_of_memory() {
-  constexpr std::string_view begin = "trainyard: ",
-                             end = "; recorded data is safe, the same command continues\n";
-  for (const std::string_view part : {begin, std::string_view(no_memory_reason), end})
-    (void)!::write(STDERR_FILENO, part.data(), part.size());
-  return run_failed;
-}
-
-std::terminate_handler& earlier_handler() {
-  static std::terminate_handler handler = nullptr;
-  return handler;
-}
-
-// Some functions of the C++ library are noexcept and allocate. So do variables that are set up before `main`.
-[[noreturn]] void terminated() {
-  const std::type_info* type = abi::__cxa_current_exception_type();
-  if (type != nullptr && *type == typeid(std::bad_alloc)) ::_exit(out_of_memory());
-  earlier_handler()();
-  std::abort();
-}
-
-// Called before all other code of the program.
-[[gnu::constructor(101)]] void report_lack_of_memory() {
-  earlier_handler() = std::set_terminate(terminated);
-}
-
 // The exit code, with all exceptions caught.
 int outcome(int argc, char** argv) {
   try {
@@ -173,7 +141,7 @@ int outcome(int argc, char** argv) {
   } catch (const std::system_error& error) {  // full disk, read-only folder
     return failed(error);
   } catch (const std::bad_alloc&) {
-    return out_of_memory();
+    return failed(no_memory_reason);
   } catch (const orchestrator::ProgramKilled& error) {
     return failed(error.what());
   } catch (
@@ -183,13 +151,6 @@ int outcome(int argc, char** argv) {
   } catch (const std::exception& error) {
     return failed(std::string("internal error: ") + error.what());
   }
-}
-
-// The exit code. Memory can also run out while another exception is reported.
-int outcome_or_out_of_memory(int argc, char** argv) try {
-  return outcome(argc, argv);
-} catch (const std::bad_alloc&) {
-  return out_of_memory();
 }
 
 // `code`, or `run_failed` instead of success if output could not be written (full disk). A closed pipe
@@ -210,6 +171,5 @@ int main(int argc, char** argv) {
   open_closed_streams();
   survive_file_size_limit();
   const PrintableOutput out(std::cout), err(std::cerr);
-  const int code = with_output(outcome_or_out_of_memory(argc, argv), out);
-  return err.error() == ENOMEM ? out_of_memory() : code;
+  return with_output(outcome(argc, argv), out);
 }
