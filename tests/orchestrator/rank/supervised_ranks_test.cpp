@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
@@ -111,6 +112,17 @@ TEST_CASE("ranks under a supervisor get signals, and their exit codes and signal
   CHECK_FALSE(end.supervisor_failed);
   CHECK(ranks.end_fd() == -1);
   CHECK_FALSE(any_child_left());
+}
+
+TEST_CASE("a supervisor has two open files of the process that started it: its socket and its lock") {
+  const TemporaryFolder folder;
+  const auto other = FileDescriptor::open(folder.path, O_RDONLY | O_DIRECTORY);
+  REQUIRE(other);
+  const auto ranks = ranks_of(folder, {"sleep 1000"});
+  const fs::path files = "/proc/" + std::to_string(ranks.supervisor()) + "/fd";
+  CHECK(fs::read_symlink(files / "3").string().starts_with("socket:"));
+  CHECK(fs::read_symlink(files / "4") == folder.path / "supervisor.lock");
+  for (const std::string& name : names_in(files)) CHECK(fs::read_symlink(files / name) != folder.path);
 }
 
 TEST_CASE("what ranks leave behind is ended with them, whatever session and environment it has") {
