@@ -53,7 +53,7 @@ struct ResumeOptions {
   SweepChoices choices;
 };
 
-int resume(ResumeOptions options) {
+int resume(const ResumeOptions& options) {
   ExperimentOptions experiment;
   std::string name;
   {
