@@ -20,7 +20,7 @@ SELECT attempt, status FROM attempt_status WHERE run_key = ? ORDER BY status = '
 // if that is earlier. Our own ranks and resumed ones begin with the first epoch: before it, they compare with
 // the reference or read checkpoints. Writing checkpoints does not count.
 constexpr const char* unaccounted = R"sql(
-SELECT printf('rank %d accounts for %.3g s of the %.3g s between its start and its end (at least 80 %%)',
+SELECT printf('rank %d recorded only %.3g s of the %.3g s between its start and its end; at least 80 %% is required',
               rank, stated, whole)
 FROM (SELECT p.rank, COALESCE(p.test_seconds, 0) + e.stated AS stated,
     p.ended_elapsed - COALESCE((
@@ -41,7 +41,7 @@ WHERE stated < 0.8 * whole AND whole - stated > 0.5 ORDER BY rank LIMIT 1)sql";
 // The first rank on cores whose training took over 20 % longer than its processor time, its waits for other ranks
 // and what other processes took, and over 0.5 s longer: docs/other-processes.md.
 constexpr const char* stopped = R"sql(
-SELECT printf('rank %d trained for %.3g s but used its processor and waited for only %.3g s: it was stopped',
+SELECT printf('rank %d trained for %.3g s, but processor time, waits and other processes explain only %.3g s: it was probably stopped',
               rank, trained, explained)
 FROM (SELECT e.rank, SUM(e.train_seconds) AS trained, COUNT(e.extra ->> '$.processor_seconds') = COUNT(*) AS known,
     SUM((e.extra ->> '$.processor_seconds') + COALESCE(e.exposed_communication_seconds, 0)

@@ -120,8 +120,11 @@ std::optional<Caveat> exploratory(const ReportData& data, const experiments::Com
     return Caveat{exploratory_mark, "from a selection of the planned runs: " + data.selected};
   const std::vector<std::string> pairs = seen_before(data, compare, cell, arm);
   if (pairs.empty()) return std::nullopt;
-  return Caveat{exploratory_mark,
-                fmt::format("planned after its results existed: {}", pairs_text(pairs, compare))};
+  return Caveat{exploratory_mark, fmt::format("{} had results before this comparison was planned: {}",
+                                              compare.pair.empty() ? "these runs"
+                                              : pairs.size() == 1  ? "this pair"
+                                                                   : "these pairs",
+                                              pairs_text(pairs, compare))};
 }
 
 // --- VERSIONS

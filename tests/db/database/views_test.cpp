@@ -348,7 +348,7 @@ TEST_CASE(
     std::string kind, problem;
   };
   const std::string part =
-      "rank 0 accounts for 2.75 s of the 3.5 s between its start and its end (at least 80 %)";
+      "rank 0 recorded only 2.75 s of the 3.5 s between its start and its end; at least 80 % is required";
   for (const auto& [setup, train, checkpoint, end, kind, problem] :
        {Case{0, 1, 0, 3.4, "foreign", ""}, Case{0, 1, 0, 3.5, "foreign", part},
         Case{0.5, 1, 0, 3.5, "foreign", ""},  // it needed half a second before the first epoch
@@ -356,7 +356,8 @@ TEST_CASE(
         Case{0, 1, 1, 4.5, "foreign", part}, Case{0, 1, 1, 4.25, "foreign", ""},
         Case{0, 1, 0, 3.5, "single", ""},  // its parity check comes before the first epoch
         Case{0, 0.01, 0, 3, "single",
-             "rank 0 accounts for 0.77 s of the 1.51 s between its start and its end (at least 80 %)"}}) {
+             "rank 0 recorded only 0.77 s of the 1.51 s between its start and its end; at least 80 % is "
+             "required"}}) {
     CAPTURE(end);
     CAPTURE(setup);
     CheckedYard yard;
@@ -382,7 +383,8 @@ TEST_CASE("times do not count if training took 20 % longer than the rank compute
     std::string device, problem;
   };
   const std::string said =
-      "rank 0 trained for 6 s but used its processor and waited for only 4.9 s: it was stopped";
+      "rank 0 trained for 6 s, but processor time, waits and other processes explain only 4.9 s: it was "
+      "probably stopped";
   for (const auto& [processor, waits, others, device, problem] :
        {Case{1.5, 0.25, 0, "cpu:0", ""}, Case{1.5, 0.125, 0.025, "cpu:0", said},
         Case{1.5, 0.125, 0.2, "cpu:0", ""}, Case{1.5, 0.125, 0.025, "cuda:0", ""}}) {

@@ -135,7 +135,7 @@ TEST_CASE("removing the bad seeds makes the verdict INTERIM, and every output na
   const Output gate = arms.at({"compare", "--fail-on", "missing"});
   CHECK(gate.code == 3);
   CHECK(contains(gate.err, "INTERIM, REMOVED"));
-  CHECK(contains(arms.at({"status"}).out, "arms: 16 results were removed, and count as missing"));
+  CHECK(contains(arms.at({"status"}).out, "arms: 16 removed results count as missing"));
   // A rebuilt database says the same, and so does a later plan of the other four seeds.
   REQUIRE(arms.at({"db", "rebuild"}).code == 0);
   CHECK(arms.accuracy().at("marks") == nlohmann::json::array({"REMOVED"}));
@@ -172,7 +172,8 @@ TEST_CASE("a comparison that is planned after its results is EXPLORATORY, with t
     arms.scratch().write("later.toml",
                          arms_text({.name = "later", .margins = "margins = { accuracy_points = 5.0 }\n"}));
     arms.run("later.toml");
-    arms.require_everywhere("NO CHANGE", "EXPLORATORY", "planned after its results existed: seeds 0, 1, 2");
+    arms.require_everywhere("NO CHANGE", "EXPLORATORY",
+                            "these pairs had results before this comparison was planned: seeds 0, 1, 2");
     CHECK(contains(arms.accuracy().at("caveats").at(0).get<std::string>(),
                    "; experiment arms was planned first and says INCONCLUSIVE"));
     CHECK_FALSE(contains(arms.at({"compare", "--experiment", "arms"}).out, "EXPLORATORY"));

@@ -110,7 +110,7 @@ TEST_CASE("a comparison is exploratory if both runs of a pair had results before
       verdict_on(judged(data), "mlp", "train-loss").caveats.empty());  // an old baseline alone does not count
   final_of(data, "mlp", "ddp", 3).launched = "2026-11-20T09:00:00.000Z";
   CHECK(texts_of(verdict_on(judged(data), "mlp", "train-loss"), "EXPLORATORY") ==
-        Texts{"planned after its results existed: seed 3"});
+        Texts{"this pair had results before this comparison was planned: seed 3"});
 
   SUBCASE("an earlier plan of the same comparison counts, one of another comparison does not") {
     data.history.insert(data.history.begin(), data.history.front());

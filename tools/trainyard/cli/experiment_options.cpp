@@ -136,7 +136,8 @@ void add_order_option(CLI::App& command, orchestrator::PlanOptions& options) {
       ->check(one_of({"paired", "declared"}))
       ->default_str("paired");
   command.add_flag("--reuse", options.reuse,
-                   "keep the metrics of runs from another host or release, without comparing their times");
+                   "keep the metrics of runs from another host, release, build or environment; their times "
+                   "are not compared");
   command.add_flag(
       "--retrain-times", options.retrain_times,
       "train finished runs again if their times did not count, for example because the host was busy");
@@ -402,10 +403,8 @@ void print_result(const orchestrator::SweepResult& result) {
               << (result.not_started == 1 ? " was" : " were")
               << " not trained after these failures. Continue with `trainyard resume`.\n";
   if (result.yard_moved)
-    std::cerr
-        << "stopped: " << result.stopped_by
-        << "\n        Recorded data is intact. Continue with `trainyard resume --yard DIR`, and name its "
-           "new folder.\n";
+    std::cerr << "stopped: " << result.stopped_by
+              << "\n        Recorded data is intact. Continue with `trainyard resume --yard NEW_FOLDER`.\n";
   else if (!result.stopped_by.empty())
     std::cerr
         << "stopped: " << result.stopped_by

@@ -135,13 +135,13 @@ int check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("check",
-                             "check an experiment file, its data and this machine\n\n"
-                             "Checks every line, finds the data and the programs, and checks "
-                             "that this machine can run it. Warns if a program of yours has files "
-                             "that `files` does not list. Compares one step of each exported "
-                             "network with PyTorch's. Nothing is trained.");
+  auto* command = program.add_subcommand(
+      "check",
+      "check an experiment file, its data and this machine\n\n"
+      "Checks every line, finds the data and the programs, and checks "
+      "that this machine can run it. Warns if `files` of a program of yours "
+      "is missing, or lacks a file that its `command` names. Compares one training "
+      "step and one evaluation of each exported network with PyTorch. Nothing is trained.");
   auto options = std::make_shared<CheckOptions>();
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);

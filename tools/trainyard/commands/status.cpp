@@ -159,8 +159,9 @@ std::string removed_text(const db::Database& database, const std::string& experi
   const auto removed = std::ranges::count_if(
       runs, [&](const auto& run) { return run.status != "finished" && earlier.contains(run.run_key); });
   if (removed == 0) return "";
-  return fmt::format("{}: {} removed, and count as missing until `trainyard resume` trains them again\n\n",
-                     experiment, removed == 1 ? "1 result was" : fmt::format("{} results were", removed));
+  return fmt::format(
+      "{}: {} as missing; `trainyard resume` trains the removed runs again\n\n", experiment,
+      removed == 1 ? "1 removed result counts" : fmt::format("{} removed results count", removed));
 }
 
 // Runs of the latest plan. With `all_runs`, also the other runs, under their own heading.
