@@ -308,7 +308,7 @@ TEST_CASE("a caption explains the final values at the right only if the figure h
   const auto times = std::ranges::find(panels, "mlp-train-seconds", &Figure::slug);
   REQUIRE(times != panels.end());
   const std::string right = "Right: median over epochs after the first.";
-  const auto lines_of = [](std::string text) {  // a wrapped caption as one line
+  const auto lines_of = [](const std::string& text) {  // a wrapped caption as one line
     static const std::regex tags("<[^>]*>");
     return std::regex_replace(text, tags, " ");
   };
