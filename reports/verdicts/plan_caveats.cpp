@@ -67,7 +67,8 @@ std::optional<Caveat> removed(const ReportData& data, const experiments::Compare
 
 // --- EXPLORATORY
 
-// When each run was first planned for this comparison, under its present label. By run key.
+// When each run was first planned for this comparison, under its present label. By run key. Times count, and not the order
+// of the entries: a damaged journal may have them in another order.
 std::map<std::string, std::string> planned_times(const ReportData& data,
                                                  const experiments::Compare& compare) {
   std::map<std::string, std::string> label;
@@ -77,8 +78,10 @@ std::map<std::string, std::string> planned_times(const ReportData& data,
     const auto same = [&](const experiments::Compare& one) { return same_comparison(one, compare); };
     if (std::ranges::none_of(entry.compare, same)) continue;
     for (std::size_t i = 0; i < entry.keys.size(); ++i)
-      if (i >= entry.strategies.size() || entry.strategies[i] == label[entry.keys[i]])
-        times.emplace(entry.keys[i], entry.time);
+      if (i >= entry.strategies.size() || entry.strategies[i] == label[entry.keys[i]]) {
+        std::string& time = times.try_emplace(entry.keys[i], entry.time).first->second;
+        time = std::min(time, entry.time);
+      }
   }
   return times;
 }

@@ -119,6 +119,11 @@ TEST_CASE("a comparison is exploratory if both runs of a pair had results before
     data.history.front().compare.front().baseline = "ddp";
     CHECK(texts_of(verdict_on(judged(data), "mlp", "train-loss"), "EXPLORATORY").size() == 1);
   }
+  SUBCASE("the order of the entries does not matter, only their times") {
+    data.history.push_back(data.history.front());
+    data.history.back().time = "2026-11-19T08:00:00.000Z";
+    CHECK(verdict_on(judged(data), "mlp", "train-loss").caveats.empty());
+  }
   SUBCASE("under another label the arm was not planned") {
     data.history.insert(data.history.begin(), data.history.front());
     data.history.front().time = "2026-11-19T08:00:00.000Z";
