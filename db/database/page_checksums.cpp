@@ -22,7 +22,7 @@ namespace {
 constexpr std::string_view mark = "ckp1";  // then four bytes of CRC-32C
 constexpr int check_bytes = 8;
 constexpr int header_bytes = 100;  // of page 1, <https://sqlite.org/fileformat.html>
-constexpr std::string_view magic{"SQLite format 3", 16};
+constexpr std::string_view magic{"SQLite format 3\0", 16};
 
 // SQLite's memory for an open file: this, and behind it the file of the VFS below.
 struct File {

@@ -160,6 +160,7 @@ static void select_checked(sqlite3* connection, const std::string& sql,
   const Prepared statement = prepare_one(connection, sql);
   const int count = sqlite3_column_count(statement.get());
   std::vector<std::string> names;
+  names.reserve(static_cast<std::size_t>(count));
   for (int i = 0; i < count; ++i) names.emplace_back(sqlite3_column_name(statement.get(), i));
   columns(names);
   int outcome = SQLITE_ROW;
@@ -223,6 +224,7 @@ std::string axis_columns_of(const SQLite::Database& connection, const std::strin
   if (view == "task_final_metrics") return "";
   std::vector<std::string> taken;
   const SQLite::Statement columns(connection, "SELECT * FROM " + view);
+  taken.reserve(static_cast<std::size_t>(columns.getColumnCount()));
   for (int i = 0; i < columns.getColumnCount(); ++i) taken.emplace_back(columns.getColumnName(i));
   std::string text;
   for (const AxisColumn& column : axis_columns(varying_axes(connection, experiment), taken))
@@ -245,6 +247,7 @@ void export_rows(const Database& database, const ExportedView& view, const std::
         fmt::format("SELECT v.*{} FROM {} v WHERE v.experiment = ? ORDER BY {}",
                     axis_columns_of(database.connection(), view.view, experiment), view.view, view.order));
     std::vector<std::string> names;
+    names.reserve(static_cast<std::size_t>(statement.getColumnCount()));
     for (int i = 0; i < statement.getColumnCount(); ++i) names.emplace_back(statement.getColumnName(i));
     columns(names);
     Bound rows(statement, experiment);

@@ -305,6 +305,7 @@ void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) 
                      in_quotes(text) + " has a { that is not closed; write {{ for a literal brace");
     if (!result.unknown.empty()) {
       std::vector<std::string> names;
+      names.reserve(values.size());
       for (const auto& each : values) names.push_back(each.first);
       problems.error(foreign.at, fmt::format("a run has no value named {}{}", in_quotes(result.unknown),
                                              key_advice(result.unknown, names)));

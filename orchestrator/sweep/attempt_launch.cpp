@@ -34,7 +34,7 @@ AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const P
   fs::create_directory(yard.run(planned.key));
   const int last =
       std::max(last_attempt(yard.run(planned.key)), db::last_known_attempt(database, planned.key));
-  const AttemptPlace place = known_attempt(yard, planned, last + 1);
+  AttemptPlace place = known_attempt(yard, planned, last + 1);
   fs::create_directory(place.directory);
   return place;
 }

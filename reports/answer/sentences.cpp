@@ -442,6 +442,7 @@ std::string weakened(const Comparison& comparison) {
     for (const Verdict& verdict : judged.verdicts)
       for (const std::string& mark : marks_of(verdict.caveats)) ++counts[mark];
   std::vector<std::string> parts;
+  parts.reserve(counts.size());
   for (const auto& [mark, count] : counts)
     parts.push_back(parts.empty()
                         ? counted(count, "verdict") + (count == 1 ? " is" : " are") + " marked " + mark

@@ -20,7 +20,7 @@ bool has_verdicts(const Comparison& comparison) {
 }
 
 std::string heading(const Comparison& comparison, const std::string& what) {
-  const std::string text = what + " against " + baseline_text(comparison.compare);
+  std::string text = what + " against " + baseline_text(comparison.compare);
   if (comparison.experiment.empty()) return text;
   return comparison.experiment + ": " + lower_first(text);
 }

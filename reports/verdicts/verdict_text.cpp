@@ -59,7 +59,7 @@ std::string effect_text(const Verdict& verdict) {
   if (!verdict.estimate && !verdict.difference) return "–";
   const double change =
       verdict.estimate ? change_of(verdict, 0.95).value : as_change(verdict.scale, *verdict.difference);
-  const std::string number = signed_fixed(change, decimals_of(verdict));
+  std::string number = signed_fixed(change, decimals_of(verdict));
   switch (verdict.scale) {
     case Scale::log_ratio:
       return number + " %";
@@ -174,6 +174,7 @@ std::vector<std::string> left_out(const Verdict& verdict) {
     }
   }
   std::vector<std::string> texts;
+  texts.reserve(runs_by_reason.size());
   for (const auto& [reason, runs] : runs_by_reason) texts.push_back(runs + reason);
   return texts;
 }
@@ -312,6 +313,7 @@ std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& recor
     }
   }
   std::vector<std::string> lines;
+  lines.reserve(arms.size() + remarks.size());
   for (const Remark& remark : arms) lines.push_back(fmt::format("{} [{}]", remark.text, arms_text(remark)));
   for (const Remark& remark : remarks)
     lines.push_back(fmt::format("{} [{}]", remark.text, places_text(remark, metrics_of_arm)));

@@ -2,6 +2,8 @@
 
 #include "base/named_row.h"
 
+using namespace trainyard;
+
 namespace {
 const std::vector<std::string> keys{"epochs", "batch", "learning_rate", "momentum", "seed"};
 }

@@ -358,8 +358,8 @@ TEST_CASE(
         Case{0, 0.01, 0, 3, "single",
              "rank 0 recorded only 0.77 s of the 1.51 s between its start and its end; at least 80 % is "
              "required"}}) {
-    CAPTURE(end);
-    CAPTURE(setup);
+    const std::string times = "set-up " + std::to_string(setup) + ", end " + std::to_string(end);
+    CAPTURE(times);
     CheckedYard yard;
     auto run = make_run("mlp", 1, 0, 2);
     run.strategy.kind = kind;
@@ -388,8 +388,8 @@ TEST_CASE("times do not count if training took 20 % longer than the rank compute
   for (const auto& [processor, waits, others, device, problem] :
        {Case{1.5, 0.25, 0, "cpu:0", ""}, Case{1.5, 0.125, 0.025, "cpu:0", said},
         Case{1.5, 0.125, 0.2, "cpu:0", ""}, Case{1.5, 0.125, 0.025, "cuda:0", ""}}) {
-    CAPTURE(waits);
-    CAPTURE(others);
+    const std::string times = "waits " + std::to_string(waits) + ", others " + std::to_string(others);
+    CAPTURE(times);
     CheckedYard yard;
     const auto run = make_run("mlp", 1, 0, 3);
     yard.plan({run});

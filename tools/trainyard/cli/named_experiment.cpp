@@ -21,7 +21,7 @@ std::vector<std::string> asked_list(const nlohmann::json& asked, const char* nam
 }
 
 fs::path journalled_file(const db::Plan& plan) {
-  const fs::path named(plan.file);
+  fs::path named(plan.file);
   if (!plan.asked.is_object()) return named;
   return fs::path(plan.asked.value("folder", std::string())) / named.filename();
 }

@@ -89,6 +89,7 @@ std::span<const FailOnWord> fail_on_words() {
 
 std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
   std::vector<std::string> known;
+  known.reserve(all_words.size());
   for (const FailOnWord& word : all_words) known.push_back(word.name);
   std::vector<FailOn> parsed;
   for (const std::string& text : asked) {

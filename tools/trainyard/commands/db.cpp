@@ -223,6 +223,7 @@ int rm(const RmOptions& options) {
     if (options.files && yard.leads_out(key))
       throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave out --files");
   std::vector<std::string> keys;
+  keys.reserve(attempts.size());
   for (const auto& [key, last] : attempts) keys.push_back(key);
   const auto entry = orchestrator::rm_entry(attempts, db::results_of(database, keys));
   orchestrator::append_to_journal(yard.journal(), entry);
