@@ -175,7 +175,7 @@ TEST_CASE("a sweep whose yard is renamed ends its ranks, creates nothing at the 
   CHECK_MESSAGE(contains(ended.err, "stopped: the yard " + (scratch.path() / "yard").string() +
                                         " was renamed, moved or replaced during the sweep"),
                 ended.err);
-  CHECK(contains(ended.err, "trainyard resume --yard DIR"));
+  CHECK(contains(ended.err, "trainyard resume --yard NEW_FOLDER"));
   CHECK(ranks_below(scratch.path()).empty());
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
   scratch.write("go", "");

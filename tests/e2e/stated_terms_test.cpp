@@ -32,6 +32,7 @@ epochs = 3
 devices = 2
 [compare]
 baseline = "first"
+differs = ["samples"]           # each of the four ranks records all of them
 [strategy.first]
 command = ["/bin/sh", "arm.sh", "{seed}"]
 [strategy.quiet]
