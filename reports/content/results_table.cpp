@@ -186,24 +186,6 @@ std::string row_name(const Metric& metric) {
   return "";
 }
 
-const char* unit_in_database(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::accuracy:
-      return "fraction";
-    case MetricKind::time:
-      return "s";
-    case MetricKind::psnr:
-      return "dB";
-    case MetricKind::energy:
-      return "J";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-    case MetricKind::bleu:
-      return "";
-  }
-  return "";
-}
-
 // The metrics of one kind: training, validation, test. A position in `metrics()`, or nothing.
 struct Kind {
   std::string name;

@@ -108,6 +108,24 @@ std::string export_column(const Metric& metric) {
   return name;
 }
 
+const char* unit_in_database(MetricKind kind) {
+  switch (kind) {
+    case MetricKind::accuracy:
+      return "fraction";
+    case MetricKind::time:
+      return "s";
+    case MetricKind::psnr:
+      return "dB";
+    case MetricKind::energy:
+      return "J";
+    case MetricKind::loss:
+    case MetricKind::perplexity:
+    case MetricKind::bleu:
+      return "";
+  }
+  return "";
+}
+
 bool is_of_every_model(const Metric& metric) {
   return metric.task.empty() && !metric.rarely_measured;
 }

@@ -40,6 +40,9 @@ std::set<std::string> metrics_named(const std::vector<std::string>& texts);
 // Its column in `trainyard export final` and in the view `task_final_metrics`: "train_accuracy".
 std::string export_column(const Metric& metric);
 
+// "fraction", "s", "J", "dB" or nothing.
+const char* unit_in_database(MetricKind kind);
+
 // Whether the metric always has a column in the table of all models.
 bool is_of_every_model(const Metric& metric);
 

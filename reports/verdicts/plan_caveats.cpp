@@ -157,22 +157,10 @@ const db::EarlierResult* first_valid(const ReportData& data, const Observation& 
   return nullptr;
 }
 
-const char* unit_of(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::accuracy:
-      return " %";
-    case MetricKind::time:
-      return " s";
-    case MetricKind::energy:
-      return " J";
-    case MetricKind::psnr:
-      return " dB";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-    case MetricKind::bleu:
-      return "";
-  }
-  return "";
+// A mean as it is shown: "50.2 %", "1.4 s".
+std::string shown_mean(const std::vector<double>& values, MetricKind kind) {
+  const std::string unit = kind == MetricKind::accuracy ? "%" : unit_in_database(kind);
+  return plain_number(mean_of(values), 5) + (unit.empty() ? "" : " " + unit);
 }
 
 bool is_same(double before, double after) {
@@ -195,11 +183,10 @@ std::optional<Caveat> replaced(const ReportData& data, const experiments::Compar
     if (std::isfinite(is)) after.push_back(shown_scale(metric.kind) * is);
   }
   if (pairs.empty()) return std::nullopt;
-  const char* unit = unit_of(metric.kind);
   return Caveat{replaced_mark,
-                fmt::format("{} of {} {} replaced after being seen: mean before {}{}, mean after {}{} ({})",
+                fmt::format("{} of {} {} replaced after being seen: mean before {}, mean after {} ({})",
                             counted(pairs.size(), "result"), arm.value, pairs.size() == 1 ? "was" : "were",
-                            plain_number(mean_of(before), 5), unit, plain_number(mean_of(after), 5), unit,
+                            shown_mean(before, metric.kind), shown_mean(after, metric.kind),
                             pairs_text(pairs, compare))};
 }
 
