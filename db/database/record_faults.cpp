@@ -246,7 +246,7 @@ RecordFaults::Found RecordFaults::ruled_out(const std::string& run_key, int atte
 
 RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,
                                                     const std::vector<Link>& links) {
-  const bool late_ones_count = !ended_without_cause(run_key, static_cast<int>(links.back().attempt));
+  const bool late_ones_count = !has_events_but_no_cause(run_key, static_cast<int>(links.back().attempt));
   for (const Link& link : links) {
     Bound rows(impossible_, run_key, link.attempt, late_ones_count ? 1 : 0);
     if (!rows.next()) continue;
@@ -259,7 +259,7 @@ RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,
   return std::nullopt;
 }
 
-bool RecordFaults::ended_without_cause(const std::string& run_key, int attempt) {
+bool RecordFaults::has_events_but_no_cause(const std::string& run_key, int attempt) {
   Bound row(without_cause_, run_key, attempt);
   return row.next() && row.row().getColumn(0).getInt() == 1;  // NULL without events
 }

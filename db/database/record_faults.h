@@ -2,8 +2,8 @@
 // different terms. Also events that fail an attempt: a limit was exceeded, a declared file has changed. If there
 // is such a fault, the attempt has failed, even if all its ranks recorded that they finished (`attempt_status`).
 //
-// A record after the `end` of its rank is a fault only if the orchestrator has closed the attempt with a cause, or is not
-// heard of. If the orchestrator has closed the attempt without a cause, that record came later and changes nothing.
+// A record after the `end` of its rank is a fault in two cases: the orchestrator recorded a cause, or the orchestrator has
+// no records. Otherwise the record came after the orchestrator had closed the attempt, and changes nothing.
 //
 // The writer keeps the first fault of each attempt in `attempt_fault`. It is derived from the other tables,
 // so a replay gives the same rows. Used by `RunStates`.
@@ -53,7 +53,7 @@ class RecordFaults {
   Found find(const std::string& run_key, int attempt);
   Found ruled_out(const std::string& run_key, int attempt);
   Found impossible_record(const std::string& run_key, const std::vector<Link>& links);
-  bool ended_without_cause(const std::string& run_key, int attempt);
+  bool has_events_but_no_cause(const std::string& run_key, int attempt);
   Found in_epochs(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
   Found in_times_after_training(const std::string& run_key, const Link& last);
   Found in_metrics(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);

@@ -48,7 +48,7 @@ void JournalRows::take(const json& entry) try {
   if (type == "run") require_readable_plan(entry);
   if (type == "run") plan(id, entry);
   if (type == "rm") remove(id, entry);
-  if (type == "rm" || type == "retrain") keep_results(entry);
+  if (type == "rm" || type == "retrain") insert_earlier_results(entry);
 } catch (const json::exception& error) {
   throw InternalError(std::string("not a journal entry: ") + error.what());
 } catch (const Unreadable& error) {
@@ -113,7 +113,7 @@ void JournalRows::remove(std::int64_t id, const json& entry) {
   }
 }
 
-void JournalRows::keep_results(const json& entry) {
+void JournalRows::insert_earlier_results(const json& entry) {
   const auto results = entry.find("results");
   if (results == entry.end()) return;
   for (const auto& [key, result] : results->items())

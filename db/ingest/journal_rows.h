@@ -53,7 +53,7 @@ class JournalRows {
   std::int64_t insert(const nlohmann::json& entry, const std::string& hash);
   void plan(std::int64_t id, const nlohmann::json& entry);
   void remove(std::int64_t id, const nlohmann::json& entry);
-  void keep_results(const nlohmann::json& entry);
+  void insert_earlier_results(const nlohmann::json& entry);
 
   SQLite::Database& connection_;
   RunRows& runs_;

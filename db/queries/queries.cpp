@@ -260,7 +260,7 @@ std::vector<Attempt> attempts_of_run(const Database& database, const std::string
   });
 }
 
-std::map<std::string, json> counted_launches(const Database& database, const std::string& experiment) {
+std::map<std::string, json> effective_launches(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
       SELECT m.run_key, a.launch

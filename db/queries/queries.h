@@ -189,8 +189,8 @@ struct Attempt {
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
 
 // The run.json of the effective attempt of each run of an experiment, by run key.
-std::map<std::string, nlohmann::json> counted_launches(const Database& database,
-                                                       const std::string& experiment);
+std::map<std::string, nlohmann::json> effective_launches(const Database& database,
+                                                         const std::string& experiment);
 
 // Keys of the runs with this status: running | finished | failed | interrupted.
 std::set<std::string> keys_with_status(const Database& database, const std::string& status);

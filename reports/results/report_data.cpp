@@ -83,7 +83,7 @@ ReportData results_alone(const db::Database& database, const std::string& experi
     data.evidence.emplace(evidence.run_key, std::move(evidence));
   for (db::Probe& probe : db::probes(database, experiment))
     data.probes[probe.run_key].push_back(std::move(probe));
-  for (const auto& [key, launch] : db::counted_launches(database, experiment))
+  for (const auto& [key, launch] : db::effective_launches(database, experiment))
     data.launched[key] = launched_from(launch);
   data.earlier = db::earlier_results(database, experiment);
   return data;
@@ -94,7 +94,7 @@ ReportData results_alone(const db::Database& database, const std::string& experi
 ReportData gather_results(const db::Database& database, const std::string& experiment) {
   ReportData data = results_alone(database, experiment);
   for (const std::string& other : db::experiments_with_runs_of(database, experiment))
-    data.rivals.push_back(results_alone(database, other));
+    data.experiments_with_shared_runs.push_back(results_alone(database, other));
   return data;
 }
 

@@ -135,15 +135,15 @@ class Examiner {
         add_once(result_.refused, difference);
       }
     }
-    if (times_differ) ++other_machines_;
+    if (times_differ) ++pairs_without_times_;
     const std::string mesh = experiments::declared_mesh_difference(baseline.axes, arm.axes);
     if (!mesh.empty()) add(result_.declared, mesh);
   }
 
   Comparability result() {
-    // Time verdicts leave out single pairs on different machines. Times are refused only if all pairs are
-    // such.
-    if (other_machines_ < pairs_ && !compare_.pair.empty()) result_.times_refused.clear();
+    // Time verdicts leave out single pairs with another machine, build or environment. Times are refused only if
+    // all pairs are such.
+    if (pairs_without_times_ < pairs_ && !compare_.pair.empty()) result_.times_refused.clear();
     for (const auto& [setting, pairs] : pairs_by_setting_)
       result_.caveats.push_back({settings_mark, fmt::format("{} ({})", setting, joined(pairs))});
     if (!doubtful_.empty())
@@ -205,7 +205,7 @@ class Examiner {
   Comparability result_;
   std::set<std::string> seen_;
   int pairs_ = 0;
-  int other_machines_ = 0;
+  int pairs_without_times_ = 0;
 };
 
 }  // namespace

@@ -197,7 +197,7 @@ std::string first_plan_time(const ReportData& data) {
 }
 
 void add_first_words(const ReportData& data, std::vector<CellVerdicts>& cells) {
-  for (const ReportData& other : data.rivals) {
+  for (const ReportData& other : data.experiments_with_shared_runs) {
     if (other.history.empty() || first_plan_time(other) >= first_plan_time(data)) continue;
     for (const experiments::Compare& compare : other.plan.compare)
       for (const CellVerdicts& judged : judge(other, compare))

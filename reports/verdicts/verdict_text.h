@@ -82,7 +82,7 @@ std::vector<VerdictRecord> verdict_records(const Comparison& comparison);
 // ", REPLACED, EXPLORATORY": the marks of caveats, each once, to append to a word. Empty without caveats.
 std::string marks_text(const std::vector<Caveat>& caveats);
 std::vector<std::string> marks_of(const std::vector<Caveat>& caveats);
-std::string caveat_text(const Caveat& caveat);  // "REPLACED: six results of ddp …"
+std::string caveat_text(const Caveat& caveat);  // "REPLACED: 6 results of ddp …"
 
 // "IMPROVES"; if there are several looks "IMPROVES, decided at the first look, n = 3"; with a reason
 // "NOT TIMED: four ranks on two devices", "NO DATA: all three runs of ddp failed". Then the caveats.

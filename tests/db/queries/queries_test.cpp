@@ -46,7 +46,7 @@ TEST_CASE("a launch that was interrupted does not stand for the finished attempt
   launch.circumstances.environment = {{"ATEN_CPU_CAPABILITY", "default"}};
   finish(yard.ingest, run, launch, {1, 1, 1});
   yard.ingest.run_file(experiments::to_json(make_launch(run, 2)));
-  const auto launches = counted_launches(yard.database, "sweep");
+  const auto launches = effective_launches(yard.database, "sweep");
   REQUIRE(launches.size() == 1);
   CHECK(launches.at(key(run)).at("attempt") == 1);
   CHECK(launches.at(key(run)).at("circumstances").contains("environment"));

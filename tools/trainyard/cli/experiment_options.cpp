@@ -250,7 +250,8 @@ void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Da
 }
 
 // The journal keeps the results of finished runs that this sweep trains again.
-void keep_results(const orchestrator::Plan& plan, const orchestrator::Yard& yard, db::Database& database) {
+void journal_replaced_results(const orchestrator::Plan& plan, const orchestrator::Yard& yard,
+                              db::Database& database) {
   std::vector<std::string> keys;
   for (const auto& run : plan.runs)
     if (plan.waits(run)) keys.push_back(run.key);
@@ -544,7 +545,7 @@ int run_locked(const Asked& asked, const SweepChoices& choices, orchestrator::Ya
     }
   }
   if (!host) host.emplace();
-  keep_results(plan, yard, database);
+  journal_replaced_results(plan, yard, database);
   if (plan.to_run() > 0) launcher->prepare();
   orchestrator::SweepOptions options = choices.sweep;
   options.yard_lock = &lock;
