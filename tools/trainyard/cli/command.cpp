@@ -24,7 +24,7 @@ void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& ya
 
 CLI::Option* refuse_empty(CLI::Option* option) {
   const auto problem = [](const std::string& text) {
-    return std::string(text.empty() ? "is empty; name a path, or leave it out" : "");
+    return std::string(text.empty() ? "is empty; give a value, or leave it out" : "");
   };
   return option->check(CLI::Validator(problem, ""));
 }

@@ -167,7 +167,7 @@ TEST_CASE("an unusable path is named in a user error") {
   CHECK(contains(trainyard_says("new " + std::string(5000, 'a')).out, "File name too long"));
   for (const char* option : {"status --yard ''", "new ''", "check ''", "plan x.toml --data ''",
                              "export --out ''", "report --out ''", "db backup ''"})
-    CHECK_MESSAGE(contains(trainyard_says(option).out, "is empty; name a path"), option);
+    CHECK_MESSAGE(contains(trainyard_says(option).out, "is empty; give a value"), option);
 }
 
 TEST_CASE("a data directory whose name is not UTF-8 is refused before any file is created") {
