@@ -120,11 +120,14 @@ std::vector<std::string> experiment_names(const Database& database) {
   });
 }
 
-std::vector<std::string> experiments_with_runs_of(const Database& database, const std::string& experiment) {
+std::vector<std::string> earlier_experiments_with_runs_of(const Database& database,
+                                                          const std::string& experiment) {
   return translated(database.connection(), [&] {
     return texts(database.connection(), R"sql(
-      SELECT e.name FROM experiment e
-      WHERE e.name <> ?1 AND EXISTS (
+      WITH first_plan AS (
+        SELECT experiment AS name, MIN(time) AS time FROM journal WHERE type = 'run' GROUP BY experiment)
+      SELECT e.name FROM experiment e JOIN first_plan p ON p.name = e.name
+      WHERE p.time < (SELECT time FROM first_plan WHERE name = ?1) AND EXISTS (
         SELECT 1 FROM experiment_run m JOIN experiment_run o ON o.run_key = m.run_key AND o.experiment = e.name
         WHERE m.experiment = ?1)
       ORDER BY e.journal_id)sql",

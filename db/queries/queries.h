@@ -64,8 +64,9 @@ std::vector<RunSummary> run_summaries(const Database& database, const std::strin
 // Experiments in order of their last `run` entry, the latest last.
 std::vector<std::string> experiment_names(const Database& database);
 
-// Other experiments that plan a run of this one.
-std::vector<std::string> experiments_with_runs_of(const Database& database, const std::string& experiment);
+// Experiments that plan a run of this one, and whose first plan is earlier than that of this one.
+std::vector<std::string> earlier_experiments_with_runs_of(const Database& database,
+                                                          const std::string& experiment);
 
 // The latest `run` entry of an experiment.
 struct Plan {

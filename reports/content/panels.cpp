@@ -203,22 +203,8 @@ std::string intervals_text(const std::vector<int>& counts, const std::string& wh
 }
 
 std::string unit_of(const Metric& metric, bool log_scale) {
-  switch (metric.kind) {
-    case MetricKind::accuracy:
-      return "%";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-      return log_scale ? "log scale" : "";
-    case MetricKind::time:
-      return "s";
-    case MetricKind::psnr:
-      return "dB";
-    case MetricKind::energy:
-      return "J";
-    case MetricKind::bleu:
-      return "";
-  }
-  return "";
+  const bool logarithmic = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
+  return log_scale && logarithmic ? "log scale" : shown_unit(metric.kind);
 }
 
 // One row per epoch and three columns per series, as page.js needs them for the crosshair.

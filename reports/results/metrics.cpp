@@ -126,6 +126,10 @@ const char* unit_in_database(MetricKind kind) {
   return "";
 }
 
+const char* shown_unit(MetricKind kind) {
+  return kind == MetricKind::accuracy ? "%" : unit_in_database(kind);
+}
+
 bool is_of_every_model(const Metric& metric) {
   return metric.task.empty() && !metric.rarely_measured;
 }

@@ -42,6 +42,7 @@ std::string export_column(const Metric& metric);
 
 // "fraction", "s", "J", "dB" or nothing.
 const char* unit_in_database(MetricKind kind);
+const char* shown_unit(MetricKind kind);  // the same, with "%" for a fraction
 
 // Whether the metric always has a column in the table of all models.
 bool is_of_every_model(const Metric& metric);

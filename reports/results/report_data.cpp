@@ -93,8 +93,8 @@ ReportData results_alone(const db::Database& database, const std::string& experi
 
 ReportData gather_results(const db::Database& database, const std::string& experiment) {
   ReportData data = results_alone(database, experiment);
-  for (const std::string& other : db::experiments_with_runs_of(database, experiment))
-    data.experiments_with_shared_runs.push_back(results_alone(database, other));
+  for (const std::string& other : db::earlier_experiments_with_runs_of(database, experiment))
+    data.earlier_experiments.push_back(results_alone(database, other));
   return data;
 }
 

@@ -47,8 +47,8 @@ struct ReportData {
   std::map<std::string, db::RunEvidence> evidence;                // by run key
   std::map<std::string, std::vector<db::Probe>> probes;           // by run key
   std::map<std::string, std::vector<db::EarlierResult>> earlier;  // removed or replaced results, by run key
-  // Other experiments that planned some of the same runs. Their own member is empty.
-  std::vector<ReportData> experiments_with_shared_runs;
+  // Experiments that planned some of the same runs, and were planned first. Their own member is empty.
+  std::vector<ReportData> earlier_experiments;
   int schema_version = db::schema_version;
 };
 

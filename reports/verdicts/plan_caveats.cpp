@@ -159,7 +159,7 @@ const db::EarlierResult* first_valid(const ReportData& data, const Observation& 
 
 // A mean as it is shown: "50.2 %", "1.4 s".
 std::string shown_mean(const std::vector<double>& values, MetricKind kind) {
-  const std::string unit = kind == MetricKind::accuracy ? "%" : unit_in_database(kind);
+  const std::string unit = shown_unit(kind);
   return plain_number(mean_of(values), 5) + (unit.empty() ? "" : " " + unit);
 }
 

@@ -190,19 +190,11 @@ void add_first_word(const ReportData& earlier, const Verdict& first, std::vector
                                      text_of(first.word));
 }
 
-// When the experiment was first planned; empty without a plan.
-std::string first_plan_time(const ReportData& data) {
-  const auto first = std::ranges::min_element(data.history, {}, &db::PlanEntry::time);
-  return first == data.history.end() ? "" : first->time;
-}
-
 void add_first_words(const ReportData& data, std::vector<CellVerdicts>& cells) {
-  for (const ReportData& other : data.experiments_with_shared_runs) {
-    if (other.history.empty() || first_plan_time(other) >= first_plan_time(data)) continue;
+  for (const ReportData& other : data.earlier_experiments)
     for (const experiments::Compare& compare : other.plan.compare)
       for (const CellVerdicts& judged : judge(other, compare))
         for (const Verdict& first : judged.verdicts) add_first_word(other, first, cells);
-  }
 }
 
 Interval shown(Scale scale, const Interval& differences) {

@@ -409,10 +409,12 @@ TEST_CASE("times of a program that measures a part of its training do not count"
                                   .out;
   CHECK_MESSAGE(contains(counted, "part,0,rank 0 recorded only 0.06 s of the "), counted);
   CHECK_MESSAGE(contains(counted, "whole,2,"), counted);
-  const Output compared = at({"compare", "--format", "csv"});
-  CHECK_MESSAGE(
-      contains(compared.out, "the times of both runs of part do not count (for example rank 0 recorded only"),
-      compared.out);
+  std::string compared = at({"compare", "--format", "csv"}).out;
+  const std::string example = "for example ";  // only if the reasons of the two runs differ in a digit
+  if (const auto place = compared.find(example); place != std::string::npos)
+    compared.erase(place, example.size());
+  CHECK_MESSAGE(contains(compared, "the times of both runs of part do not count (rank 0 recorded only"),
+                compared);
   CHECK(at({"compare", "--fail-on", "missing"}).code == 3);
   const std::string key =
       at({"sql", "SELECT MIN(run_key) FROM run_summary WHERE strategy = 'part'", "--format", "csv"}).out;

@@ -146,7 +146,7 @@ TEST_CASE("if an experiment that was planned earlier says another word of the sa
   second.history.front().time = "2026-11-21T08:00:00.000Z";
   second.history.front().compare.front().margins.accuracy_points = 0.1;
   second.plan.compare.front().margins.accuracy_points = 0.1;
-  second.experiments_with_shared_runs.push_back(first);
+  second.earlier_experiments.push_back(first);
   REQUIRE(verdict_on(judged(first), "mlp", "validation-accuracy").word == VerdictKind::no_change);
   const auto cells = judged(second);
   const Verdict verdict = verdict_on(cells, "mlp", "validation-accuracy");

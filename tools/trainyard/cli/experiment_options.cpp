@@ -253,8 +253,10 @@ void enter_in_journal(const Asked& asked, const orchestrator::Yard& yard, db::Da
 void journal_replaced_results(const orchestrator::Plan& plan, const orchestrator::Yard& yard,
                               db::Database& database) {
   std::vector<std::string> keys;
-  for (const auto& run : plan.runs)
-    if (plan.waits(run)) keys.push_back(run.key);
+  for (const auto& run : plan.runs) {
+    const bool finished = run.state == orchestrator::PlanState::done_elsewhere || !run.times_problem.empty();
+    if (finished && plan.waits(run)) keys.push_back(run.key);
+  }
   const auto results = db::results_of(database, keys);
   if (results.empty()) return;
   const auto entry = orchestrator::retrain_entry(results);
