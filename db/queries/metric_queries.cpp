@@ -189,7 +189,8 @@ std::vector<PackedRun> packed_runs(const Database& database) {
 }
 
 // The rows of the view time_parts. The view searches each epoch. This reads epochs in the order of their keys.
-std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment) {
+std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
+                                  const std::string& run_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), "SELECT r.run_key, r.model, r.strategy, r.seed" +
                                                            each_part("AVG(e.{part}_seconds)") + R"sql(
@@ -201,10 +202,22 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
         AND +e.epoch IN (SELECT t.epoch FROM timed_epoch t WHERE t.run_key = ?1)
       GROUP BY r.run_key)sql");
     std::vector<TimeParts> found;
-    for (const std::string& key : keys_of(database, experiment))
+    const auto keys = run_key.empty() ? keys_of(database, experiment) : std::vector{run_key};
+    for (const std::string& key : keys)
       for (Bound rows(statement, key, experiment); rows.next();)
         found.push_back(time_parts_of(RowReader(rows.row())));
     return found;
+  });
+}
+
+double steps_per_epoch(const Database& database, const std::string& run_key) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(
+        database.connection(),
+        "SELECT AVG(json_extract(e.extra, '$.steps')) FROM timed_epoch t JOIN epoch e "
+        "ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch WHERE t.run_key = ?");
+    Bound rows(statement, run_key);
+    return rows.next() ? RowReader(rows.row()).number() : not_defined;
   });
 }
 

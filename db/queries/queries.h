@@ -146,7 +146,10 @@ struct TimeParts {
   std::int64_t seed = 0;
   std::map<std::string, double> seconds;  // by part: experiments/protocol/time_parts.h
 };
-std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment);
+// All finished runs of the experiment, or one of them.
+std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
+                                  const std::string& run_key = "");
+double steps_per_epoch(const Database& database, const std::string& run_key);  // NaN: not recorded
 
 // The numbers of a finished run that enter verdicts (`task_final_metrics`).
 struct FinalMetrics : MetricValues {

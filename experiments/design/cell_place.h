@@ -1,4 +1,4 @@
-// Assigns runs to cells, arms and pairs. Planning, warnings, verdicts and predictions all use this.
+// Assigns runs to cells, arms and pairs. Planning, warnings and verdicts all use this.
 //
 // - Cell: one model with one combination of all varied values, except the compared axis and the pairing.
 // - Arm: one value of the compared axis.

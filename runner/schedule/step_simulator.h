@@ -1,4 +1,4 @@
-// Event simulation of the steps of a mesh, for `trainyard predict`. No LibTorch.
+// Event simulation of the steps of a mesh. No LibTorch.
 // - Each rank does the actions of its schedule in order.
 // - A message has arrived when its sender has copied it.
 // - The replicas of a stage wait for each other before they reduce gradients.

@@ -1,4 +1,4 @@
-// Finished sweeps on the command line: help, status, show, logs, sql, rm, predict, and experiments by name.
+// Finished sweeps on the command line: help, status, show, logs, sql, rm, and experiments by name.
 #include <algorithm>
 #include <fstream>
 #include <iterator>
@@ -20,8 +20,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-const Texts verbs{"new",  "list",   "data",    "check",   "plan",   "run", "resume", "status", "show",
-                  "logs", "report", "compare", "predict", "export", "sql", "rm",     "db"};
+const Texts verbs{"new",  "list", "data",   "check",   "plan",   "run", "resume", "status",
+                  "show", "logs", "report", "compare", "export", "sql", "rm",     "db"};
 
 Texts lines_of(const std::string& text) {
   std::istringstream in(text);
@@ -257,14 +257,27 @@ TEST_CASE("report writes figures of a given width, with captions as text files")
   CHECK_FALSE(std::filesystem::exists(yard.scratch().path() / "refused"));
 }
 
-TEST_CASE("predict takes an experiment by name") {
-  const Finished yard;
-  const auto only_own = yard.at({"predict", "arms"});  // a user's program has no `single` as a reference
-  CHECK_FALSE(contains(only_own.err, "cannot be read"));
-  CHECK_MESSAGE(contains(only_own.out + only_own.err, "mine"), (only_own.out + only_own.err));
-  const auto wrong = yard.at({"predict", "amrs"});
-  CHECK(wrong.code == 2);
-  CHECK(contains(wrong.err, "did you mean \"arms\"?"));
+TEST_CASE("show prints the mean time of each part of a step, or of an epoch without a number of steps") {
+  const auto shown = [](const std::string& more) {
+    const Scratch scratch;
+    scratch.write("arm.sh",
+                  shell_arm(R"(record epoch '"epoch":1,"train_seconds":0.02,"validation_seconds":0,)" + more +
+                            R"("seconds":{"forward":0.006,"backward":0.012,"bubble":0,)" +
+                            R"("other":0.002},"metrics":[]'; finish)"));
+    scratch.write("arms.toml", shell_arm_file("[7]"));
+    const auto run = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+    REQUIRE_MESSAGE(run.code == 0, run.err);
+    return run_trainyard(scratch.path(), {"show", "last"}).out;
+  };
+  const std::string by_step = shown("\"steps\":10,");
+  CHECK_MESSAGE(contains(by_step, "part of a step     ms     %\n"), by_step);
+  CHECK_MESSAGE(contains(by_step, "forward         0.600  30.0\n"), by_step);
+  CHECK_MESSAGE(contains(by_step, "backward        1.200  60.0\n"), by_step);
+  CHECK_MESSAGE(contains(by_step, "other           0.200  10.0\n"), by_step);
+  CHECK_FALSE(contains(by_step, "bubble"));
+  const std::string by_epoch = shown("");
+  CHECK_MESSAGE(contains(by_epoch, "part of an epoch      s     %\n"), by_epoch);
+  CHECK_MESSAGE(contains(by_epoch, "forward           0.006  30.0\n"), by_epoch);
 }
 
 namespace {

@@ -23,7 +23,6 @@ void add_logs(CLI::App& program, Invocation& invocation);
 void add_rm(CLI::App& program, Invocation& invocation);
 void add_db(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
-void add_predict(CLI::App& program, Invocation& invocation);
 void add_compare(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);
@@ -90,9 +89,6 @@ inline constexpr std::array verbs{
          "trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
          "trainyard compare 3f9a 77b2      # two runs by the beginnings of their keys\n"
          "trainyard compare --fail-on deteriorates   # for CI: exit code 3"},
-    Verb{"predict", add_predict, results_group,
-         "trainyard predict first          # an experiment of the yard, or its file\n"
-         "trainyard predict first.toml --where model=cnn --format csv"},
     Verb{"export", add_export, results_group,
          "trainyard export final --out final.csv\n"
          "trainyard export epochs --experiment first --format jsonl\n"

@@ -1,5 +1,5 @@
-// trainyard show | logs. `show` prints the values, attempts, metrics and log files of a run, and how to run
-// one of its ranks by hand.
+// trainyard show | logs. `show` prints the values, attempts, metrics, parts of a step and log files of a run,
+// and how to run one of its ranks by hand.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -21,6 +21,7 @@
 #include "base/text.h"
 #include "db/queries/queries.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/time_parts.h"
 #include "experiments/run/run.h"
 #include "models/metrics.h"
 #include "orchestrator/plan/status.h"
@@ -29,6 +30,7 @@
 #include "orchestrator/yard/yard.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
@@ -93,6 +95,29 @@ reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
   add_measured(table, epochs, "train J", 1, 1, "energy_joules");
   add_measured(table, epochs, "peak GiB", 1 / gibibyte, 3, "peak_device_bytes");
   return table;
+}
+
+// Mean time of each part of a step, over ranks and timed epochs. If the number of steps was not recorded, the
+// parts are those of an epoch.
+std::string parts_text(const db::Database& database, const db::RunSummary& run) {
+  const auto parts = db::time_parts(database, run.experiment, run.run_key);
+  if (parts.empty()) return "";
+  double whole = 0;
+  for (const auto& [name, seconds] : parts.front().seconds) whole += seconds;
+  if (!(whole > 0)) return "";
+  const double steps = db::steps_per_epoch(database, run.run_key);
+  const bool per_step = steps > 0;
+  reports::Table table;
+  table.columns = {per_step ? "part of a step" : "part of an epoch",
+                   reports::right_column(per_step ? "ms" : "s"), reports::right_column("%")};
+  for (const std::string_view part : experiments::time_parts) {
+    const auto found = parts.front().seconds.find(std::string(part));
+    if (found == parts.front().seconds.end() || found->second == 0) continue;
+    table.rows.push_back({reports::with_spaces(found->first),
+                          reports::decimals(per_step ? 1e3 * found->second / steps : found->second, 3),
+                          reports::decimals(100 * found->second / whole, 1)});
+  }
+  return "\n" + aligned_table(table);
 }
 
 // Metrics after training: "test loss 0.31, test accuracy 91.20 %". BLEU is on the scale from 0 to 100.
@@ -184,7 +209,7 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
   }
   const auto epochs = db::epochs_of_run(database, run.run_key);
   if (!epochs.empty()) std::cout << '\n' << aligned_table(epochs_table(epochs));
-  std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key));
+  std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key)) << parts_text(database, run);
   if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
 }
 
@@ -201,9 +226,10 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 void add_show(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("show",
-                                         "show one run: values, attempts, warnings, metrics and logs\n\n"
-                                         "The last lines show how to run one rank by hand.");
+  auto* command = program.add_subcommand(
+      "show",
+      "show one run: values, attempts, metrics, step times and logs\n\n"
+      "Attempts have their warnings. The last lines show how to run one rank by hand.");
   auto options = std::make_shared<ShowOptions>();
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   add_yard_option(*command, options->yard);
