@@ -298,7 +298,6 @@ const std::vector<Series>& series_of(const Figure& figure) {
     const std::vector<Series>& operator()(const Bars& bars) const { return bars.series; }
     const std::vector<Series>& operator()(const Stacks& /*stacks*/) const { return none; }
     const std::vector<Series>& operator()(const Effects& /*effects*/) const { return none; }
-    const std::vector<Series>& operator()(const HeatMap& /*map*/) const { return none; }
   };
   return std::visit(OfKind{}, figure.picture);
 }

@@ -127,7 +127,6 @@ bool spans_decade(const std::vector<Point>& points) {
   double low = INFINITY;
   double high = 0;
   for (const Point& point : points) {
-    if (point.n == 0) continue;
     low = std::min(low, point.mean);
     high = std::max(high, point.mean);
   }
@@ -158,21 +157,21 @@ class StudyMaker {
         for (const Metric* metric : studied_metrics()) add_lines(study, axis, model, runs, *metric);
       if (!study.figures.empty()) result.push_back(std::move(study));
     }
-    if (axes_.size() > 1) add_heat_maps(result, axes_[0], axes_[1]);
     return result;
   }
 
  private:
-  using ByModel = std::vector<std::pair<std::string, Runs>>;  // by title, in the order of the runs
+  using Groups = std::vector<std::pair<std::string, Runs>>;  // by name, in the order of the runs
 
-  ByModel by_model() const {
-    ByModel models;
-    for (const Observation* one : runs_) {
-      const std::string title = reports::title_of(*one->run);
-      auto found = std::ranges::find(models, title, &ByModel::value_type::first);
-      if (found == models.end()) found = models.insert(models.end(), {title, {}});
-      found->second.push_back(one);
-    }
+  static void add_run(Groups& groups, const std::string& name, const Observation* run) {
+    auto found = std::ranges::find(groups, name, &Groups::value_type::first);
+    if (found == groups.end()) found = groups.insert(groups.end(), {name, {}});
+    found->second.push_back(run);
+  }
+
+  Groups by_model() const {
+    Groups models;
+    for (const Observation* one : runs_) add_run(models, reports::title_of(*one->run), one);
     return models;
   }
 
@@ -186,15 +185,11 @@ class StudyMaker {
     const auto compared = std::ranges::find_if(
         comparisons_, [&](const Comparison& comparison) { return comparison.compare.axis == axis.name; });
     const std::string baseline = compared == comparisons_.end() ? "" : compared->compare.baseline;
-    std::vector<std::string> values;
-    for (const double value : axis.values) values.push_back(plain_number(value));
-    return study_title(axis.name, values, baseline, models());
+    return study_title(axis.name, texts_of(axis), baseline, models());
   }
 
-  // Values that tell series apart: strategy and further axes that differ between `runs`, except those of
-  // `axes`.
-  std::string label_of(const Observation& observation, const Runs& runs,
-                       const std::vector<const NumericAxis*>& axes) const {
+  // Values that tell series apart: strategy and further axes that differ between `runs`, except `axis`.
+  std::string label_of(const Observation& observation, const Runs& runs, const NumericAxis& axis) const {
     std::string label;
     const auto add = [&](const std::string& name) {
       const std::string value = reports::value_of(*observation.run, name);
@@ -204,28 +199,16 @@ class StudyMaker {
       label += (label.empty() ? "" : ", ") + (name == "strategy" ? value : with_spaces(name) + " " + value);
     };
     add("strategy");
-    for (const std::string& name : further_) {
-      const bool is_drawn = std::ranges::any_of(axes, [&](const NumericAxis* axis) {
-        return axis->name == name || std::ranges::find(axis->tied, name) != axis->tied.end();
-      });
-      if (!is_drawn) add(name);
-    }
+    for (const std::string& name : further_)
+      if (name != axis.name && std::ranges::find(axis.tied, name) == axis.tied.end()) add(name);
     return label;
   }
 
-  // Runs with the values of `axes`, by label.
-  std::vector<std::pair<std::string, Runs>> by_label(const Runs& runs,
-                                                     const std::vector<const NumericAxis*>& axes) const {
-    std::vector<std::pair<std::string, Runs>> groups;
-    for (const Observation* one : runs) {
-      const bool drawn = std::ranges::all_of(
-          axes, [&](const NumericAxis* axis) { return number_of(*one->run, axis->name).has_value(); });
-      if (!drawn) continue;
-      const std::string label = label_of(*one, runs, axes);
-      auto found = std::ranges::find(groups, label, &std::pair<std::string, Runs>::first);
-      if (found == groups.end()) found = groups.insert(groups.end(), {label, {}});
-      found->second.push_back(one);
-    }
+  // Runs with a value of `axis`, by label.
+  Groups by_label(const Runs& runs, const NumericAxis& axis) const {
+    Groups groups;
+    for (const Observation* one : runs)
+      if (number_of(*one->run, axis.name)) add_run(groups, label_of(*one, runs, axis), one);
     return groups;
   }
 
@@ -247,7 +230,7 @@ class StudyMaker {
   void add_lines(Study& study, const NumericAxis& axis, const std::string& model, const Runs& runs,
                  const Metric& metric) {
     std::vector<Series> series;
-    for (const auto& [label, of_label] : by_label(runs, {&axis})) {
+    for (const auto& [label, of_label] : by_label(runs, axis)) {
       Series one = series_of(axis, label, of_label, metric, series.size());
       if (!one.points.empty()) series.push_back(std::move(one));
     }
@@ -263,7 +246,14 @@ class StudyMaker {
 
   Figure lines_figure(const NumericAxis& axis, const std::string& model, const Runs& runs,
                       const Metric& metric, std::vector<Series> series) {
-    Figure figure = figure_of(metric, model, runs, {&axis});
+    Figure figure;
+    figure.subject = model;
+    figure.title = fmt::format("{} by {}", metric.title, with_spaces(axis.name));
+    figure.sql = sql_of(metric, runs, axis);
+    const std::string slug =
+        slug_of(fmt::format("study {} {} {}", runs.front()->run->model, metric.name, with_spaces(axis.name)));
+    figure.slug = slug;
+    for (int i = 2; !slugs_.insert(figure.slug).second; ++i) figure.slug = fmt::format("{}-{}", slug, i);
     Lines lines;
     lines.x.title = with_spaces(axis.name);
     lines.x.at = axis.values;
@@ -293,22 +283,6 @@ class StudyMaker {
     return figure;
   }
 
-  // What all figures of studies have.
-  Figure figure_of(const Metric& metric, const std::string& model, const Runs& runs,
-                   const std::vector<const NumericAxis*>& axes) {
-    Figure figure;
-    std::string names;
-    for (const NumericAxis* axis : axes) names += (names.empty() ? "" : " and ") + with_spaces(axis->name);
-    figure.subject = model;
-    figure.title = fmt::format("{} by {}", metric.title, names);
-    figure.sql = sql_of(metric, runs, axes);
-    const std::string slug =
-        slug_of(fmt::format("study {} {} {}", runs.front()->run->model, metric.name, names));
-    figure.slug = slug;
-    for (int i = 2; !slugs_.insert(figure.slug).second; ++i) figure.slug = fmt::format("{}-{}", slug, i);
-    return figure;
-  }
-
   std::string caption_of(const NumericAxis& axis, const std::string& model, const Runs& runs,
                          const Metric& metric) const {
     std::string text = fmt::format(" {}.", study_title(axis.name, texts_of(axis), "", {model}));
@@ -333,87 +307,16 @@ class StudyMaker {
                          : "");
   }
 
-  static std::string sql_of(const Metric& metric, const Runs& runs,
-                            const std::vector<const NumericAxis*>& axes) {
-    std::string columns;
-    std::string joins;
-    for (std::size_t i = 0; i < axes.size(); ++i) {
-      columns += fmt::format("a{}.json AS {}, ", i, axes[i]->name);
-      joins += fmt::format("\nJOIN axis_value a{0} ON a{0}.run_key = f.run_key AND a{0}.name = '{1}'", i,
-                           axes[i]->name);
-    }
+  static std::string sql_of(const Metric& metric, const Runs& runs, const NumericAxis& axis) {
     std::string keys;
     for (const Observation* one : runs)
       if (!std::isnan(metric_value(*one, metric)))
         keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", one->run->run_key);
     return fmt::format(
-        "SELECT DISTINCT f.run_key, f.model, f.strategy, {}f.seed, f.{}\nFROM task_final_metrics f{}\n"
-        "WHERE f.run_key IN ({})\nORDER BY f.model, f.strategy, f.seed, f.run_key",
-        columns, export_column(metric), joins, keys);
-  }
-
-  void add_heat_maps(std::vector<Study>& result, const NumericAxis& x, const NumericAxis& y) {
-    Study study{
-        fmt::format("study-{}-{}", slug_of(x.name), slug_of(y.name)),
-        fmt::format("{} and {}", upper_first(with_spaces(x.name)), with_spaces(y.name)),
-        fmt::format("Effect of {} and {} on {}", with_spaces(x.name), with_spaces(y.name), counted_models()),
-        {}};
-    for (const auto& [model, runs] : by_model())
-      for (const auto& [label, of_label] : by_label(runs, {&x, &y}))
-        for (const Metric* metric : studied_metrics()) {
-          if (std::optional<Figure> figure = heat_map(x, y, model, label, of_label, *metric))
-            study.figures.push_back(std::move(*figure));
-        }
-    if (!study.figures.empty()) result.push_back(std::move(study));
-  }
-
-  std::string counted_models() const {
-    const std::vector<std::string> names = models();
-    return names.size() > 4 ? fmt::format("{} models", names.size()) : all_of(names);
-  }
-
-  // Empty if no run has the metric, or if a column or a row is the only one.
-  std::optional<Figure> heat_map(const NumericAxis& x, const NumericAxis& y, const std::string& model,
-                                 const std::string& label, const Runs& runs, const Metric& metric) {
-    const std::vector<double> columns = values_of(runs, x.name);
-    const std::vector<double> rows = values_of(runs, y.name);
-    if (columns.size() < 2 || rows.size() < 2) return std::nullopt;
-    HeatMap map{with_spaces(x.name), with_spaces(y.name), {}, {}, {}, false};
-    for (const double value : columns) map.columns.push_back(plain_number(value));
-    std::vector<int> counts;
-    Table table;
-    table.columns = {x.name, y.name, "mean", "low", "high", "seeds"};
-    for (const double row : rows) {
-      map.rows.push_back(plain_number(row));
-      for (const double column : columns) {
-        std::vector<double> values;
-        for (const Observation* one : runs)
-          if (number_of(*one->run, x.name) == column && number_of(*one->run, y.name) == row)
-            values.push_back(metric_value(*one, metric));
-        const Point point = mean_point(column, values);
-        map.cells.push_back(point);
-        if (point.n == 0) continue;
-        counts.push_back(point.n);
-        table.rows.push_back({column, row, point.mean, point.low, point.high, std::int64_t{point.n}});
-      }
-    }
-    if (counts.empty()) return std::nullopt;
-    Figure figure = figure_of(metric, label.empty() ? model : model + ", " + label, runs, {&x, &y});
-    figure.unit = unit_of(metric, false);
-    figure.data = std::move(table);
-    figure.caption = map_caption(counts) + further_caption(runs, metric);
-    map.log = spans_decade(map.cells);
-    figure.picture = std::move(map);
-    return figure;
-  }
-
-  static std::string map_caption(const std::vector<int>& counts) {
-    const auto [fewest, most] = std::ranges::minmax(counts);
-    const std::string seeds = fewest == most ? std::to_string(most) : fmt::format("{} – {}", fewest, most);
-    return fmt::format(
-        "Each cell is the mean over {} seed{}. A stronger colour is a larger value. The data has the "
-        "intervals.",
-        seeds, most == 1 ? "" : "s");
+        "SELECT DISTINCT f.run_key, f.model, f.strategy, a.json AS {0}, f.seed, f.{1}\n"
+        "FROM task_final_metrics f\nJOIN axis_value a ON a.run_key = f.run_key AND a.name = '{0}'\n"
+        "WHERE f.run_key IN ({2})\nORDER BY f.model, f.strategy, f.seed, f.run_key",
+        axis.name, export_column(metric), keys);
   }
 
   const std::vector<Comparison>& comparisons_;

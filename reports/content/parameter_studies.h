@@ -1,5 +1,4 @@
-// Studies of numeric axes: final metrics and time per epoch over learning rate, batch, threads …, and heat
-// maps over two axes.
+// Studies of numeric axes: final metrics and time per epoch over learning rate, batch, threads …
 #pragma once
 
 #include <string>
@@ -18,7 +17,7 @@ struct Study {
   std::vector<Figure> figures;
 };
 
-// One study per numeric axis with at least two values, and one of heat maps if there are two such axes.
+// One study per numeric axis with at least two values.
 // - The runs are the finished ones of the comparisons. A point is the mean over seeds.
 // - Axes that change together are one study.
 // - Times of runs whose times do not count are left out.

@@ -1,5 +1,5 @@
-// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, forest plots,
-// heat maps. Colours are CSS classes.
+// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, forest plots.
+// Colours are CSS classes.
 #pragma once
 
 #include <functional>
@@ -59,7 +59,6 @@ Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle&
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Stacks& stacks, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Effects& effects, const DrawingStyle& style);
-Drawing drawing_of(const Figure& figure, const HeatMap& map, const DrawingStyle& style);
 
 // Sized drawings of lines leave out the strip of final values if they are narrower than this many
 // times the font size: 10.2 cm at 9 pt.

@@ -77,16 +77,6 @@ struct Bars {
   std::vector<BarGroup> groups = {};  // from left to right, of all bars; empty: no groups
 };
 
-// A grid of means: one column per value of an axis, one row per value of another.
-struct HeatMap {
-  std::string x;  // name of the axis: "learning rate"
-  std::string y;
-  std::vector<std::string> columns;  // values, from left to right
-  std::vector<std::string> rows;     // values, from bottom to top
-  std::vector<Point> cells;          // row by row from the bottom; n = 0: no run
-  bool log = false;                  // colours by the logarithm of the mean
-};
-
 // A part of stacked bars. Its colour does not depend on the other parts.
 struct Part {
   std::string name;    // "Forward"
@@ -145,7 +135,7 @@ struct Figure {
   std::string subject;  // "mlp": added to the title in single files
   std::string title;    // "Training accuracy"
   std::string unit;     // "%", "s", "log scale"
-  std::variant<Lines, Bars, Stacks, Effects, HeatMap> picture;
+  std::variant<Lines, Bars, Stacks, Effects> picture;
   std::string caption;
   std::string strip_caption;         // added to the caption if the final values are drawn at the right
   std::string intervals;             // how the caption starts: what means and intervals are; may be empty

@@ -86,12 +86,6 @@ Markup tally(const Comparison& comparison) {
   return out;
 }
 
-// Empty if the comparison is not a parameter study.
-Markup benchmark(const Comparison& comparison) {
-  const Table table = benchmark_text(comparison);
-  return table.rows.empty() ? Markup() : html_table(table, "shape");
-}
-
 constexpr std::size_t short_remark = 60;  // characters; short remarks are repeated in each row
 
 // Leaves out long parts that an earlier row of the same arm has. `said`: the parts of these rows.
@@ -153,8 +147,7 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   add_head(out, comparison.compare, columns);
   for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first, columns);
   out.close().close();
-  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison));
-  out.add(benchmark(comparison)).close();
+  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison)).close();
   return out;
 }
 

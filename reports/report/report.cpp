@@ -258,15 +258,6 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   return aligned_table(table, width);
 }
 
-// Empty if the comparison is not a parameter study.
-std::string benchmark_lines(const Comparison& comparison, std::size_t width) {
-  Table table = benchmark_text(comparison);
-  if (table.rows.empty()) return "";
-  table.columns = {"percent of baseline", comparison.compare.axis, right_column("time per epoch"),
-                   right_column("accuracy"), right_column("loss")};
-  return aligned_table(table, width) + "\n";
-}
-
 constexpr std::size_t name_width = 14;  // of the first column of the table of models by verdict
 constexpr std::size_t usual_field = 26;
 
@@ -336,9 +327,8 @@ std::string terminal_table(const Content& content, std::size_t width) {
   blocks.push_back(facts);
   for (const Comparison& comparison : content.comparisons) {
     if (has_verdicts(comparison)) {
-      blocks.push_back(fmt::format("{}\n{}\n{}{}", paragraph(heading(comparison), width),
-                                   verdict_lines(comparison, width), benchmark_lines(comparison, width),
-                                   published_lines(comparison, width)));
+      blocks.push_back(fmt::format("{}\n{}\n{}", paragraph(heading(comparison), width),
+                                   verdict_lines(comparison, width), published_lines(comparison, width)));
     } else {
       blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }

@@ -1,4 +1,4 @@
-// Parameter studies and heat maps: points, axes, titles and data.
+// Studies of numeric axes: points, axes, titles and data.
 #include "reports/content/parameter_studies.h"
 
 #include <algorithm>
@@ -120,27 +120,6 @@ ReportData grid() {
       if (batch == 32 || rate < 1)
         add_variant(data, {{"batch", batch}, {"learning_rate", rate}}, mean += 0.05);
   return data;
-}
-
-TEST_CASE("a heat map has the mean of each cell, and a dash if there is no run") {
-  const ReportData data = grid();
-  const Content content = compose(data);
-  REQUIRE(content.studies.size() == 3);
-  CHECK(content.studies.back().title == "Effect of batch and learning rate on MLP");
-  const Figure& figure =
-      study_figure(content.studies, "study-mlp-validation-accuracy-batch-and-learning-rate");
-  const auto& map = std::get<HeatMap>(figure.picture);
-  CHECK(map.columns == std::vector<std::string>{"32", "64"});
-  CHECK(map.rows == std::vector<std::string>{"0.01", "0.1", "1"});
-  REQUIRE(map.cells.size() == 6);
-  const std::vector<double> means{55, 70, 60, 75, 65};
-  for (std::size_t i = 0; i < means.size(); ++i) CHECK(map.cells[i].mean == doctest::Approx(means[i]));
-  CHECK(map.cells.back().n == 0);
-  CHECK(figure.data.rows.size() == 5);
-  const std::string svg = svg_document(figure);
-  CHECK(contains(svg, ">75.0</text>"));
-  CHECK(contains(svg, ">–</text>"));
-  CHECK(contains(svg, "<title>batch 64, learning rate 0.1: 75.00 ("));
 }
 
 TEST_CASE("with two numeric axes, each line of a study is one value of the other axis") {

@@ -46,7 +46,7 @@ ReportData many_arms() {
   return data;
 }
 
-// A heat map of six by five values, and curves over two numeric axes. Both axes are logarithmic.
+// Curves over two numeric axes with six and five values. Both axes are logarithmic.
 ReportData wide_grid() {
   ReportData data = study_of({"batch", "learning_rate"}, "16");
   double mean = 0.4;
@@ -186,7 +186,6 @@ TEST_CASE("every figure has the asked width, and no text leaves it or touches an
   CHECK(has_kind<Bars>(of_arms, [](const Bars& bars) { return bars.groups.size() == 3; }));
   const ReportData study = wide_grid();
   const Content of_study = compose(study);
-  CHECK(has_kind<HeatMap>(of_study, [](const HeatMap& map) { return map.cells.size() == 30; }));
   CHECK(has_kind<Lines>(of_study, [](const Lines& lines) { return lines.x.log && !lines.x.at.empty(); }));
   for (const FigureSize& size :
        {paper("7cm", 9), paper("60mm", 9), paper("252pt", 8), paper("12cm", 10), paper("17cm", 11)})
@@ -196,19 +195,6 @@ TEST_CASE("every figure has the asked width, and no text leaves it or touches an
         check_layout(*figure, size);
         check_layout(without_ranks(*figure), size);
       }
-}
-
-TEST_CASE("a heat map with narrow cells says what its lightest and darkest cells mean") {
-  const ReportData data = wide_grid();
-  const Content content = compose(data);
-  const auto figures = all_figures(content);
-  const auto* const map = *std::ranges::find_if(figures, [](const Figure* figure) {
-    return std::holds_alternative<HeatMap>(figure->picture) && contains(figure->slug, "accuracy");
-  });
-  CHECK(contains(svg_document(*map), ">41.1</text>"));
-  CHECK_FALSE(contains(svg_document(*map), "lightest"));
-  CHECK(contains(svg_document(*map, paper("6cm", 9)), ">lightest 41.1, darkest 73.0</text>"));
-  CHECK_FALSE(contains(svg_document(*map, paper("6cm", 9)), ">41.1</text>"));
 }
 
 TEST_CASE("names of groups of bars that would touch are in several rows, on the page too") {
@@ -245,7 +231,7 @@ TEST_CASE("long names are broken into lines in a narrow figure, and no letter is
 TEST_CASE("all text of a sized figure has the asked font size") {
   tests::Browser* browser = page_browser();
   if (browser == nullptr) return;
-  const ReportData data = wide_grid();
+  const ReportData data = many_arms();
   const Content content = compose(data);
   const tests::ScratchFolder folder;
   std::set<std::string> kinds;

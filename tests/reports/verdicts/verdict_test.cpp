@@ -259,6 +259,31 @@ TEST_CASE("an arm that is not in the file any more is not compared") {
   CHECK(judged(data).front().cell.arms.size() == 1);
 }
 
+TEST_CASE("any axis is compared, each value with its baseline") {
+  const std::map<std::string, std::int64_t> batches{{"single", 128}, {"b64", 64}, {"b32", 32}};
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "b64", "b32"}});
+  for (const auto& [arm, batch] : batches) {
+    const double ratio = batch == 128 ? 1 : batch == 64 ? 1.5 : 2;
+    set_final(data, "mlp", arm, "epoch_train_seconds", [&](int seed) { return ratio * (2 + 0.01 * seed); });
+    set_final(data, "mlp", arm, "validation_accuracy",
+              [&](int seed) { return 0.8 + 0.02 * (ratio - 1) + 0.001 * seed; });
+  }
+  data.plan.varied = {"batch", "seed"};
+  data.plan.compare.front().axis = "batch";
+  data.plan.compare.front().baseline = "128";
+  data.history.front().compare = data.plan.compare;
+  for (db::RunSummary& run : data.runs) {
+    run.axes["batch"] = batches.at(run.strategy);
+    run.axes["strategy"] = std::string("single");
+    run.strategy = "single";
+  }
+  const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
+  REQUIRE(cells.size() == 1);
+  REQUIRE(cells[0].cell.arms.size() == 2);
+  CHECK(cells[0].find("32", "train-seconds")->word == VerdictKind::deteriorates);
+  CHECK(cells[0].find("64", "validation-accuracy")->word == VerdictKind::improves);
+}
+
 TEST_CASE("the published table has validation metrics and train time, and marks a contradiction") {
   ReportData data = one_model();
   set_final(data, "mlp", "ddp", "train_accuracy", [](int seed) { return 0.99 + 0.0001 * seed; });

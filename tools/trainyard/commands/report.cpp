@@ -152,7 +152,7 @@ void add_report(CLI::App& program, Invocation& invocation) {
       ->type_name("LENGTH");
   command
       ->add_option("--height", options->height,
-                   "their height; the time breakdown, effects and heat maps take what they need")
+                   "their height; the time breakdown and effects take what they need")
       ->type_name("LENGTH");
   command->add_option("--font-size", options->font_points, "size of their text in points (default: 9)")
       ->type_name("POINTS");
