@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 
 #include "reports/content/effects.h"
+#include "reports/content/figures_of_all_models.h"
 #include "reports/content/panels.h"
 #include "reports/content/scaling.h"
-#include "reports/content/whole_figures.h"
 #include "reports/results/provenance.h"
 #include "reports/results/sanity_checks.h"
 

@@ -4,7 +4,7 @@
 #include <fmt/format.h>
 
 #include "models/datasets/class_names.h"
-#include "reports/content/whole_figures.h"
+#include "reports/content/figures_of_all_models.h"
 #include "reports/results/cells.h"
 
 namespace trainyard::reports {

@@ -6,8 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "reports/content/figures_of_all_models.h"
 #include "reports/content/scaling.h"
-#include "reports/content/whole_figures.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {

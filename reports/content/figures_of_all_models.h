@@ -1,4 +1,4 @@
-// Figures of a whole report: of its data sets, and of the time of its epochs.
+// Figures of all models of a report: of their data sets, and of the time of their epochs.
 #pragma once
 
 #include <vector>
