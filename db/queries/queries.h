@@ -141,9 +141,6 @@ std::vector<EpochRow> epochs_of_run(const Database& database, const std::string&
 // rank has measured is absent.
 struct TimeParts {
   std::string run_key;
-  std::string model;
-  std::string strategy;
-  std::int64_t seed = 0;
   std::map<std::string, double> seconds;  // by part: experiments/protocol/time_parts.h
 };
 // All finished runs of the experiment, or one of them.

@@ -293,13 +293,9 @@ Palette make_palette(const std::vector<Cell>& cells) {
 
 const std::vector<Series>& series_of(const Figure& figure) {
   static const std::vector<Series> none;
-  struct OfKind {
-    const std::vector<Series>& operator()(const Lines& lines) const { return lines.series; }
-    const std::vector<Series>& operator()(const Bars& bars) const { return bars.series; }
-    const std::vector<Series>& operator()(const Stacks& /*stacks*/) const { return none; }
-    const std::vector<Series>& operator()(const Effects& /*effects*/) const { return none; }
-  };
-  return std::visit(OfKind{}, figure.picture);
+  if (const auto* lines = std::get_if<Lines>(&figure.picture)) return lines->series;
+  if (const auto* bars = std::get_if<Bars>(&figure.picture)) return bars->series;
+  return none;
 }
 
 std::vector<Series> legend(const std::vector<Figure>& figures) {

@@ -120,9 +120,6 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
 void add_time_parts(ReportData& data, const db::RunSummary& run) {
   const double half = run.replicas * run.stages > 1 ? 0.5 : 1.0;
   data.times.push_back({run.run_key,
-                        run.model,
-                        run.strategy,
-                        run.seed,
                         {{"forward", 0.6 * half},
                          {"backward", 1.1 * half},
                          {"optimizer", 0.1},
