@@ -149,7 +149,7 @@ NamedParameter embedding_weight(const models::Node& row, const Initialisation& s
   return weight;
 }
 
-// Removing the padding before the look-up is faster than ignoring it there.
+// Removing the padding before the rows are read is faster than ignoring it there.
 at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
   const at::Tensor words = tokens.ne(models::pad_token);
   const at::Tensor lengths = words.sum(1);
@@ -157,7 +157,7 @@ at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
   return mean_of_rows(weight, tokens.masked_select(words), starts);
 }
 
-at::Tensor look_up(const at::Tensor& weight, const at::Tensor& tokens) {
+at::Tensor token_rows(const at::Tensor& weight, const at::Tensor& tokens) {
   return at::embedding(weight, tokens, models::pad_token);
 }
 
@@ -183,14 +183,14 @@ Layer source_embedding(const models::Node& row, const Initialisation& start) {
   return {
       row.path, row.kind, {weight}, {}, [w = weight.value](const Activations& inputs, const ForwardContext&) {
         const at::Tensor& source = inputs.at(0);
-        return Activations{look_up(w, source), source.ne(models::pad_token).sum(1)};
+        return Activations{token_rows(w, source), source.ne(models::pad_token).sum(1)};
       }};
 }
 
 Layer target_embedding(const models::Node& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
   return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
-            return look_up(w, tokens);
+            return token_rows(w, tokens);
           })};
 }
 

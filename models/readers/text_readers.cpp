@@ -125,7 +125,7 @@ fs::path file_of(const fs::path& folder, const std::string& name) {
 }
 
 // The lines without their ends, "\n" or "\r\n".
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;
   for (std::size_t start = 0; start < text.size();) {
     const std::size_t end = std::min(text.find('\n', start), text.size());
@@ -147,8 +147,8 @@ std::string read_hashed(const fs::path& path, const std::string& name, Sha256& h
 RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash) {
   const fs::path source = file_of(folder, name + ".de");
   const fs::path target = file_of(folder, name + ".en");
-  RawTexts part{.source = lines_of(read_hashed(source, name + ".de", hash)),
-                .target = lines_of(read_hashed(target, name + ".en", hash)),
+  RawTexts part{.source = split_lines(read_hashed(source, name + ".de", hash)),
+                .target = split_lines(read_hashed(target, name + ".en", hash)),
                 .labels = {}};
   if (part.source.size() != part.target.size())
     throw UserError(fmt::format("{} has {} lines, but {} has {}", source.string(), part.source.size(),

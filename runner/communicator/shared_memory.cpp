@@ -122,7 +122,7 @@ std::vector<std::uint8_t> bytes_of(const std::string& text) {
   return {text.begin(), text.end()};
 }
 
-std::string text_of(const std::vector<std::uint8_t>& bytes) {
+std::string bytes_to_string(const std::vector<std::uint8_t>& bytes) {
   return {bytes.begin(), bytes.end()};
 }
 
@@ -135,7 +135,7 @@ std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::siz
     // rank 0 reports it to the other ranks below
   }
   if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
-  const std::string descriptor = text_of(store.get("memory"));
+  const std::string descriptor = bytes_to_string(store.get("memory"));
   try {
     if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
   } catch (const std::system_error&) {
@@ -187,7 +187,7 @@ std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::st
   own->set("rank " + std::to_string(group.rank), bytes_of(memory ? std::to_string(::getpid()) : "none"));
   std::vector<int> pids;
   for (int r = 0; r < group.size; ++r) {
-    const std::string pid = text_of(own->get("rank " + std::to_string(r)));
+    const std::string pid = bytes_to_string(own->get("rank " + std::to_string(r)));
     if (pid == "none") return nullptr;
     pids.push_back(std::stoi(pid));
   }
@@ -198,7 +198,7 @@ SharedGroup::SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory
                          const std::vector<int>& pids)
     : group_(group), memory_(std::move(memory)), blocks_(0), peers_(pids) {
   const Places places = places_of(group.size, pages_of_host());
-  bell_ = at<FutexEvent>(*memory_, 0);
+  event_ = at<FutexEvent>(*memory_, 0);
   states_ = at<State>(*memory_, places.states);
   contributions_ = at<Contribution>(*memory_, places.contributions);
   messages_ = at<Message>(*memory_, places.messages);
@@ -208,7 +208,7 @@ SharedGroup::SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory
 }
 
 SharedGroup::~SharedGroup() {
-  states_[group_.rank].left.store(1);
+  states_[group_.rank].has_quit.store(1);
   ring();
 }
 
@@ -234,36 +234,35 @@ std::optional<std::uint64_t> SharedGroup::own_offset(const void* address, std::s
   return place - begin;
 }
 
-void SharedGroup::wait(const char* deed, const std::function<std::optional<int>()>& missing) const {
+void SharedGroup::wait(const char* operation, const std::function<std::optional<int>()>& missing) const {
   constexpr std::chrono::milliseconds nap{20};
-  for (int i = 0; i < quick_looks; ++i) {
+  for (int i = 0; i < spin_limit; ++i) {
     if (!missing()) return;
     pause_core();
   }
   const auto start = std::chrono::steady_clock::now();
   while (true) {
-    const std::uint32_t rings = bell_->rings();
+    const std::uint32_t rings = event_->rings();
     const std::optional<int> late = missing();
     if (!late) return;
-    if (const char* why = why_it_will_not_come(*late, start)) {
+    if (const char* why = failure_of(*late, start)) {
       // The rank may have done its part and left after the check above. Then it is no longer missing.
-      if (missing() == late) give_up(deed, *late, why);
+      if (missing() == late) give_up(operation, *late, why);
     } else {
-      bell_->wait(rings, nap);
+      event_->wait(rings, nap);
     }
   }
 }
 
-const char* SharedGroup::why_it_will_not_come(int rank,
-                                              std::chrono::steady_clock::time_point waited_since) const {
-  if (states_[rank].left.load() != 0) return "has left";
+const char* SharedGroup::failure_of(int rank, std::chrono::steady_clock::time_point waited_since) const {
+  if (states_[rank].has_quit.load() != 0) return "has left";
   if (peers_.has_ended(rank)) return "has ended";
   if (std::chrono::steady_clock::now() - waited_since > group_.timeout) return "did not answer in time";
   return nullptr;
 }
 
-void SharedGroup::give_up(const char* deed, int missing, const char* why) const {
-  throw CommunicationError("rank " + std::to_string(rank()) + ": " + deed + " failed: rank " +
+void SharedGroup::give_up(const char* operation, int missing, const char* why) const {
+  throw CommunicationError("rank " + std::to_string(rank()) + ": " + operation + " failed: rank " +
                            std::to_string(missing) + " " + why);
 }
 

@@ -228,8 +228,8 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     pending_.erase(number);
   }
 
-  void complete(const char* deed, std::uint64_t number) {
-    group_->wait(deed, [&] { return missing_in(number); });
+  void complete(const char* operation, std::uint64_t number) {
+    group_->wait(operation, [&] { return missing_in(number); });
     const Pending pending = std::move(pending_.extract(number).mapped());
     if (!pending.own.copied) return;
     if (pending.kind == Collective::all_reduce)

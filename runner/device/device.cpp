@@ -29,7 +29,7 @@ std::optional<int> index_in(std::string_view name) {
   return index;
 }
 
-std::string those_there(int count) {
+std::string gpu_advice(int count) {
   if (count == 0) return "no GPU is visible (check nvidia-smi and CUDA_VISIBLE_DEVICES)";
   if (count == 1) return "use cuda:0, the only GPU";
   return "use cuda:0 to cuda:" + std::to_string(count - 1);
@@ -71,7 +71,7 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
   if (!gpu_count)
     throw UserError("this trainyard-runner has no CUDA and cannot train on " + name,
                     "train on \"cpu\", or build it with a CUDA build of torch (docs/gpus.md)");
-  if (*index >= *gpu_count) throw UserError("there is no GPU " + name, those_there(*gpu_count));
+  if (*index >= *gpu_count) throw UserError("there is no GPU " + name, gpu_advice(*gpu_count));
   return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
 }
 

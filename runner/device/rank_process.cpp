@@ -21,11 +21,11 @@ namespace {
 
 constexpr int mebibyte = 1 << 20;
 
-extern "C" void leave(int) {
+extern "C" void exit_in_handler(int) {
   _exit(143);
 }
 
-[[noreturn]] void report_and_leave() {
+[[noreturn]] void report_and_exit() {
   std::string text = "unknown exception";
   try {
     if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
@@ -53,12 +53,12 @@ void die_with_parent() {
 
 void exit_on_sigterm() {
   struct sigaction action = {};
-  action.sa_handler = leave;
+  action.sa_handler = exit_in_handler;
   sigaction(SIGTERM, &action, nullptr);
 }
 
 void report_at_terminate() {
-  std::set_terminate(report_and_leave);
+  std::set_terminate(report_and_exit);
 }
 
 void ignore_broken_pipes() {

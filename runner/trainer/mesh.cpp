@@ -99,18 +99,19 @@ std::vector<std::string> gpus_of(const Store& store, const std::string& name, co
 }
 
 std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GroupOptions& group,
-                                   const std::string& communicator, const DeviceAssignment& seat) {
+                                   const std::string& communicator, const DeviceAssignment& assignment) {
   const MeetOnHost host =
       named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
-  const std::vector<std::string> gpus = gpus_of(store, name, group, seat.gpu);
+  const std::vector<std::string> gpus = gpus_of(store, name, group, assignment.gpu);
   const auto transport =
       experiments::transport_of(communicator, gpus, experiments::nccl_support(nccl_version()));
   auto on_host = host(store, name, group);
   if (transport == experiments::Transport::nccl) {
     set_nccl_environment(std::set(gpus.begin(), gpus.end()).size() < gpus.size());
-    return nccl_communicator(store, name, group, seat.device, std::move(on_host));
+    return nccl_communicator(store, name, group, assignment.device, std::move(on_host));
   }
-  if (transport == experiments::Transport::host_copies) return host_copies(std::move(on_host), seat.device);
+  if (transport == experiments::Transport::host_copies)
+    return host_copies(std::move(on_host), assignment.device);
   return on_host;
 }
 
@@ -127,22 +128,23 @@ Connections unconnected(at::Device device) {
 
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
                     std::chrono::milliseconds timeout, const std::string& communicator,
-                    const DeviceAssignment& seat) {
+                    const DeviceAssignment& assignment) {
   const Position at = mesh.position(rank);
   const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
     const GroupOptions group{own, size, one_host, timeout, chain};
-    return size == 1 ? single_communicator() : meet(store, name, group, communicator, seat);
+    return size == 1 ? single_communicator() : meet(store, name, group, communicator, assignment);
   };
-  return {
-      mesh, at, dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
-      dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true), seat.device};
+  return {mesh, at,
+          dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
+          dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true),
+          assignment.device};
 }
 
 Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator,
-                    const DeviceAssignment& seat) {
-  if (mesh.world_size() == 1) return unconnected(seat.device);
+                    const DeviceAssignment& assignment) {
+  if (mesh.world_size() == 1) return unconnected(assignment.device);
   return connect(connect_store(environment), mesh, environment.rank, environment.one_host(),
-                 communication_timeout, communicator, seat);
+                 communication_timeout, communicator, assignment);
 }
 
 }  // namespace trainyard::runner

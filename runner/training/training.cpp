@@ -29,14 +29,14 @@ using experiments::Phase;
 
 // Pins the rank to its cores and sets the number of LibTorch's threads: the run's `threads`, else one per
 // core, or for a GPU the number in the plan.
-int configure_threads(const experiments::Launch& launch, int rank, const DeviceAssignment& seat,
+int configure_threads(const experiments::Launch& launch, int rank, const DeviceAssignment& assignment,
                       RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin this rank to cores " + cpu_list(launch.cores[index]));
   }
   // a launch on a cluster may have no cores
-  const bool own_cores = index < launch.cores.size() && seat.device.is_cpu();
+  const bool own_cores = index < launch.cores.size() && assignment.device.is_cpu();
   const int own = own_cores ? available_cores() : launch.circumstances.threads_per_rank;
   const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
   at::set_num_threads(threads);
@@ -133,7 +133,7 @@ class EpochRunner {
 };
 
 // "1x28x28, 10 classes", "vocabulary 10000, 2 classes".
-std::string text_of(const models::InputShape& input) {
+std::string shape_text(const models::InputShape& input) {
   std::vector<std::string> parts;
   const models::ImageShape& image = input.image;
   if (image.pixels() > 0)
@@ -165,21 +165,21 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   records.progress(Phase::setup, 0, 0, 0, {}, true);
 
   // 1. The process groups.
-  const DeviceAssignment seat = resolve_device(launch, environment);
-  set_device(seat.device);
-  const int threads = configure_threads(launch, environment.rank, seat, records);
+  const DeviceAssignment assignment = resolve_device(launch, environment);
+  set_device(assignment.device);
+  const int threads = configure_threads(launch, environment.rank, assignment, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
+  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, assignment);
   if (launch.run.strategy.independent()) {
     ranks.barrier();  // start together, then train without connections
-    ranks = unconnected(seat.device);
+    ranks = unconnected(assignment.device);
   }
   try {
     train(launch, ranks, threads, records);
   } catch (const c10::Error& error) {
     const auto refused = bytes_refused(error.what_without_backtrace());
     if (!refused) throw;
-    throw out_of_memory(launch.run, seat.device.str(), *refused, device_memory(seat.device));
+    throw out_of_memory(launch.run, assignment.device.str(), *refused, device_memory(assignment.device));
   }
 }
 
@@ -216,7 +216,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
                        {"stage", ranks.position.stage},
                        {"parameters", trainer.network().parameter_count()},
                        {"data", run.data.source},
-                       {"sample", text_of(input)},
+                       {"sample", shape_text(input)},
                        {"train", data.train->size()},
                        {"validation", data.validation->size()},
                        {"test", data.test->size()},

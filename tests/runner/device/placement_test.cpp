@@ -97,14 +97,14 @@ std::vector<Trained> train(const std::string& name, at::Device device, const How
   }
   // Gloo, because autograd has one thread per device. A rank's reduction must not wait there for another
   // rank.
-  const DeviceAssignment seat{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
+  const DeviceAssignment assignment{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
   testing::run_mesh(
       {replicas, stages},
       [&](Connections& ranks) {
         const int rank = ranks.position.replica * stages + ranks.position.stage;
         trained[static_cast<std::size_t>(rank)] = train_rank(model, run, ranks, how);
       },
-      "gloo", [&](int) { return seat; });
+      "gloo", [&](int) { return assignment; });
   return trained;
 }
 

@@ -116,10 +116,10 @@ TEST_CASE(
   std::filesystem::create_directories(folder / "elsewhere");
   const auto file = launch.records / experiments::run_file_name;
   experiments::write_launch(launch);
-  auto told = json::parse(trainyard::tests::read_text(file));
-  told["records"] = (folder / "elsewhere").string();
-  told.erase("crc");
-  trainyard::tests::write_text(file, experiments::sealed(told.dump()));
+  auto redirected = json::parse(trainyard::tests::read_text(file));
+  redirected["records"] = (folder / "elsewhere").string();
+  redirected.erase("crc");
+  trainyard::tests::write_text(file, experiments::sealed(redirected.dump()));
 
   Child astray({TRAINYARD_RUNNER}, {{"TRAINYARD_RUN", file.string()}});
   CHECK(astray.wait(60s) == 1);
