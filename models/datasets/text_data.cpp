@@ -144,6 +144,26 @@ Sequences numbered(const std::vector<std::string>& texts, const Vocabulary& voca
   return sequences;
 }
 
+constexpr std::size_t digest_line = 65;  // 64 digits and a newline
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
+  return value == nullptr ? "" : value;
+}
+
+// Write `content` to a new file. mkstemp completes `name`. False if the file cannot be written completely.
+bool write_new(std::string& name, std::string_view content) {
+  const int file = mkstemp(name.data());
+  if (file < 0) return false;
+  std::size_t written = 0;
+  while (written < content.size()) {
+    const ssize_t some = ::write(file, content.data() + written, content.size() - written);
+    if (some <= 0) break;
+    written += static_cast<std::size_t>(some);
+  }
+  return ::close(file) == 0 && written == content.size();
+}
+
 }  // namespace
 
 DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
@@ -180,30 +200,6 @@ Splits read_texts(const DataChoice& choice, const ContentCache& cache) {
   return {
       .train = samples(parts.train), .validation = samples(parts.validation), .test = samples(parts.test)};
 }
-
-namespace {
-
-constexpr std::size_t digest_line = 65;  // 64 digits and a newline
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe)
-  return value == nullptr ? "" : value;
-}
-
-// Write `content` to a new file. mkstemp completes `name`. False if the file cannot be written completely.
-bool write_new(std::string& name, std::string_view content) {
-  const int file = mkstemp(name.data());
-  if (file < 0) return false;
-  std::size_t written = 0;
-  while (written < content.size()) {
-    const ssize_t some = ::write(file, content.data() + written, content.size() - written);
-    if (some <= 0) break;
-    written += static_cast<std::size_t>(some);
-  }
-  return ::close(file) == 0 && written == content.size();
-}
-
-}  // namespace
 
 std::optional<std::string> ContentCache::get(const std::string& name) const {
   if (folder_.empty()) return std::nullopt;

@@ -86,37 +86,6 @@ void hash_review(const Review& review, Sha256& hash) {
   hash.update(review.text);
 }
 
-}  // namespace
-
-bool is_archive_name(const fs::path& file) {
-  const std::string name = file.filename().string();
-  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
-}
-
-Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
-  std::vector<Review> reviews = fs::is_directory(folder_or_archive) ? reviews_of_folder(folder_or_archive)
-                                                                    : reviews_of_archive(folder_or_archive);
-  std::ranges::sort(reviews, {},
-                    [](const Review& review) { return std::tie(review.test, review.label, review.name); });
-  Parts<RawTexts> parts;
-  std::array<std::int64_t, 4> counts{};
-  for (Review& review : reviews) {
-    hash_review(review, hash);
-    ++counts.at((review.test ? 2U : 0U) + review.label);
-    RawTexts& part = review.test ? parts.test : parts.train;
-    part.source.push_back(std::move(review.text));
-    part.labels.push_back(review.label);
-  }
-  for (std::size_t i = 0; i < counts.size(); ++i)
-    if (counts.at(i) == 0)
-      throw UserError(
-          fmt::format("{}: {} has no review (*.txt)", folder_or_archive.string(), review_folders.at(i)),
-          "download the data set again");
-  return parts;
-}
-
-namespace {
-
 fs::path file_of(const fs::path& folder, const std::string& name) {
   for (const char* packed : {"", ".gz"})
     if (fs::exists(folder / (name + packed))) return folder / (name + packed);
@@ -160,6 +129,33 @@ RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash
 }
 
 }  // namespace
+
+bool is_archive_name(const fs::path& file) {
+  const std::string name = file.filename().string();
+  return name.ends_with(".tar") || name.ends_with(".tar.gz") || name.ends_with(".tgz");
+}
+
+Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
+  std::vector<Review> reviews = fs::is_directory(folder_or_archive) ? reviews_of_folder(folder_or_archive)
+                                                                    : reviews_of_archive(folder_or_archive);
+  std::ranges::sort(reviews, {},
+                    [](const Review& review) { return std::tie(review.test, review.label, review.name); });
+  Parts<RawTexts> parts;
+  std::array<std::int64_t, 4> counts{};
+  for (Review& review : reviews) {
+    hash_review(review, hash);
+    ++counts.at((review.test ? 2U : 0U) + review.label);
+    RawTexts& part = review.test ? parts.test : parts.train;
+    part.source.push_back(std::move(review.text));
+    part.labels.push_back(review.label);
+  }
+  for (std::size_t i = 0; i < counts.size(); ++i)
+    if (counts.at(i) == 0)
+      throw UserError(
+          fmt::format("{}: {} has no review (*.txt)", folder_or_archive.string(), review_folders.at(i)),
+          "download the data set again");
+  return parts;
+}
 
 Parts<RawTexts> read_multi30k(const fs::path& folder, Sha256& hash) {
   RawTexts train = read_part(folder, "train", hash);

@@ -34,33 +34,6 @@ class SingleCommunicator final : public Communicator {
   static InternalError alone() { return InternalError("send or receive in a group of one rank"); }
 };
 
-}  // namespace
-
-at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
-  return at::zeros({count}, at::TensorOptions(dtype).device(device()));
-}
-
-std::optional<double> take_straggler_seconds(Communicator& communicator) {
-  SharedMemoryFeatures* const shared = communicator.shared_memory();
-  return shared ? std::optional(shared->take_straggler_seconds()) : std::nullopt;
-}
-
-double sum_over(Communicator& communicator, double own) {
-  const at::Tensor sum = at::full({}, own, at::kDouble);
-  communicator.all_reduce(sum)->wait();
-  return sum.item<double>();
-}
-
-bool holds_on_all(Communicator& communicator, bool own) {
-  return sum_over(communicator, own ? 0 : 1) == 0;
-}
-
-std::unique_ptr<Communicator> single_communicator() {
-  return std::make_unique<SingleCommunicator>();
-}
-
-namespace {
-
 namespace autograd = torch::autograd;
 
 at::Tensor reduced(const at::Tensor& tensor, Communicator& communicator) {
@@ -85,14 +58,6 @@ struct Sum : autograd::Function<Sum> {
   }
 };
 // NOLINTEND(performance-no-int-to-ptr)
-
-}  // namespace
-
-at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator) {
-  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator));
-}
-
-namespace {
 
 using Work = Communicator::Work;
 
@@ -169,6 +134,33 @@ class HostCopies final : public Communicator {
 };
 
 }  // namespace
+
+at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
+  return at::zeros({count}, at::TensorOptions(dtype).device(device()));
+}
+
+std::optional<double> take_straggler_seconds(Communicator& communicator) {
+  SharedMemoryFeatures* const shared = communicator.shared_memory();
+  return shared ? std::optional(shared->take_straggler_seconds()) : std::nullopt;
+}
+
+double sum_over(Communicator& communicator, double own) {
+  const at::Tensor sum = at::full({}, own, at::kDouble);
+  communicator.all_reduce(sum)->wait();
+  return sum.item<double>();
+}
+
+bool holds_on_all(Communicator& communicator, bool own) {
+  return sum_over(communicator, own ? 0 : 1) == 0;
+}
+
+std::unique_ptr<Communicator> single_communicator() {
+  return std::make_unique<SingleCommunicator>();
+}
+
+at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator) {
+  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator));
+}
 
 std::unique_ptr<Communicator> host_copies(std::unique_ptr<Communicator> through, at::Device device) {
   return std::make_unique<HostCopies>(std::move(through), device);

@@ -41,6 +41,49 @@ bool is_shared_memory(const FileDescriptor& file, std::size_t bytes) {
          status.st_uid == ::geteuid() && static_cast<std::size_t>(status.st_size) == bytes;
 }
 
+void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+template <class T>
+T* at(const SharedMemory& memory, std::size_t offset) {
+  return reinterpret_cast<T*>(memory.data() + offset);
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string bytes_to_string(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+// The shared memory: rank 0 makes it and the others open it. Null if that fails.
+std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
+  std::shared_ptr<SharedMemory> memory;
+  try {
+    if (rank == 0) memory = std::make_shared<SharedMemory>(bytes);
+  } catch (const std::system_error&) {
+    // rank 0 reports it to the other ranks below
+  }
+  if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
+  const std::string descriptor = bytes_to_string(store.get("memory"));
+  try {
+    if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
+  } catch (const std::system_error&) {
+    // this rank reports it to the other ranks in `meet`
+  }
+  return memory;
+}
+
 }  // namespace
 
 Pages pages_of_host() {
@@ -98,53 +141,6 @@ bool Peers::has_ended(int rank) const {
   pollfd process{.fd = descriptors_[static_cast<std::size_t>(rank)].get(), .events = POLLIN, .revents = 0};
   return process.fd >= 0 && ::poll(&process, 1, 0) == 1;
 }
-
-namespace {
-
-void pause_core() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
-template <class T>
-T* at(const SharedMemory& memory, std::size_t offset) {
-  return reinterpret_cast<T*>(memory.data() + offset);
-}
-
-std::vector<std::uint8_t> bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
-std::string bytes_to_string(const std::vector<std::uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-
-// The shared memory: rank 0 makes it and the others open it. Null if that fails.
-std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
-  std::shared_ptr<SharedMemory> memory;
-  try {
-    if (rank == 0) memory = std::make_shared<SharedMemory>(bytes);
-  } catch (const std::system_error&) {
-    // rank 0 reports it to the other ranks below
-  }
-  if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
-  const std::string descriptor = bytes_to_string(store.get("memory"));
-  try {
-    if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
-  } catch (const std::system_error&) {
-    // this rank reports it to the other ranks in `meet`
-  }
-  return memory;
-}
-
-}  // namespace
 
 std::uint64_t ArenaAllocator::take(std::size_t bytes) {
   const std::size_t wanted = rounded_up(std::max<std::size_t>(bytes, 1), 64);

@@ -246,6 +246,11 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
   LateTime late_;
 };
 
+class Sent final : public Communicator::Work {
+ public:
+  void wait() override {}  // `send` has copied the tensor
+};
+
 }  // namespace
 
 std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, const std::string& name,
@@ -254,15 +259,6 @@ std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, con
   if (!shared) return nullptr;
   return std::make_unique<SharedMemoryCommunicator>(std::move(shared));
 }
-
-namespace {
-
-class Sent final : public Communicator::Work {
- public:
-  void wait() override {}  // `send` has copied the tensor
-};
-
-}  // namespace
 
 class SharedMessages::Received final : public Communicator::Work {
  public:

@@ -19,6 +19,18 @@ void check_unchanged(std::string_view kind) {
       "remove augmentation, or use a data set of images");
 }
 
+at::Tensor with_padding_behind(const std::vector<std::int32_t>& tokens) {
+  at::Tensor all = at::full({static_cast<std::int64_t>(tokens.size()) + 1}, models::pad_token, at::kInt);
+  std::copy(tokens.begin(), tokens.end(), all.data_ptr<std::int32_t>());
+  return all;
+}
+
+at::Tensor offsets_of(const models::Sequences& sequences) {
+  at::Tensor offsets = at::empty({static_cast<std::int64_t>(sequences.offsets.size())}, at::kLong);
+  std::copy(sequences.offsets.begin(), sequences.offsets.end(), offsets.data_ptr<std::int64_t>());
+  return offsets;
+}
+
 }  // namespace
 
 TextDataset::TextDataset(const models::Texts& texts)
@@ -122,22 +134,6 @@ std::unique_ptr<Dataset> WindowSplit::augmented(std::string_view kind, std::uint
 void WindowSplit::serve(at::Device device, bool) {
   tokens_.move_to(device);
 }
-
-namespace {
-
-at::Tensor with_padding_behind(const std::vector<std::int32_t>& tokens) {
-  at::Tensor all = at::full({static_cast<std::int64_t>(tokens.size()) + 1}, models::pad_token, at::kInt);
-  std::copy(tokens.begin(), tokens.end(), all.data_ptr<std::int32_t>());
-  return all;
-}
-
-at::Tensor offsets_of(const models::Sequences& sequences) {
-  at::Tensor offsets = at::empty({static_cast<std::int64_t>(sequences.offsets.size())}, at::kLong);
-  std::copy(sequences.offsets.begin(), sequences.offsets.end(), offsets.data_ptr<std::int64_t>());
-  return offsets;
-}
-
-}  // namespace
 
 std::int64_t repeated_length(std::int64_t length, std::int64_t longest) {
   constexpr std::int64_t multiple = 4;

@@ -37,6 +37,23 @@ extern "C" void exit_in_handler(int) {
   _exit(1);
 }
 
+std::optional<std::string> text(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+int integer(const char* name, int fallback, int minimum, int maximum) {
+  const auto value = text(name);
+  if (!value) return fallback;
+  int number = 0;
+  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+  if (error != std::errc() || end != value->data() + value->size() || number < minimum || number > maximum) {
+    throw UserError(std::string(name) + "=" + *value + " is not an integer in " + std::to_string(minimum) +
+                    " … " + std::to_string(maximum));
+  }
+  return number;
+}
+
 }  // namespace
 
 void tune_allocator() {
@@ -100,27 +117,6 @@ std::string cpu_list(const std::vector<int>& cores) {
   }
   return text;
 }
-
-namespace {
-
-std::optional<std::string> text(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? std::optional<std::string>(value) : std::nullopt;
-}
-
-int integer(const char* name, int fallback, int minimum, int maximum) {
-  const auto value = text(name);
-  if (!value) return fallback;
-  int number = 0;
-  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
-  if (error != std::errc() || end != value->data() + value->size() || number < minimum || number > maximum) {
-    throw UserError(std::string(name) + "=" + *value + " is not an integer in " + std::to_string(minimum) +
-                    " … " + std::to_string(maximum));
-  }
-  return number;
-}
-
-}  // namespace
 
 Environment read_environment() {
   constexpr int most_ranks = 1 << 20;

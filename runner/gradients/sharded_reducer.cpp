@@ -17,6 +17,194 @@ namespace trainyard::runner {
 
 namespace {
 
+constexpr std::int64_t line = 64;  // values: no two replicas write to the same cache line
+
+std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
+}
+
+std::int64_t columns_of(const at::Tensor& parameter) {
+  const bool matrix = parameter.dim() == 2 && parameter.is_contiguous() && parameter.size(1) > 0;
+  return matrix ? parameter.size(1) : 0;
+}
+
+// Some rows of a matrix in ascending order, with values [count, columns].
+struct Rows {
+  const std::int64_t* numbers;
+  at::Tensor values;
+  at::Tensor keeps_numbers;
+  std::int64_t count() const { return values.size(0); }
+};
+
+Rows rows_of(const at::Tensor& numbers, const at::Tensor& values) {
+  return {numbers.const_data_ptr<std::int64_t>(), values, numbers};
+}
+
+Rows rows_of(const at::Tensor& sparse) {
+  return rows_of(libtorch::sparse_rows(sparse).contiguous(), libtorch::sparse_values(sparse).contiguous());
+}
+
+// The rows that are in `slice`.
+Rows within(const Shard& slice, const Rows& rows) {
+  const std::int64_t* const end = rows.numbers + rows.count();
+  const std::int64_t* const first = std::lower_bound(rows.numbers, end, slice.first_row());
+  const std::int64_t* const last = std::lower_bound(first, end, slice.last_row());
+  return {first, rows.values.slice(0, first - rows.numbers, last - rows.numbers), rows.keeps_numbers};
+}
+
+Rows published_rows(const PublishedRows& published) {
+  const at::Tensor numbers = published.numbers.slice(0, 1);
+  return rows_of(numbers, published.values.slice(0, 0, *published.numbers.const_data_ptr<std::int64_t>()));
+}
+
+bool is_whole(const PublishedRows& published) {
+  return *published.numbers.const_data_ptr<std::int64_t>() == PublishedRows::whole_matrix;
+}
+
+// The union of the rows of both. A row that is in both is the sum.
+template <class Number>
+Rows merged(const Rows& a, const Rows& b) {
+  const std::int64_t columns = a.values.size(1);
+  const at::Tensor numbers = at::empty({a.count() + b.count()}, at::kLong);
+  const at::Tensor values = at::empty({a.count() + b.count(), columns}, a.values.options());
+  auto* const to_numbers = numbers.mutable_data_ptr<std::int64_t>();
+  auto* const to = values.mutable_data_ptr<Number>();
+  const auto* const from_a = a.values.const_data_ptr<Number>();
+  const auto* const from_b = b.values.const_data_ptr<Number>();
+  std::int64_t i = 0, k = 0, n = 0;
+  for (; i < a.count() || k < b.count(); ++n) {
+    const bool has_a = k == b.count() || (i < a.count() && a.numbers[i] <= b.numbers[k]);
+    const bool has_b = i == a.count() || (k < b.count() && b.numbers[k] <= a.numbers[i]);
+    to_numbers[n] = has_a ? a.numbers[i] : b.numbers[k];
+    Number* const row = to + n * columns;
+    std::copy_n(has_a ? from_a + i * columns : from_b + k * columns, columns, row);
+    if (has_a && has_b) networks::add_to(row, from_b + k * columns, columns);
+    i += has_a ? 1 : 0;
+    k += has_b ? 1 : 0;
+  }
+  return rows_of(numbers, values.slice(0, 0, n));
+}
+
+at::Tensor sparse(const Rows& rows, const Shard& slice) {
+  const at::Tensor numbers = at::empty({1, rows.count()}, at::kLong);
+  std::transform(rows.numbers, rows.numbers + rows.count(), numbers.mutable_data_ptr<std::int64_t>(),
+                 [&](std::int64_t row) { return row - slice.first_row(); });
+  return libtorch::sparse_tensor(numbers, rows.values, {slice.last_row() - slice.first_row(), slice.columns});
+}
+
+at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Shard& slice,
+                            const std::vector<PublishedRows>& published, int rank) {
+  const auto of_rank = [&](std::size_t r) {
+    return within(slice,
+                  r == static_cast<std::size_t>(rank) ? rows_of(gradient) : published_rows(published[r]));
+  };
+  Rows sum = of_rank(0);
+  AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "sum_of_rows", [&] {
+    for (std::size_t r = 1; r < published.size(); ++r) sum = merged<scalar_t>(sum, of_rank(r));
+  });
+  return sparse(sum, slice);
+}
+
+}  // namespace
+
+at::Tensor Shard::of(const at::Tensor& whole) const {
+  const std::int64_t start = whole.storage_offset() + begin;
+  if (columns == 0) return whole.as_strided({end - begin}, {1}, start);
+  return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
+}
+
+ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
+    : buckets_(std::move(buckets)), places_(parameters.size()) {
+  for (const auto& bucket : buckets_) {
+    for (const std::size_t i : bucket) {
+      const at::Tensor& parameter = parameters[i];
+      places_[i] = {.sizes = parameter.sizes().vec(),
+                    .strides = parameter.strides().vec(),
+                    .begin = numbers_,
+                    .end = numbers_ + parameter.numel(),
+                    .columns = bucket.size() == 1 ? columns_of(parameter) : 0};
+      numbers_ = rounded_up(places_[i].end, line);
+    }
+  }
+}
+
+at::Tensor ShardLayout::in(const at::Tensor& memory, std::size_t parameter) const {
+  const Place& place = places_[parameter];
+  return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
+}
+
+std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
+  const std::vector<std::size_t>& members = buckets_[bucket];
+  const std::int64_t start = places_[members.front()].begin;
+  const std::int64_t count = places_[members.back()].end - start;
+  const std::int64_t columns = places_[members.front()].columns;
+  const auto edge = [&](int r) {
+    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
+  };
+  std::vector<Shard> slices;
+  for (const std::size_t i : members) {
+    const std::int64_t begin = std::max(edge(rank), places_[i].begin);
+    const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
+    if (begin < end) slices.push_back({i, begin - places_[i].begin, end - places_[i].begin, columns});
+  }
+  return slices;
+}
+
+std::vector<Shard> ShardLayout::slices(int rank, int size) const {
+  std::vector<Shard> all;
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
+    for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);
+  return all;
+}
+
+at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& published, int rank) {
+  const auto place = static_cast<std::size_t>(rank);
+  if (place == 1) own.add_(published[0]);
+  if (place > 1) {
+    const at::Tensor before = published[0] + published[1];
+    for (std::size_t r = 2; r < place; ++r) before.add_(published[r]);
+    own.add_(before);
+  }
+  for (std::size_t r = place + 1; r < published.size(); ++r) own.add_(published[r]);
+  return own;
+}
+
+void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
+  const bool some = gradient.is_sparse();
+  auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
+  std::int64_t first = own.first_row(), last = own.last_row();
+  at::Tensor values = gradient;
+  numbers[0] = PublishedRows::whole_matrix;
+  if (some) {
+    const Rows rows = rows_of(gradient);
+    values = rows.values;
+    numbers[0] = rows.count();
+    std::copy_n(rows.numbers, rows.count(), numbers + 1);
+    first = std::lower_bound(rows.numbers, rows.numbers + rows.count(), first) - rows.numbers;
+    last = std::lower_bound(rows.numbers, rows.numbers + rows.count(), last) - rows.numbers;
+  }
+  const std::int64_t count = values.size(0);
+  to.values.slice(0, 0, first).copy_(values.slice(0, 0, first));
+  to.values.slice(0, last, count).copy_(values.slice(0, last, count));
+}
+
+at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
+                       const std::vector<PublishedRows>& published, int rank) {
+  const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
+  bool some = gradient.is_sparse();
+  for (std::size_t r = 0; r < published.size(); ++r) some = some && (is_own(r) || !is_whole(published[r]));
+  if (some) return sum_of_some_rows(gradient, slice, published, rank);
+  const auto of_some = [&](const Rows& rows) { return sparse(within(slice, rows), slice).to_dense(); };
+  std::vector<at::Tensor> wholes(published.size());
+  for (std::size_t r = 0; r < published.size(); ++r)
+    if (!is_own(r))
+      wholes[r] =
+          is_whole(published[r]) ? slice.of(published[r].values) : of_some(published_rows(published[r]));
+  return sum_in_order(gradient.is_sparse() ? of_some(rows_of(gradient)) : slice.of(gradient), wholes, rank);
+}
+
+namespace {
+
 class ShardedReducer final : public BucketedReducer {
  public:
   // `memory` [replicas, numbers of the layout] is shared by all replicas.
@@ -149,198 +337,6 @@ std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParame
       shared->allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
   return std::make_unique<ShardedReducer>(parameters, layout, replicas, *shared,
                                           memory.view({replicas.size(), layout.numbers()}));
-}
-
-namespace {
-
-// Some rows of a matrix in ascending order, with values [count, columns].
-struct Rows {
-  const std::int64_t* numbers;
-  at::Tensor values;
-  at::Tensor keeps_numbers;
-  std::int64_t count() const { return values.size(0); }
-};
-
-Rows rows_of(const at::Tensor& numbers, const at::Tensor& values) {
-  return {numbers.const_data_ptr<std::int64_t>(), values, numbers};
-}
-
-Rows rows_of(const at::Tensor& sparse) {
-  return rows_of(libtorch::sparse_rows(sparse).contiguous(), libtorch::sparse_values(sparse).contiguous());
-}
-
-// The rows that are in `slice`.
-Rows within(const Shard& slice, const Rows& rows) {
-  const std::int64_t* const end = rows.numbers + rows.count();
-  const std::int64_t* const first = std::lower_bound(rows.numbers, end, slice.first_row());
-  const std::int64_t* const last = std::lower_bound(first, end, slice.last_row());
-  return {first, rows.values.slice(0, first - rows.numbers, last - rows.numbers), rows.keeps_numbers};
-}
-
-Rows published_rows(const PublishedRows& published) {
-  const at::Tensor numbers = published.numbers.slice(0, 1);
-  return rows_of(numbers, published.values.slice(0, 0, *published.numbers.const_data_ptr<std::int64_t>()));
-}
-
-bool is_whole(const PublishedRows& published) {
-  return *published.numbers.const_data_ptr<std::int64_t>() == PublishedRows::whole_matrix;
-}
-
-// The union of the rows of both. A row that is in both is the sum.
-template <class Number>
-Rows merged(const Rows& a, const Rows& b) {
-  const std::int64_t columns = a.values.size(1);
-  const at::Tensor numbers = at::empty({a.count() + b.count()}, at::kLong);
-  const at::Tensor values = at::empty({a.count() + b.count(), columns}, a.values.options());
-  auto* const to_numbers = numbers.mutable_data_ptr<std::int64_t>();
-  auto* const to = values.mutable_data_ptr<Number>();
-  const auto* const from_a = a.values.const_data_ptr<Number>();
-  const auto* const from_b = b.values.const_data_ptr<Number>();
-  std::int64_t i = 0, k = 0, n = 0;
-  for (; i < a.count() || k < b.count(); ++n) {
-    const bool has_a = k == b.count() || (i < a.count() && a.numbers[i] <= b.numbers[k]);
-    const bool has_b = i == a.count() || (k < b.count() && b.numbers[k] <= a.numbers[i]);
-    to_numbers[n] = has_a ? a.numbers[i] : b.numbers[k];
-    Number* const row = to + n * columns;
-    std::copy_n(has_a ? from_a + i * columns : from_b + k * columns, columns, row);
-    if (has_a && has_b) networks::add_to(row, from_b + k * columns, columns);
-    i += has_a ? 1 : 0;
-    k += has_b ? 1 : 0;
-  }
-  return rows_of(numbers, values.slice(0, 0, n));
-}
-
-at::Tensor sparse(const Rows& rows, const Shard& slice) {
-  const at::Tensor numbers = at::empty({1, rows.count()}, at::kLong);
-  std::transform(rows.numbers, rows.numbers + rows.count(), numbers.mutable_data_ptr<std::int64_t>(),
-                 [&](std::int64_t row) { return row - slice.first_row(); });
-  return libtorch::sparse_tensor(numbers, rows.values, {slice.last_row() - slice.first_row(), slice.columns});
-}
-
-at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Shard& slice,
-                            const std::vector<PublishedRows>& published, int rank) {
-  const auto of_rank = [&](std::size_t r) {
-    return within(slice,
-                  r == static_cast<std::size_t>(rank) ? rows_of(gradient) : published_rows(published[r]));
-  };
-  Rows sum = of_rank(0);
-  AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "sum_of_rows", [&] {
-    for (std::size_t r = 1; r < published.size(); ++r) sum = merged<scalar_t>(sum, of_rank(r));
-  });
-  return sparse(sum, slice);
-}
-
-}  // namespace
-
-at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& published, int rank) {
-  const auto place = static_cast<std::size_t>(rank);
-  if (place == 1) own.add_(published[0]);
-  if (place > 1) {
-    const at::Tensor before = published[0] + published[1];
-    for (std::size_t r = 2; r < place; ++r) before.add_(published[r]);
-    own.add_(before);
-  }
-  for (std::size_t r = place + 1; r < published.size(); ++r) own.add_(published[r]);
-  return own;
-}
-
-void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
-  const bool some = gradient.is_sparse();
-  auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
-  std::int64_t first = own.first_row(), last = own.last_row();
-  at::Tensor values = gradient;
-  numbers[0] = PublishedRows::whole_matrix;
-  if (some) {
-    const Rows rows = rows_of(gradient);
-    values = rows.values;
-    numbers[0] = rows.count();
-    std::copy_n(rows.numbers, rows.count(), numbers + 1);
-    first = std::lower_bound(rows.numbers, rows.numbers + rows.count(), first) - rows.numbers;
-    last = std::lower_bound(rows.numbers, rows.numbers + rows.count(), last) - rows.numbers;
-  }
-  const std::int64_t count = values.size(0);
-  to.values.slice(0, 0, first).copy_(values.slice(0, 0, first));
-  to.values.slice(0, last, count).copy_(values.slice(0, last, count));
-}
-
-at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
-                       const std::vector<PublishedRows>& published, int rank) {
-  const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
-  bool some = gradient.is_sparse();
-  for (std::size_t r = 0; r < published.size(); ++r) some = some && (is_own(r) || !is_whole(published[r]));
-  if (some) return sum_of_some_rows(gradient, slice, published, rank);
-  const auto of_some = [&](const Rows& rows) { return sparse(within(slice, rows), slice).to_dense(); };
-  std::vector<at::Tensor> wholes(published.size());
-  for (std::size_t r = 0; r < published.size(); ++r)
-    if (!is_own(r))
-      wholes[r] =
-          is_whole(published[r]) ? slice.of(published[r].values) : of_some(published_rows(published[r]));
-  return sum_in_order(gradient.is_sparse() ? of_some(rows_of(gradient)) : slice.of(gradient), wholes, rank);
-}
-
-namespace {
-
-constexpr std::int64_t line = 64;  // values: no two replicas write to the same cache line
-
-std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
-
-std::int64_t columns_of(const at::Tensor& parameter) {
-  const bool matrix = parameter.dim() == 2 && parameter.is_contiguous() && parameter.size(1) > 0;
-  return matrix ? parameter.size(1) : 0;
-}
-
-}  // namespace
-
-at::Tensor Shard::of(const at::Tensor& whole) const {
-  const std::int64_t start = whole.storage_offset() + begin;
-  if (columns == 0) return whole.as_strided({end - begin}, {1}, start);
-  return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
-}
-
-ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
-    : buckets_(std::move(buckets)), places_(parameters.size()) {
-  for (const auto& bucket : buckets_) {
-    for (const std::size_t i : bucket) {
-      const at::Tensor& parameter = parameters[i];
-      places_[i] = {.sizes = parameter.sizes().vec(),
-                    .strides = parameter.strides().vec(),
-                    .begin = numbers_,
-                    .end = numbers_ + parameter.numel(),
-                    .columns = bucket.size() == 1 ? columns_of(parameter) : 0};
-      numbers_ = rounded_up(places_[i].end, line);
-    }
-  }
-}
-
-at::Tensor ShardLayout::in(const at::Tensor& memory, std::size_t parameter) const {
-  const Place& place = places_[parameter];
-  return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
-}
-
-std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
-  const std::vector<std::size_t>& members = buckets_[bucket];
-  const std::int64_t start = places_[members.front()].begin;
-  const std::int64_t count = places_[members.back()].end - start;
-  const std::int64_t columns = places_[members.front()].columns;
-  const auto edge = [&](int r) {
-    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
-  };
-  std::vector<Shard> slices;
-  for (const std::size_t i : members) {
-    const std::int64_t begin = std::max(edge(rank), places_[i].begin);
-    const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
-    if (begin < end) slices.push_back({i, begin - places_[i].begin, end - places_[i].begin, columns});
-  }
-  return slices;
-}
-
-std::vector<Shard> ShardLayout::slices(int rank, int size) const {
-  std::vector<Shard> all;
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);
-  return all;
 }
 
 }  // namespace trainyard::runner

@@ -192,23 +192,6 @@ constexpr std::array optimizer_kinds{OptimizerKind{"sgd", make<Sgd>},
                                      OptimizerKind{"adam", make<Adam<false>>},
                                      OptimizerKind{"adamw", make<Adam<true>>}};
 
-}  // namespace
-
-std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> zeros;
-  zeros.reserve(tensors.size());
-  for (const at::Tensor& tensor : tensors) zeros.push_back(at::zeros_like(tensor.detach()));
-  return zeros;
-}
-
-std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
-                                          std::vector<at::Tensor> parameters, const ZerosLike& zeros) {
-  const OptimizerKind& row = named_row(optimizer_kinds, &OptimizerKind::kind, "optimizer", settings.kind);
-  return row.make(settings, std::move(parameters), zeros);
-}
-
-namespace {
-
 // Factors of the first learning rate after `done` complete epochs.
 double constant(const experiments::Run&, double) {
   return 1;
@@ -232,6 +215,19 @@ constexpr std::array schedules{Schedule{"constant", constant}, Schedule{"step", 
                                Schedule{"cosine", cosine}};
 
 }  // namespace
+
+std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) {
+  std::vector<at::Tensor> zeros;
+  zeros.reserve(tensors.size());
+  for (const at::Tensor& tensor : tensors) zeros.push_back(at::zeros_like(tensor.detach()));
+  return zeros;
+}
+
+std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
+                                          std::vector<at::Tensor> parameters, const ZerosLike& zeros) {
+  const OptimizerKind& row = named_row(optimizer_kinds, &OptimizerKind::kind, "optimizer", settings.kind);
+  return row.make(settings, std::move(parameters), zeros);
+}
 
 double learning_rate_at(const experiments::Run& run, std::int64_t epoch) {
   const Schedule& row =

@@ -136,6 +136,17 @@ bool agreed(bool own, const Connections& ranks) {
   return word.item<std::int64_t>() != 0;
 }
 
+// 60 bits of SHA-256 of the values in logical order, so that memory layout and device do not matter.
+std::string hash_text(const at::Tensor& parameter) {
+  const at::Tensor values = parameter.detach().to(at::kCPU).contiguous();
+  const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
+  return sha256_hex(bytes).substr(0, 15);
+}
+
+std::int64_t hash_of(const at::Tensor& parameter) {
+  return std::stoll(hash_text(parameter), nullptr, 16);
+}
+
 }  // namespace
 
 std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input, const Dataset& train,
@@ -181,21 +192,6 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
   }
   return steps;
 }
-
-namespace {
-
-// 60 bits of SHA-256 of the values in logical order, so that memory layout and device do not matter.
-std::string hash_text(const at::Tensor& parameter) {
-  const at::Tensor values = parameter.detach().to(at::kCPU).contiguous();
-  const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
-  return sha256_hex(bytes).substr(0, 15);
-}
-
-std::int64_t hash_of(const at::Tensor& parameter) {
-  return std::stoll(hash_text(parameter), nullptr, 16);
-}
-
-}  // namespace
 
 void check_equal_parameters(const std::vector<networks::NamedParameter>& parameters,
                             Communicator& communicator) {

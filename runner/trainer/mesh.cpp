@@ -25,47 +25,6 @@ std::string mesh_text(const experiments::Strategy& strategy) {
   return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages";
 }
 
-}  // namespace
-
-Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
-  const experiments::StrategyKind& kind = experiments::find_strategy(strategy.kind);
-  if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any())) {
-    throw UserError(
-        "strategy " + strategy.name + " of kind " + kind.name + " cannot have " + mesh_text(strategy),
-        "use mp-ddp for both");
-  }
-  if (strategy.world_size() != world_size) {
-    throw UserError("strategy " + strategy.name + " has " + mesh_text(strategy) + ", but WORLD_SIZE is " +
-                        std::to_string(world_size),
-                    "start one process per rank");
-  }
-  return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
-}
-
-models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
-  const auto count = static_cast<std::int64_t>(layers);
-  if (strategy.stages > count) {
-    throw UserError("strategy " + strategy.name + " has " + std::to_string(strategy.stages) +
-                        " stages, but the model has " + std::to_string(layers) + " layers",
-                    "use at most " + std::to_string(layers) + " stages");
-  }
-  std::vector<std::int64_t> starts{0};
-  starts.insert(starts.end(), strategy.boundaries.begin(), strategy.boundaries.end());
-  starts.push_back(count);
-  const bool ascending =
-      std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) == starts.end();
-  if (static_cast<std::int64_t>(starts.size()) != strategy.stages + 1 || !ascending) {
-    throw UserError("the boundaries of strategy " + strategy.name + " do not divide " +
-                        std::to_string(layers) + " layers into " + std::to_string(strategy.stages) +
-                        " stages",
-                    "list the first layer of each stage except the first, in ascending order");
-  }
-  const auto s = static_cast<std::size_t>(stage);
-  return {static_cast<std::size_t>(starts[s]), static_cast<std::size_t>(starts[s + 1])};
-}
-
-namespace {
-
 using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name,
                                                      const GroupOptions&);
 
@@ -116,6 +75,43 @@ std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, 
 }
 
 }  // namespace
+
+Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
+  const experiments::StrategyKind& kind = experiments::find_strategy(strategy.kind);
+  if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any())) {
+    throw UserError(
+        "strategy " + strategy.name + " of kind " + kind.name + " cannot have " + mesh_text(strategy),
+        "use mp-ddp for both");
+  }
+  if (strategy.world_size() != world_size) {
+    throw UserError("strategy " + strategy.name + " has " + mesh_text(strategy) + ", but WORLD_SIZE is " +
+                        std::to_string(world_size),
+                    "start one process per rank");
+  }
+  return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
+}
+
+models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
+  const auto count = static_cast<std::int64_t>(layers);
+  if (strategy.stages > count) {
+    throw UserError("strategy " + strategy.name + " has " + std::to_string(strategy.stages) +
+                        " stages, but the model has " + std::to_string(layers) + " layers",
+                    "use at most " + std::to_string(layers) + " stages");
+  }
+  std::vector<std::int64_t> starts{0};
+  starts.insert(starts.end(), strategy.boundaries.begin(), strategy.boundaries.end());
+  starts.push_back(count);
+  const bool ascending =
+      std::adjacent_find(starts.begin(), starts.end(), std::greater_equal<>()) == starts.end();
+  if (static_cast<std::int64_t>(starts.size()) != strategy.stages + 1 || !ascending) {
+    throw UserError("the boundaries of strategy " + strategy.name + " do not divide " +
+                        std::to_string(layers) + " layers into " + std::to_string(strategy.stages) +
+                        " stages",
+                    "list the first layer of each stage except the first, in ascending order");
+  }
+  const auto s = static_cast<std::size_t>(stage);
+  return {static_cast<std::size_t>(starts[s]), static_cast<std::size_t>(starts[s + 1])};
+}
 
 void Connections::barrier() const {
   stages->barrier();    // all ranks of this replica
