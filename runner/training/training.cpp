@@ -164,7 +164,7 @@ void check_enough(const Dataset& train, const Mesh& mesh) {
 void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
   records.progress(Phase::setup, 0, 0, 0, {}, true);
 
-  // 1. The process groups.
+  // Select the device and connect the ranks.
   const DeviceAssignment assignment = resolve_device(launch, environment);
   set_device(assignment.device);
   const int threads = configure_threads(launch, environment.rank, assignment, records);
@@ -188,13 +188,13 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   const Mesh& mesh = ranks.mesh;
   use_precision(run.precision, ranks.device);
 
-  // 2. The layers of this rank's stage, equal in every replica. 4. Their optimizer, and the task's loss.
+  // Build the layers of this rank's stage, equal in every replica, and their optimizer.
   const models::InputShape input = input_of(run.data);
   Trainer trainer(run, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
-  // 3. The data, divided among replicas by the sampler.
+  // Read the data. The sampler divides it among the replicas.
   const DataParts data =
       make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
@@ -228,7 +228,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     probe_parity(run, input, *data.train, ranks, [&](const ProbedStep& outcome) { records.probe(outcome); });
   }
 
-  // 5. Train and evaluate each epoch.
+  // Train and evaluate each epoch.
   if (launch.devices_shared) trainer.measure_seconds_on_core();
   WeightSaver weights(run.save, launch.records / weights_file_name, ranks);
   EpochRunner epoch_runner(run, ranks, records);
@@ -246,13 +246,13 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 
-  // 6. Test after training.
+  // Test after training.
   Stopwatch watch;
   MetricSums test = epoch_runner.evaluate(trainer, *data.test, Phase::test, run.epochs);
   if (trainer.task().target == Target::translation) epoch_runner.add_translations(test, trainer, *data.test);
   records.test(watch.lap(), test);
 
-  // 7. Clean up: no rank exits while another may still need it.
+  // No rank exits while another may still need it.
   ranks.barrier();
   records.finished();
 }
