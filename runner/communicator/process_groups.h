@@ -57,24 +57,12 @@ auto guarded(int rank, const char* operation, Action&& action) {
   }
 }
 
-class C10dWork final : public Communicator::Work {
- public:
-  C10dWork(int rank, const char* operation, c10::intrusive_ptr<c10d::Work> work)
-      : rank_(rank), operation_(operation), work_(std::move(work)) {}
-  void wait() override {
-    guarded(rank_, operation_, [&] { return work_->wait(); });
-  }
-
- private:
-  int rank_;
-  const char* operation_;
-  c10::intrusive_ptr<c10d::Work> work_;
-};
-
 // Calls `action` and returns the operation that it has started.
 template <class Action>
 std::unique_ptr<Communicator::Work> start_work(int rank, const char* operation, const Action& action) {
-  return std::make_unique<C10dWork>(rank, operation, guarded(rank, operation, action));
+  return finished_by([rank, operation, work = guarded(rank, operation, action)] {
+    guarded(rank, operation, [&] { return work->wait(); });
+  });
 }
 
 }  // namespace trainyard::runner

@@ -110,8 +110,6 @@ struct NamedKeeps {
 constexpr std::array ways_to_save{NamedKeeps{"", SavePolicy::nothing}, NamedKeeps{"last", SavePolicy::last},
                                   NamedKeeps{"best", SavePolicy::best}};
 
-using Tensors = std::vector<networks::NamedParameter>;
-
 // Names as a tensor of bytes, one name per line.
 at::Tensor to_bytes(const Tensors& state) {
   std::string lines;
