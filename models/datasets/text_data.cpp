@@ -183,8 +183,7 @@ DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataCh
   return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes};
 }
 
-Splits read_texts(const DataChoice& choice, const ContentCache& cache) {
-  const Dataset& dataset = find_dataset(choice.source);
+Splits read_texts(const Dataset& dataset, const DataChoice& choice, const ContentCache& cache) {
   Source found = load(dataset, choice.folder, choice.split_seed);
   check_fingerprint(choice, found.fingerprint);
   Parts<RawTexts> parts = divided(choice, std::move(found.parts));

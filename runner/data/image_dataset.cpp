@@ -51,14 +51,8 @@ at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::Scalar
   return at::tensor(values, dtype);
 }
 
-struct Row {
-  std::string_view kind;
-  bool flips;
-  bool crops;
-};
-
-constexpr std::array rows{Row{"none", false, false}, Row{"flip", true, false}, Row{"crop", false, true},
-                          Row{"flip-crop", true, true}};
+constexpr std::array augmentations{Augmentation{"none", false, false}, Augmentation{"flip", true, false},
+                                   Augmentation{"crop", false, true}, Augmentation{"flip-crop", true, true}};
 
 // Memory layout of pixels: [image, plane, line, column, depth].
 struct Layout {
@@ -148,10 +142,10 @@ std::int64_t ImageDataset::weight(const at::Tensor& indices) const {
   return indices.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
 }
 
-std::unique_ptr<Dataset> ImageDataset::augmented(std::string_view kind, std::uint64_t seed,
+std::unique_ptr<Dataset> ImageDataset::augmented(const Augmentation& augmentation, std::uint64_t seed,
                                                  std::int64_t epoch) const {
   auto changed = std::make_unique<ImageDataset>(*this);
-  changed->draws_ = draw_augmentation(kind, size(), seed, epoch).to(device_);
+  changed->draws_ = draw_augmentation(augmentation, size(), seed, epoch).to(device_);
   return changed;
 }
 
@@ -207,16 +201,19 @@ std::vector<ChannelStatistics> unit_scale(std::int64_t channels) {
   return {static_cast<std::size_t>(channels), ChannelStatistics{0, levels - 1}};
 }
 
-AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
-                                    std::int64_t epoch) {
-  const Row& row = named_row(rows, &Row::kind, "augmentation", kind);
+const Augmentation& find_augmentation(std::string_view name) {
+  return named_row(augmentations, &Augmentation::name, "augmentation", name);
+}
+
+AugmentationDraws draw_augmentation(const Augmentation& augmentation, std::int64_t samples,
+                                    std::uint64_t seed, std::int64_t epoch) {
   constexpr std::int64_t positions = 2 * crop_padding + 1;
   const at::Tensor drawn =
       at::randint(2 * positions * positions, {samples},
                   networks::random_stream("augmentation", seed, std::to_string(epoch)), at::kLong);
   AugmentationDraws draws;
-  if (row.flips) draws.flipped = drawn.remainder(2).to(at::kBool);
-  if (row.crops) {
+  if (augmentation.flips) draws.flipped = drawn.remainder(2).to(at::kBool);
+  if (augmentation.crops) {
     const at::Tensor corner = drawn.floor_divide(2);
     draws.left = corner.remainder(positions);
     draws.top = corner.floor_divide(positions);

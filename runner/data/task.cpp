@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
-#include "experiments/run/run_model.h"
 #include "models/networks/vector_kernels.h"
 #include "models/samples/tokenizer.h"
 
@@ -115,10 +114,6 @@ std::int64_t matches(const Counts& candidate, const Counts& reference) {
 
 const Task& find_task(std::string_view name) {
   return named_row(tasks, &Task::name, "task", name);
-}
-
-Task task_of(const experiments::Run& run) {
-  return find_task(experiments::task_name(run));
 }
 
 MetricSums::MetricSums(const Task& task, at::Device device)

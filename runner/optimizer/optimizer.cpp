@@ -206,13 +206,8 @@ double cosine(const experiments::Run& run, double done) {
   return (1 + std::cos(std::numbers::pi * done / static_cast<double>(run.epochs))) / 2;
 }
 
-struct Schedule {
-  const char* name;
-  double (*factor)(const experiments::Run&, double done);
-};
-
-constexpr std::array schedules{Schedule{"constant", constant}, Schedule{"step", step},
-                               Schedule{"cosine", cosine}};
+constexpr std::array schedules{LearningRateSchedule{"constant", constant}, LearningRateSchedule{"step", step},
+                               LearningRateSchedule{"cosine", cosine}};
 
 }  // namespace
 
@@ -229,10 +224,13 @@ std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings
   return row.make(settings, std::move(parameters), zeros);
 }
 
-double learning_rate_at(const experiments::Run& run, std::int64_t epoch) {
-  const Schedule& row =
-      named_row(schedules, &Schedule::name, "learning rate schedule", run.optimizer.schedule);
-  return experiments::effective_learning_rate(run) * row.factor(run, static_cast<double>(epoch - 1));
+const LearningRateSchedule& find_schedule(std::string_view name) {
+  return named_row(schedules, &LearningRateSchedule::name, "learning rate schedule", name);
+}
+
+double learning_rate_at(const LearningRateSchedule& schedule, const experiments::Run& run,
+                        std::int64_t epoch) {
+  return experiments::effective_learning_rate(run) * schedule.factor(run, static_cast<double>(epoch - 1));
 }
 
 }  // namespace trainyard::runner

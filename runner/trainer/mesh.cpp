@@ -58,13 +58,12 @@ std::vector<std::string> gpus_of(const Store& store, const std::string& name, co
 }
 
 std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GroupOptions& group,
-                                   const std::string& communicator, const DeviceAssignment& assignment) {
-  const MeetOnHost host =
-      named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
+                                   const NamedCommunicator& communicator,
+                                   const DeviceAssignment& assignment) {
   const std::vector<std::string> gpus = gpus_of(store, name, group, assignment.gpu);
   const auto transport =
-      experiments::transport_of(communicator, gpus, experiments::nccl_support(nccl_version()));
-  auto on_host = host(store, name, group);
+      experiments::transport_of(communicator.name, gpus, experiments::nccl_support(nccl_version()));
+  auto on_host = communicator.host(store, name, group);
   if (transport == experiments::Transport::nccl) {
     set_nccl_environment(std::set(gpus.begin(), gpus.end()).size() < gpus.size());
     return nccl_communicator(store, name, group, assignment.device, std::move(on_host));
@@ -126,9 +125,11 @@ Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_hos
                     std::chrono::milliseconds timeout, const std::string& communicator,
                     const DeviceAssignment& assignment) {
   const Position at = mesh.position(rank);
+  const NamedCommunicator& row =
+      named_row(communicators, &NamedCommunicator::name, "communicator", communicator);
   const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
     const GroupOptions group{own, size, one_host, timeout, chain};
-    return size == 1 ? single_communicator() : meet(store, name, group, communicator, assignment);
+    return size == 1 ? single_communicator() : meet(store, name, group, row, assignment);
   };
   return {mesh, at,
           dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),

@@ -17,6 +17,7 @@
 #include "runner/optimizer/optimizer.h"
 #include "runner/parity/parity_check.h"
 #include "runner/trainer/mesh.h"
+#include "runner/trainer/resolved_run.h"
 #include "runner/trainer/trainer.h"
 #include "runner/trainer/translation.h"
 #include "runner/training/checkpoints.h"
@@ -45,9 +46,8 @@ int configure_threads(const experiments::Launch& launch, int rank, const DeviceA
 }
 
 // The input shape of the network. A launch file written by hand may omit it, then it is read from the data.
-models::InputShape input_of(const models::DataChoice& data) {
-  if (data.input != models::InputShape{}) return data.input;
-  return models::facts(models::find_dataset(data.source), data.folder, data).input;
+models::InputShape input_of(const models::Dataset& source, const models::DataChoice& data) {
+  return data.input != models::InputShape{} ? data.input : models::facts(source, data.folder, data).input;
 }
 
 struct EpochTiming {
@@ -58,18 +58,19 @@ struct EpochTiming {
 // Passes over this replica's part of the data.
 class EpochRunner {
  public:
-  EpochRunner(const experiments::Run& run, const Connections& ranks, RankRecords& records)
-      : run_(run),
+  EpochRunner(const ResolvedRun& resolved, const Connections& ranks, RankRecords& records)
+      : resolved_(resolved),
+        run_(resolved.run),
         ranks_(ranks),
         records_(records),
         meter_(ranks.device),
         seen_(ranks.device, ranks.device.is_cuda() ? gpu_marks() : MakeMark()) {}
 
   EpochTiming train(Trainer& trainer, const Dataset& data, std::int64_t epoch) {
-    const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
+    const Sampler sampler = sampler_of(data, resolved_.sampling);
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
-    trainer.set_learning_rate(learning_rate_at(run_, epoch));
+    trainer.set_learning_rate(resolved_.learning_rate_at(epoch));
     ranks_.barrier();
     meter_.training_begins();
     const std::clock_t processor = std::clock();
@@ -87,7 +88,7 @@ class EpochRunner {
   // stages but the first, which records it.
   std::string batches(const Dataset& data, std::int64_t epoch) const {
     if (ranks_.position.stage > 0) return "";
-    return sampler_of(data, find_sampling(run_.sampler))
+    return sampler_of(data, resolved_.sampling)
         .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
   }
   // Device use of the last training epoch.
@@ -125,6 +126,7 @@ class EpochRunner {
     return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
   }
 
+  const ResolvedRun& resolved_;
   const experiments::Run& run_;
   const Connections& ranks_;
   RankRecords& records_;
@@ -184,19 +186,21 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
 }
 
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
-  const experiments::Run& run = launch.run;
+  const ResolvedRun resolved = resolve(launch.run);
+  const experiments::Run& run = resolved.run;
+  const models::Dataset& source = models::find_dataset(run.data.source);
   const Mesh& mesh = ranks.mesh;
-  use_precision(run.precision, ranks.device);
+  use_precision(resolved.precision, ranks.device);
 
   // Build the layers of this rank's stage, equal in every replica, and their optimizer.
-  const models::InputShape input = input_of(run.data);
-  Trainer trainer(run, input, ranks);
+  const models::InputShape input = input_of(source, run.data);
+  Trainer trainer(resolved, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
   // Read the data. The sampler divides it among the replicas.
   const DataParts data =
-      make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
+      make_parts(models::read(source, run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
   place(data, ranks.device, *ranks.replicas);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
@@ -225,13 +229,14 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   if (launch.probe) {
     records.progress(Phase::probe, 0, 0, probed_steps, {}, true);
-    probe_parity(run, input, *data.train, ranks, [&](const ProbedStep& outcome) { records.probe(outcome); });
+    probe_parity(resolved, input, *data.train, ranks,
+                 [&](const ProbedStep& outcome) { records.probe(outcome); });
   }
 
   // Train and evaluate each epoch.
   if (launch.devices_shared) trainer.measure_seconds_on_core();
   WeightSaver weights(run.save, launch.records / weights_file_name, ranks);
-  EpochRunner epoch_runner(run, ranks, records);
+  EpochRunner epoch_runner(resolved, ranks, records);
   const Checkpoints checkpoints(launch, ranks);
   for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
     const EpochTiming timing = epoch_runner.train(trainer, *data.train, epoch);

@@ -56,7 +56,7 @@ void train_epoch(Trainer& trainer, const Dataset& data, std::int64_t epoch, cons
 
 Trained train_rank(const testing::ParityModel& model, const experiments::Run& run, const Connections& ranks,
                    const How& how) {
-  Trainer trainer(run, model.input, ranks, at::kDouble);
+  Trainer trainer(resolve(run), model.input, ranks, at::kDouble);
   testing::Counts counts;
   if (how.replays) trainer.capture_steps(testing::fake_graphs(counts));
   const auto data = data_for(model, trainer, ranks.device);
