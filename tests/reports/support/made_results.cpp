@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "reports/analysis/analysis.h"
+
 namespace trainyard::reports {
 
 namespace {
@@ -252,6 +254,10 @@ ReportData study_of(const std::vector<std::string>& axes, const std::string& bas
   data.plan.compare.front().axis = axes.front();
   data.plan.compare.front().baseline = baseline;
   return data;
+}
+
+Content compose(const ReportData& data) {
+  return compose(make_report(data));
 }
 
 }  // namespace trainyard::reports

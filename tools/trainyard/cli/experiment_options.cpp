@@ -24,8 +24,10 @@
 #include "orchestrator/resources/host_lock.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
+#include "reports/analysis/analysis.h"
 #include "reports/format/aligned_text.h"
 #include "reports/report/report.h"
+#include "reports/results/sanity_checks.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 
@@ -418,7 +420,7 @@ void print_result(const orchestrator::SweepResult& result) {
 }
 
 void make_report(const reports::ReportData& data, const orchestrator::Yard& yard) {
-  const auto content = reports::compose(data);
+  const auto content = reports::compose(reports::make_report(data));
   const auto written = reports::write_report(content, yard.report(data.experiment));
   std::cout << '\n'
             << reports::terminal_table(content, output_width()) << "\nreport: " << written.front().string()
