@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
-#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rank_agent.h"
@@ -82,7 +81,7 @@ class LocalRankGroup : public RankGroup {
   LocalRankGroup(const LaunchSpec& gang, const std::filesystem::path& store_program,
                  std::shared_ptr<std::set<int>> supervisors)
       : store_file_(gang.ranks.size() > 1 && !gang.foreign ? make_store_file(gang.directory) : ""),
-        ranks_({gang.directory, gang.token, std::move(supervisors)},
+        ranks_({gang.directory, std::move(supervisors)},
                [&] { return start_here(gang, store_program, store_file_); }),
         marks_(marks_of(ranks_.pids())) {
     marks_["supervisor"] = ranks_.supervisor();
@@ -121,8 +120,6 @@ class LocalRankGroup : public RankGroup {
 class LocalLauncher : public Launcher {
  public:
   explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
-
-  void prepare() override { remove_empty_cgroups(); }
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
     return std::make_unique<LocalRankGroup>(command, store_program_, supervisors_);

@@ -114,37 +114,41 @@ std::vector<int> own_children() {
   return pids;
 }
 
-// Kills the process if it is still the wanted one. Its pid may be that of another one by now, so it is opened
-// before it is looked at.
-void kill_if(int pid, const std::function<bool(const Process&)>& wanted) {
-  const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const auto process = read_process(pid);
-  if (process_fd && process && wanted(*process))
-    ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0);
+constexpr std::chrono::seconds kernel_patience(2);  // until the kernel has ended what was killed
+
+// Kills a process and its group. One call kills the whole group, however fast its processes start others.
+bool kill_with_group(int pid) {
+  const pid_t group = ::getpgid(pid);
+  if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
+  return ::kill(pid, SIGKILL) == 0;
 }
 
-// Killed processes may leave their children to us. The next round finds these.
-int end_all(std::vector<int> (*candidates)(), const std::function<bool(const Process&)>& wanted) {
-  std::set<int> ended;
-  for (int round = 0; round < 400; ++round) {
-    bool any = false;
-    for (const int pid : candidates()) {
-      const auto process = read_process(pid);
-      if (!process || !wanted(*process)) continue;
-      any = true;
-      kill_if(pid, wanted);
-      ended.insert(pid);
+// Only this process reaps its children. So a listed pid cannot be that of another process before it is killed.
+int end_children_if(const std::function<bool(int pid)>& wanted) {
+  using Clock = std::chrono::steady_clock;
+  std::set<int> killed;
+  int ran = 0;
+  for (auto deadline = Clock::now() + kernel_patience; Clock::now() < deadline;) {
+    bool any = false, any_change = false;
+    for (const int pid : own_children()) {
+      if (!killed.contains(pid) && !wanted(pid)) continue;
+      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
+        killed.erase(pid);
+        any = any_change = true;  // it may have left children of its own
+      } else if (kill_with_group(pid)) {
+        const bool is_new = killed.insert(pid).second;
+        if (is_new) ++ran;
+        any = true;
+        any_change = any_change || is_new;
+      }
     }
     if (!any) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (any_change)
+      deadline = Clock::now() + kernel_patience;
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  for (const int pid : ended) ::waitpid(pid, nullptr, WNOHANG);
-  return static_cast<int>(ended.size());
-}
-
-bool has_no_child() {
-  siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+  return ran;
 }
 
 }  // namespace
@@ -179,35 +183,16 @@ std::optional<ProcessMark> mark_of(int pid) {
   return ProcessMark{pid, process->start_ticks};
 }
 
-// Only this process reaps its children. So a listed pid cannot be that of another process before it is killed.
 int end_children(const std::set<int>& except, std::uint64_t since_ticks) {
-  std::set<int> ended;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  for (bool any = true; any && !has_no_child() && std::chrono::steady_clock::now() < deadline;) {
-    any = false;
-    bool any_runs = false;
-    for (const int pid : own_children()) {
-      if (except.contains(pid)) continue;
-      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
-        any = true;  // it may have left children of its own
-        continue;
-      }
-      const auto mark = mark_of(pid);
-      if (mark && mark->start_ticks < since_ticks) continue;
-      any = any_runs = true;
-      if (::kill(pid, SIGKILL) == 0) ended.insert(pid);
-    }
-    if (any_runs) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return static_cast<int>(ended.size());
+  return end_children_if([&](int pid) {
+    if (except.contains(pid)) return false;
+    const auto mark = mark_of(pid);
+    return !mark || mark->start_ticks >= since_ticks;  // an ended one is reaped
+  });
 }
 
 int end_children_with(const std::string& token) {
-  if (has_no_child()) return 0;
-  const int own = ::getpid();
-  return end_all(own_children, [&](const Process& process) {
-    return process.parent == own && has_token(process.pid, token);
-  });
+  return end_children_if([&](int pid) { return has_token(pid, token); });
 }
 
 namespace {
@@ -229,6 +214,15 @@ std::string difference(const Process& process, const ProcessMark& mark, const st
   return "";
 }
 
+// Kills the process if it is the wanted one. Its pid may be that of another one by now, so it is opened before it is
+// looked at.
+bool kill_if(int pid, const std::function<bool(const Process&)>& wanted) {
+  const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto process = process_fd ? read_process(pid) : std::nullopt;
+  return process && wanted(*process) &&
+         ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0) == 0;
+}
+
 }  // namespace
 
 EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
@@ -244,10 +238,22 @@ EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
     found.left_alone.push_back("process " + std::to_string(mark.pid) + " (" + printable_line(process->name) +
                                ") " + why);
   }
-  found.ended = end_all(others_of_host, [&](const Process& process) {
+  const auto wanted = [&](const Process& process) {
     return !others.contains(process.pid) && process.start_ticks >= *since && is_of_own_user(process.pid) &&
            has_token(process.pid, launched.token);
-  });
+  };
+  std::set<int> ended;
+  const auto deadline = std::chrono::steady_clock::now() + kernel_patience;
+  for (bool any = true; any && std::chrono::steady_clock::now() < deadline;) {
+    any = false;
+    for (const int pid : others_of_host()) {
+      if (!kill_if(pid, wanted)) continue;
+      ended.insert(pid);
+      any = true;
+    }
+    if (any) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  found.ended = static_cast<int>(ended.size());
   return found;
 }
 

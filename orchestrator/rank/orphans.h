@@ -5,7 +5,7 @@
 // - the token of the attempt in its environment, which children inherit,
 // - its user, which must be that of this process,
 // - its start time: the recorded one of a rank, and for children of ranks any time after the launch.
-// Processes in the cgroup of that attempt are ended too, by `cgroup.h`. A name or a pid alone never counts, and records can be wrong.
+// A name or a pid alone never counts, and records can be wrong.
 // `supervised_ranks.h` ends processes that have lost their token, because it is their ancestor.
 #pragma once
 
@@ -50,11 +50,12 @@ std::string boot_id();                        // /proc/sys/kernel/random/boot_id
 std::uint64_t ticks_now();                    // since boot, as in `ProcessMark`
 std::optional<ProcessMark> mark_of(int pid);  // empty if the process is gone
 
-// Kills and reaps the children of this process, adopted ones too, until none is left, at most two seconds. Returns
-// how many of them ran. Leaves alone: the children in `except`, and those that were started earlier.
-int end_children(const std::set<int>& except = {}, std::uint64_t since_ticks = 0);
-
-// Kills and reaps all children of this process with this token, adopted ones too. Returns their number.
+// Kill and reap children of this process, adopted ones too, until none is left. Return how many of them ran.
+// - Children of a killed process are adopted, so all descendants are found. The process group of each is killed with it.
+// - A killed process that does not leave the kernel is waited for, at most two seconds after the last change.
+// - Left alone: children of other users, which cannot be killed.
+int end_children(const std::set<int>& except = {},
+                 std::uint64_t since_ticks = 0);  // not those that started earlier
 int end_children_with(const std::string& token);
 
 struct EndedLeftovers {

@@ -24,7 +24,6 @@
 #include "experiments/protocol/record_lines.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/plan/resume_point.h"
-#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/rank/supervised_ranks.h"
@@ -205,35 +204,30 @@ fs::path original_of(const Unfinished& attempt) try {
 }
 
 // Ranks of the attempt may write to its records and checkpoints until its supervisor has ended.
-OutlivedSupervisor require_ended(const Unfinished& unfinished) {
-  OutlivedSupervisor outlived = wait_for_supervisor(unfinished.directory);
-  if (!outlived.ended)
+void require_ended(const Unfinished& unfinished) {
+  if (!wait_for_supervisor(unfinished.directory))
     throw UserError(fmt::format("the processes of attempt {} are still being ended", unfinished.attempt),
                     "wait a moment and run the command again", {.file = unfinished.directory.string()});
-  return outlived;
 }
 
 // Kills the processes of an attempt that no orchestrator has. Returns their number.
-int end_processes(const Unfinished& unfinished, const fs::path& cgroup,
-                  const std::function<void(const std::string&)>& tell) {
+int end_processes(const Unfinished& unfinished, const std::function<void(const std::string&)>& tell) {
   if (const fs::path original = original_of(unfinished); !original.empty()) {
     tell(unfinished.directory.string() + ": is a copy of " + original.string() +
          ", so processes of that attempt were left alone");
     return 0;
   }
-  const LaunchedProcesses launched = launched_processes(unfinished.directory);
-  const EndedLeftovers leftovers = end_leftovers(launched);
-  end_cgroup_of(launched.token, cgroup);
+  const EndedLeftovers leftovers = end_leftovers(launched_processes(unfinished.directory));
   for (const std::string& problem : leftovers.left_alone)
     tell(unfinished.directory.string() + ": " + problem + ", so it was left alone");
   return leftovers.ended;
 }
 
-void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, const db::Database& database,
-                     db::Ingest& ingest, const std::function<void(const std::string&)>& tell) {
+void recover_attempt(const Unfinished& unfinished, const db::Database& database, db::Ingest& ingest,
+                     const std::function<void(const std::string&)>& tell) {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     require_plain(unfinished.directory / name);
-  const int killed_processes = end_processes(unfinished, cgroup, tell);
+  const int killed_processes = end_processes(unfinished, tell);
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
@@ -288,9 +282,9 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
       live.push_back({unfinished.key, unfinished.attempt});
       continue;
     }
-    const OutlivedSupervisor outlived = require_ended(unfinished);
+    require_ended(unfinished);
     try {
-      recover_attempt(unfinished, outlived.cgroup, database, ingest, tell);
+      recover_attempt(unfinished, database, ingest, tell);
     } catch (const db::StorageError&) {
       throw;
     } catch (const InternalError& error) {
