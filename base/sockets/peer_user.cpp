@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 
 namespace trainyard {
 
@@ -158,12 +158,6 @@ std::optional<SocketEnd> end_in(std::string_view text) {
   return end;
 }
 
-std::string text_of_table(const char* file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 }  // namespace
 
 std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& ends) {
@@ -184,8 +178,8 @@ namespace {
 
 std::optional<uid_t> ask_once(const SocketEnds& ends) {
   if (const auto user = user_by_netlink(ends)) return user;
-  if (const auto user = user_in_table(text_of_table("/proc/net/tcp"), ends)) return user;
-  return user_in_table(text_of_table("/proc/net/tcp6"), ends);
+  if (const auto user = user_in_table(whole_file("/proc/net/tcp"), ends)) return user;
+  return user_in_table(whole_file("/proc/net/tcp6"), ends);
 }
 
 }  // namespace
@@ -217,7 +211,7 @@ bool is_own_address(const SocketEnd& end) {
 bool from_other_user(int connection) {
   const auto ends = ends_of(connection);
   if (!ends) {
-    // A peer that has gone already: nobody reads an answer, but its bytes would be obeyed.
+    // The peer has closed. Its bytes must not be processed.
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     return ::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/rank/orphans.h"
@@ -50,8 +51,8 @@ namespace {
 nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
   nlohmann::ordered_json start_ticks = nlohmann::ordered_json::array();
   for (const int pid : pids) {
-    const auto mark = mark_of(pid);
-    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it has ended already
+    const auto process = facts_of(pid);
+    start_ticks.push_back(process ? process->start_ticks : 0);  // 0: it has ended already
   }
   return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
 }
@@ -165,14 +166,15 @@ class MpiRankGroup : public ClusterRankGroup {
         log_(gang.directory / mpirun_log),
         first_rank_log_(gang.ranks.front().log),
         process_(std::move(process)),
-        mark_(mark_of(process_->pid())) {}
+        marks_(marks_of({process_->pid()})) {}
 
   void add_end_fds(std::vector<int>& fds) const override {
     if (!ended_) fds.push_back(process_->end_fd());
   }
   nlohmann::ordered_json marks() const override {
-    return {
-        {"launcher", "mpi"}, {"pids", {process_->pid()}}, {"start_ticks", {mark_ ? mark_->start_ticks : 0}}};
+    nlohmann::ordered_json marks{{"launcher", "mpi"}};
+    marks.update(marks_);
+    return marks;
   }
 
  protected:
@@ -193,7 +195,7 @@ class MpiRankGroup : public ClusterRankGroup {
  private:
   fs::path log_, first_rank_log_;
   std::unique_ptr<RankProcess> process_;
-  std::optional<ProcessMark> mark_;
+  nlohmann::ordered_json marks_;
   std::optional<ExitStatus> ended_;
 };
 

@@ -1,18 +1,14 @@
 #include "orchestrator/rank/orphans.h"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -25,11 +21,10 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "base/text.h"
 
 namespace trainyard::orchestrator {
-
-namespace fs = std::filesystem;
 
 Subreaper::Subreaper() {
   ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
@@ -42,76 +37,16 @@ Subreaper::~Subreaper() {
 
 namespace {
 
-struct Process {
-  int pid = 0;
-  std::string name;
-  int parent = 0;
-  std::uint64_t start_ticks = 0;
-};
-
-// /proc/PID/stat: "pid (name, which may hold anything) state parent …". The start time is field 22.
-std::optional<Process> read_process(int pid) {
-  const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
-  Process process;
-  process.pid = pid;
-  if (const auto begin = stat.find('('); begin < name_end)
-    process.name = stat.substr(begin + 1, name_end - begin - 1);
-  char state = '?';
-  fields >> state >> process.parent;
-  std::string skipped;
-  for (int place = 5; place < 22; ++place) fields >> skipped;
-  fields >> process.start_ticks;
-  if (!fields || state == 'Z' || state == 'X') return std::nullopt;
-  return process;
-}
-
 // Whether the process was started with this token in its environment.
 bool has_token(int pid, const std::string& token) {
-  if (token.empty()) return false;
-  const std::string wanted = std::string(token_variable) + "=" + token;
-  std::istringstream entries(whole_file("/proc/" + std::to_string(pid) + "/environ"));
-  for (std::string entry; std::getline(entries, entry, '\0');)
-    if (entry == wanted) return true;
-  return false;
+  const std::string entry = std::string(token_variable) + "=" + token + '\0';
+  return !token.empty() && ('\0' + environment_of(pid)).find('\0' + entry) != std::string::npos;
 }
 
 // Whether the real and the effective user are those of this process.
 bool is_of_own_user(int pid) {
-  const std::string status = whole_file("/proc/" + std::to_string(pid) + "/status");
-  const auto place = status.find("\nUid:");
-  if (place == std::string::npos) return false;
-  std::istringstream users(status.substr(place + 5));
-  uid_t real = 0, effective = 0;
-  users >> real >> effective;
-  return users && real == ::getuid() && effective == ::geteuid();
-}
-
-std::vector<int> others_of_host() {
-  std::vector<int> pids;
-  for (const std::string& name : names_in("/proc")) {
-    int pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size())
-      continue;
-    if (pid != ::getpid()) pids.push_back(pid);
-  }
-  return pids;
-}
-
-// The kernel lists the children of a thread, zombies too. Not all kernels have this list.
-std::vector<int> own_children() {
-  const std::string own = std::to_string(::getpid());
-  std::ifstream list("/proc/self/task/" + own + "/children");
-  std::vector<int> pids;
-  if (list) {
-    for (int pid = 0; list >> pid;) pids.push_back(pid);
-    return pids;
-  }
-  for (const int pid : others_of_host())
-    if (const auto process = read_process(pid); process && process->parent == ::getpid()) pids.push_back(pid);
-  return pids;
+  const auto users = users_of(pid);
+  return users && users->real == ::getuid() && users->effective == ::geteuid();
 }
 
 constexpr std::chrono::seconds kernel_patience(2);  // until the kernel has ended what was killed
@@ -177,17 +112,11 @@ std::uint64_t ticks_now() {
          static_cast<std::uint64_t>(now.tv_nsec) * per_second / nanoseconds;
 }
 
-std::optional<ProcessMark> mark_of(int pid) {
-  const auto process = read_process(pid);
-  if (!process) return std::nullopt;
-  return ProcessMark{pid, process->start_ticks};
-}
-
 int end_children(const std::set<int>& except, std::uint64_t since_ticks) {
   return end_children_if([&](int pid) {
     if (except.contains(pid)) return false;
-    const auto mark = mark_of(pid);
-    return !mark || mark->start_ticks >= since_ticks;  // an ended one is reaped
+    const auto process = facts_of(pid);
+    return !process || process->start_ticks >= since_ticks;  // an ended one is reaped
   });
 }
 
@@ -207,7 +136,7 @@ std::optional<std::uint64_t> first_ticks(const LaunchedProcesses& launched) {
 }
 
 // Why the process with a recorded pid is not the recorded one. Empty if it is.
-std::string difference(const Process& process, const ProcessMark& mark, const std::string& token) {
+std::string difference(const ProcessFacts& process, const ProcessMark& mark, const std::string& token) {
   if (!is_of_own_user(process.pid)) return "belongs to another user";
   if (process.start_ticks != mark.start_ticks) return "was started at another time";
   if (!has_token(process.pid, token)) return "does not have the token of this attempt";
@@ -216,9 +145,9 @@ std::string difference(const Process& process, const ProcessMark& mark, const st
 
 // Kills the process if it is the wanted one. Its pid may be that of another one by now, so it is opened before it is
 // looked at.
-bool kill_if(int pid, const std::function<bool(const Process&)>& wanted) {
+bool kill_if(int pid, const std::function<bool(const ProcessFacts&)>& wanted) {
   const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const auto process = process_fd ? read_process(pid) : std::nullopt;
+  const auto process = process_fd ? facts_of(pid) : std::nullopt;
   return process && wanted(*process) &&
          ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0) == 0;
 }
@@ -232,13 +161,13 @@ EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
   std::set<int> others;
   for (const ProcessMark& mark : launched.marks) {
     if (mark.start_ticks == 0) continue;  // it had ended before it was recorded
-    const auto process = read_process(mark.pid);
+    const auto process = facts_of(mark.pid);
     const std::string why = process ? difference(*process, mark, launched.token) : "";
     if (why.empty() || mark.pid == ::getpid() || !others.insert(mark.pid).second) continue;
     found.left_alone.push_back("process " + std::to_string(mark.pid) + " (" + printable_line(process->name) +
                                ") " + why);
   }
-  const auto wanted = [&](const Process& process) {
+  const auto wanted = [&](const ProcessFacts& process) {
     return !others.contains(process.pid) && process.start_ticks >= *since && is_of_own_user(process.pid) &&
            has_token(process.pid, launched.token);
   };
@@ -246,8 +175,8 @@ EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
   const auto deadline = std::chrono::steady_clock::now() + kernel_patience;
   for (bool any = true; any && std::chrono::steady_clock::now() < deadline;) {
     any = false;
-    for (const int pid : others_of_host()) {
-      if (!kill_if(pid, wanted)) continue;
+    for (const int pid : all_processes()) {
+      if (pid == ::getpid() || !kill_if(pid, wanted)) continue;
       ended.insert(pid);
       any = true;
     }

@@ -45,10 +45,9 @@ struct LaunchedProcesses {
   std::vector<ProcessMark> marks;
 };
 
-std::string new_token();                      // 32 random hexadecimal digits from the kernel
-std::string boot_id();                        // /proc/sys/kernel/random/boot_id
-std::uint64_t ticks_now();                    // since boot, as in `ProcessMark`
-std::optional<ProcessMark> mark_of(int pid);  // empty if the process is gone
+std::string new_token();    // 32 random hexadecimal digits from the kernel
+std::string boot_id();      // /proc/sys/kernel/random/boot_id
+std::uint64_t ticks_now();  // since boot, as in `ProcessMark`
 
 // Kill and reap children of this process, adopted ones too, until none is left. Return how many of them ran.
 // - Children of a killed process are adopted, so all descendants are found. The process group of each is killed with it.

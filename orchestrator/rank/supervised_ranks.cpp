@@ -7,7 +7,6 @@
 #include <cstring>
 #include <new>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -24,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/host.h"
 #include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
@@ -79,18 +78,13 @@ constexpr int its_socket = STDERR_FILENO + 1;  // the next descriptor is its loc
 void take_own_name() {
   constexpr std::string_view name = "rank-supervisor";
   ::prctl(PR_SET_NAME, name.data());
-  const std::string stat = whole_file("/proc/self/stat");
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
-  constexpr int first = 3, of_arguments = 48;  // fields of /proc/PID/stat, from 1
-  std::string skipped;
-  for (int field = first; field < of_arguments; ++field) fields >> skipped;
-  std::uintptr_t begin = 0, end = 0;
-  fields >> begin >> end;
-  if (!fields || begin == 0 || end <= begin) return;
-  auto* const text =
-      reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
-  std::memset(text, 0, end - begin);
-  std::memcpy(text, name.data(), std::min<std::size_t>(name.size(), end - begin - 1));
+  const auto self = facts_of(::getpid());
+  if (!self || self->arguments_begin == 0 || self->arguments_end <= self->arguments_begin) return;
+  const std::size_t size = self->arguments_end - self->arguments_begin;
+  auto* const text = reinterpret_cast<char*>(
+      self->arguments_begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
+  std::memset(text, 0, size);
+  std::memcpy(text, name.data(), std::min(name.size(), size - 1));
 }
 
 // Leave the terminal and the session, and take the name "rank-supervisor", so that `pkill -f trainyard` does not end this

@@ -24,13 +24,6 @@ std::optional<double> quota_of_cpu_max(std::string_view text);
 // The same from v1's `cpu.cfs_quota_us` and `cpu.cfs_period_us`. Empty for −1.
 std::optional<double> quota_of_cfs(std::string_view quota, std::string_view period);
 
-// Paths in /proc/self/cgroup: the unified one, and the one of the controller `cpu`.
-struct CgroupPaths {
-  std::optional<std::string> unified;  // line "0::/path"
-  std::optional<std::string> cpu;      // line "4:cpu,cpuacct:/path"
-};
-CgroupPaths parse_cgroup_paths(std::string_view text);
-
 // The first `ceil(quota)` of `cores`, at least one.
 std::vector<int> limited_by(const std::vector<int>& cores, std::optional<double> quota);
 

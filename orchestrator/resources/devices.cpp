@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "experiments/protocol/transport.h"
 #include "orchestrator/resources/cpu_topology.h"
@@ -57,11 +58,11 @@ std::optional<double> smaller(std::optional<double> a, std::optional<double> b) 
 }
 
 std::optional<double> cgroup_quota() {
-  const CgroupPaths paths = parse_cgroup_paths(whole_file("/proc/self/cgroup"));
+  const std::string cgroups = whole_file("/proc/self/cgroup");
   std::optional<double> quota;
-  for (const auto& folder : with_parents("/sys/fs/cgroup", paths.unified.value_or("/")))
+  for (const auto& folder : with_parents("/sys/fs/cgroup", cgroup_path(cgroups).value_or("/")))
     quota = smaller(quota, quota_of_cpu_max(whole_file(folder / "cpu.max")));
-  for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", paths.cpu.value_or("/")))
+  for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", cgroup_path(cgroups, "cpu").value_or("/")))
     quota = smaller(quota, quota_of_cfs(whole_file(folder / "cpu.cfs_quota_us"),
                                         whole_file(folder / "cpu.cfs_period_us")));
   return quota;

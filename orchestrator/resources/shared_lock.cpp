@@ -17,6 +17,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "experiments/protocol/record.h"
 #include "orchestrator/resources/host_lock.h"
@@ -123,25 +124,18 @@ int locking_process(int fd) {
   return 0;
 }
 
-// User of a process, from the line "Uid: REAL EFFECTIVE …" of /proc/PID/status. Empty if there is no such
-// process, or if this user may not see it.
-std::string user_of(int pid) {
-  std::istringstream lines(whole_file("/proc/" + std::to_string(pid) + "/status"));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string key;
-    uid_t real = 0, effective = 0;
-    if (fields >> key >> real >> effective && key == "Uid:") return user_name(effective);
-  }
-  return "";
+// Empty if there is no such process, or if this user may not see it.
+std::string user_name_of(int pid) {
+  const auto users = users_of(pid);
+  return users ? user_name(users->effective) : "";
 }
 
 // "process 4711 of ana (sleep), which is not trainyard or did not write its name"
 std::string unnamed_process(int pid, const fs::path& file) {
-  const std::string user = pid > 0 ? user_of(pid) : "";
+  const std::string user = pid > 0 ? user_name_of(pid) : "";
   if (user.empty()) return unknown_holder(file);
   return fmt::format("process {} of {} ({}), which is not trainyard or did not write its name", pid, user,
-                     printable_line(first_line(whole_file("/proc/" + std::to_string(pid) + "/comm"))));
+                     printable_line(facts_of(pid).value_or(ProcessFacts{}).name));
 }
 
 }  // namespace
@@ -170,7 +164,7 @@ std::string shared_lock_holder(const LockPlace& place) {
   if (!named || named->about.size() != about_lines || (pid > 0 && pid != named->pid))
     return unnamed_process(pid, place.file);
   const auto& about = named->about;
-  const std::string user = user_of(named->pid);
+  const std::string user = user_name_of(named->pid);
   return fmt::format("process {} of {} ({}, yard {}), since {}", named->pid, user.empty() ? about[0] : user,
                      about[1], about[2], about[3]);
 }

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
@@ -43,6 +44,10 @@ void sweep_and_kill(SweepFixture& bench, int ranks) {
   }));
   ::kill(orchestrator, SIGKILL);
   ::waitpid(orchestrator, nullptr, 0);
+}
+
+ProcessMark mark_of(int pid) {
+  return {pid, facts_of(pid).value().start_ticks};
 }
 
 constexpr const char* token = "0123456789abcdef0123456789abcdef";
@@ -138,7 +143,7 @@ TEST_CASE("recovery ends only processes with the token, the user and a start tim
   const Stranger without_environment("", nullptr);  // recorded, with pid and start time
   const Stranger reused(run_file, token);           // its recorded start time is another one
   const Stranger by_hand(run_file, nullptr);        // a user repeats the rank by hand
-  const auto mark = [](const Stranger& of) { return *mark_of(of.pid()); };
+  const auto mark = [](const Stranger& of) { return mark_of(of.pid()); };
   abandoned_attempt(bench,
                     {mark(rank), mark(without_environment), {reused.pid(), mark(reused).start_ticks - 1}},
                     boot_id(), launch);
@@ -163,7 +168,7 @@ TEST_CASE("a process of another user is reported and left alone, whatever a reco
     return;
   }
   const Stranger other("", token, 65534);
-  abandoned_attempt(bench, {*mark_of(other.pid())});
+  abandoned_attempt(bench, {mark_of(other.pid())});
   CHECK(bench.sweep().finished == 1);
   CHECK(alive(other.pid()));
   REQUIRE_FALSE(bench.status.messages.empty());
@@ -175,13 +180,13 @@ TEST_CASE("records of releases without the time of the launch use the start time
   const Stranger rank("", token);
   CHECK(end_leftovers(nothing).ended == 0);
   CHECK(alive(rank.pid()));
-  CHECK(end_leftovers({token, boot_id(), {}, {*mark_of(rank.pid())}}).ended == 1);
+  CHECK(end_leftovers({token, boot_id(), {}, {mark_of(rank.pid())}}).ended == 1);
 }
 
 TEST_CASE("a pid and start time from before a reboot match no process") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const Stranger stranger("", nullptr);
-  abandoned_attempt(bench, {*mark_of(stranger.pid())}, "00000000-0000-0000-0000-000000000000");
+  abandoned_attempt(bench, {mark_of(stranger.pid())}, "00000000-0000-0000-0000-000000000000");
   CHECK(bench.sweep().finished == 1);
   CHECK(alive(stranger.pid()));
 }
@@ -335,7 +340,7 @@ TEST_CASE(
 TEST_CASE("recovery in a copy of a yard ends no process of the original") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   const Stranger rank((bench.attempt(0) / "run.json").string(), token);
-  const auto launch = abandoned_attempt(bench, {*mark_of(rank.pid())});
+  const auto launch = abandoned_attempt(bench, {mark_of(rank.pid())});
   const Yard copy(bench.folder.path / "copy");
   std::filesystem::copy(bench.yard.root(), copy.root(), std::filesystem::copy_options::recursive);
   std::vector<std::string> messages;
