@@ -12,7 +12,7 @@ namespace trainyard::orchestrator {
 
 namespace {
 
-constexpr auto look_interval = std::chrono::seconds(1);
+constexpr auto poll_interval = std::chrono::seconds(1);
 constexpr auto late_records = std::chrono::seconds(3);  // a network file system that takes longer is broken
 
 AttemptState::Clock::duration duration(double seconds) {
@@ -104,13 +104,13 @@ void RankSupervisor::end_ranks(const AttemptEvent& why, double after_seconds) {
              {{"why", state_.why}, {"after_seconds", after_seconds}});
 }
 
-void RankSupervisor::look_for_progress() {
+void RankSupervisor::check_progress() {
   const double timeout = options_.progress_timeout_seconds;
   const auto now = Clock::now();
-  if (timeout <= 0 || now < next_look_ || state_.phase != AttemptState::Phase::running || !ranks_) return;
+  if (timeout <= 0 || now < next_poll_ || state_.phase != AttemptState::Phase::running || !ranks_) return;
   if (ranks_->waiting()) watchdog_ = Watchdog(place_.directory, place_.world_size, now);
-  next_look_ = now + std::min(Clock::duration(look_interval), duration(timeout / 4));
-  watchdog_.look(now);
+  next_poll_ = now + std::min(Clock::duration(poll_interval), duration(timeout / 4));
+  watchdog_.poll(now);
   if (watchdog_.silent_seconds(now) < timeout) return;
   end_ranks(NoProgress{fmt::format("no progress for {} s: {}", static_cast<long>(timeout), watchdog_.text())},
             0);

@@ -28,7 +28,7 @@ class RankSupervisor {
   void not_launched(const std::string& why);
 
   void note_ends();  // detects ended ranks and reacts
-  void look_for_progress();
+  void check_progress();
   void tell_ranks();  // sends SIGTERM and SIGKILL when they are due
   void note_job();    // records the job number once it is known
   void exceeded(const std::string& limit) { end_ranks(LimitExceeded{limit}, 0); }
@@ -84,7 +84,7 @@ class RankSupervisor {
   Watchdog watchdog_;
   MemoryKills memory_kills_;  // since the attempt began
   std::string job_;
-  Clock::time_point next_look_;
+  Clock::time_point next_poll_;
 };
 
 }  // namespace trainyard::orchestrator

@@ -27,6 +27,7 @@
 #include "reports/format/aligned_text.h"
 #include "reports/report/report.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/sweep_display.h"
 #include "tools/trainyard/cli/terminal.h"
 
 namespace trainyard::tools {
@@ -303,8 +304,8 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
   options.others_limit = orchestrator::others_limit_here();
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
   const StopSignal stop;
-  const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
-                                            : orchestrator::plain_status(std::cout);
+  const auto status =
+      isatty(STDOUT_FILENO) ? sweep_display(STDOUT_FILENO) : orchestrator::plain_status(std::cout);
   return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, launcher, *status,
                                  stop.count(), options);
 }
