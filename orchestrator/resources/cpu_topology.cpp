@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "base/files.h"
+
 namespace trainyard::orchestrator {
 
 std::vector<int> parse_cpu_list(std::string_view text) {
@@ -22,6 +24,11 @@ std::vector<int> parse_cpu_list(std::string_view text) {
     at = read.ptr + 1;
   }
   return cpus;
+}
+
+std::vector<int> hyper_threads_of(int cpu) {
+  return parse_cpu_list(
+      whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
 }
 
 std::string cpu_list_text(const std::vector<int>& cpus) {

@@ -1,5 +1,4 @@
-// Parsers of the kernel's processor files: CPU lists, hyper-thread siblings and cgroup quotas. All are pure
-// functions of the text. `devices.cpp` reads the files.
+// Parsers of the kernel's processor files: CPU lists, hyper-thread siblings and cgroup quotas.
 #pragma once
 
 #include <optional>
@@ -11,6 +10,9 @@ namespace trainyard::orchestrator {
 
 // "0-2,5" → {0, 1, 2, 5}. Stops at the first part that is not a number or range.
 std::vector<int> parse_cpu_list(std::string_view text);
+
+// The CPUs of the core of `cpu`. Empty if the kernel does not tell it.
+std::vector<int> hyper_threads_of(int cpu);
 
 // {0, 1, 2, 5} → "0-2,5".
 std::string cpu_list_text(const std::vector<int>& cpus);

@@ -38,10 +38,7 @@ std::vector<int> affinity() {
 
 std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
   std::vector<std::vector<int>> cores;
-  cores.reserve(cpus.size());
-  for (const int cpu : cpus)
-    cores.push_back(parse_cpu_list(
-        whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list")));
+  for (const int cpu : cpus) cores.push_back(hyper_threads_of(cpu));
   return cores;
 }
 
@@ -235,11 +232,11 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
 template <typename Text>
 std::vector<Problem> warnings(const experiments::Experiment& experiment, Text&& text_of) {
   std::vector<Problem> problems;
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const std::optional<std::string> text = text_of(experiment.runs[i]);
     const Location place = place_of(experiment, i);
-    if (text && told.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
+    if (text && reported.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
   }
   return problems;
 }
