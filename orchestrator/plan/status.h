@@ -1,5 +1,5 @@
 // Display of a sweep: the interface between supervision and the user. The sweep calls it from its only
-// thread. `plain_status` prints one line per event. A terminal has its own, in tools.
+// thread. `plain_status` prints one line per ended run. A terminal has its own, in tools.
 #pragma once
 
 #include <cstddef>

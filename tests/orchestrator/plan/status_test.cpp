@@ -24,7 +24,7 @@ Plan plan_of_two() {
 
 }  // namespace
 
-TEST_CASE("plain status prints one line per event") {
+TEST_CASE("plain status prints one line per ended run") {
   const Plan plan = plan_of_two();
   std::ostringstream out;
   const auto status = plain_status(out);
@@ -43,9 +43,7 @@ TEST_CASE("plain status prints one line per event") {
   status->run_ended(plan.runs[1], failed);
   CHECK(out.str() ==
         "2 runs: 2 to run\n"
-        "[1/2] mlp single seed 0 … started (attempt 1)\n"
         "[1/2] mlp single seed 0 … finished in 4.2 s, test accuracy 93.1 %\n"
-        "[2/2] mlp single seed 1 … started (attempt 3)\n"
         "[2/2] mlp single seed 1 … failed after 2.0 s: boom\n"
         "        log: /yard/rank-0.log\n");
 }

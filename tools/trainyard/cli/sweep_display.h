@@ -16,7 +16,7 @@ std::unique_ptr<orchestrator::Status> sweep_display(int terminal);
 // Completed share of a run's epochs, in [0, 1].
 double fraction_done(const experiments::Progress& progress);
 
-// Seconds left for work of which `fraction` is done after `elapsed` seconds. Empty if they cannot be estimated.
+// Seconds left for a work that has done `fraction` in `elapsed` seconds. Empty if they cannot be estimated.
 // `expected`: its usual seconds, used until a tenth is done.
 std::optional<double> seconds_left(double fraction, double elapsed, std::optional<double> expected);
 
