@@ -50,7 +50,7 @@ class SlurmQueue {
 
   std::optional<SlurmState> find(const std::string& name) const;  // as of the last answer
   // Time of the last query that was answered. min() = never.
-  Clock::time_point asked() const { return asked_; }
+  Clock::time_point answered_at() const { return answered_at_; }
 
   // Limits simultaneous submissions, because the controller serves others too.
   bool may_submit() const { return submitting_ < 4; }
@@ -63,7 +63,7 @@ class SlurmQueue {
   std::string steps_of_;
   std::map<std::string, SlurmState> jobs_;
   std::unique_ptr<ClientCommand> asking_;
-  Clock::time_point asked_ = Clock::time_point::min(), asking_since_, next_, soon_until_;
+  Clock::time_point answered_at_ = Clock::time_point::min(), asking_since_, next_, soon_until_;
   std::string trouble_;  // why the last query failed; empty: it did not
   int submitting_ = 0;
 };
@@ -97,13 +97,13 @@ class SlurmJob {
   // Its ranks have begun, which `squeue` may have missed. If a later answer lists the job as waiting, it was
   // requeued.
   void note_begun();
-  void let_go() { stage_ = Stage::over; }  // it is about to end by itself
+  void detach() { stage_ = Stage::over; }  // it is about to end by itself
 
  private:
   using Clock = SlurmQueue::Clock;
   void submit();
   void submitted(const ClientAnswer& answer);
-  void look();
+  void read_queue();
   void note_end(const SlurmState& job);
   void ask_accounts();
   void tell(const std::vector<std::string>& arguments);

@@ -25,11 +25,11 @@ constexpr auto failed_patience = std::chrono::seconds(5);  // the same if the jo
 
 class SlurmRankGroup : public ClusterRankGroup {
  public:
-  SlurmRankGroup(SlurmQueue& queue, const RankGroupFile& gang, std::vector<std::string> submit)
-      : ClusterRankGroup(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
-        name_(gang.job),
+  SlurmRankGroup(SlurmQueue& queue, const RankGroupFile& group, std::vector<std::string> submit)
+      : ClusterRankGroup(group.command.directory, static_cast<int>(group.command.ranks.size())),
+        name_(group.job),
         queue_(queue),
-        job_(queue, gang.job, std::move(submit)) {}
+        job_(queue, group.job, std::move(submit)) {}
 
   bool waiting() override {
     return job_.stage() == SlurmJob::Stage::submitting || job_.stage() == SlurmJob::Stage::queued;
@@ -41,7 +41,7 @@ class SlurmRankGroup : public ClusterRankGroup {
   std::optional<RankGroupEnd> over() override {
     if (job_.stage() != SlurmJob::Stage::over) return std::nullopt;
     const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
-    const auto reason = job_.reason() == EndReason::stopped ? preempted_if(!told()) : job_.reason();
+    const auto reason = job_.reason() == EndReason::stopped ? preempted_if(!signalled()) : job_.reason();
     return RankGroupEnd{reason, id + job_.why()};
   }
   void step() override {
@@ -50,8 +50,8 @@ class SlurmRankGroup : public ClusterRankGroup {
     job_.step();
   }
   void signal_job(int number) override { job_.signal(number); }
-  void wants_to_know() override { queue_.soon(); }
-  void let_go() override { job_.let_go(); }
+  void poll_soon() override { queue_.soon(); }
+  void detach() override { job_.detach(); }
 
  private:
   std::string name_;
@@ -69,22 +69,22 @@ class SlurmLauncher : public Launcher {
         runs_(setting.yard.runs()) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const RankGroupFile gang{.launcher = "slurm",
-                             .job = slurm_job_name(command.directory, command.run_id),
-                             .store = programs_.store,
-                             .command = command,
-                             .interface = machine_.interface};
-    write_rank_group_file(gang);
+    const RankGroupFile group{.launcher = "slurm",
+                              .job = slurm_job_name(command.directory, command.run_id),
+                              .store = programs_.store,
+                              .command = command,
+                              .interface = machine_.interface};
+    write_rank_group_file(group);
     return std::make_unique<SlurmRankGroup>(
-        queue_, gang,
-        sbatch_arguments(machine_, gang.job, command.directory, static_cast<int>(command.ranks.size()),
+        queue_, group,
+        sbatch_arguments(machine_, group.job, command.directory, static_cast<int>(command.ranks.size()),
                          script_, {programs_.task.string(), command.directory.string()}));
   }
 
   std::unique_ptr<RankGroup> adopt(const fs::path& attempt_folder) override {
-    const auto gang = read_rank_group_file(attempt_folder);
-    if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
-    return std::make_unique<SlurmRankGroup>(queue_, *gang, std::vector<std::string>{});
+    const auto group = read_rank_group_file(attempt_folder);
+    if (!group) throw InternalError("no ranks.json in " + attempt_folder.string());
+    return std::make_unique<SlurmRankGroup>(queue_, *group, std::vector<std::string>{});
   }
 
   void prepare() override;
@@ -177,7 +177,7 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const SharedDirCheck& probe) {
     queue_.step();
     queue_.soon();
     job.step();
-    if (probe.answered(programs_)) return job.let_go();
+    if (probe.answered(programs_)) return job.detach();
     if (job.reason() == experiments::EndReason::not_started)
       throw UserError(job.why(), "correct [machine] in the experiment file");
     if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
@@ -210,13 +210,13 @@ constexpr auto step_probe_patience = std::chrono::seconds(60);
 class StepRankGroup : public ClusterRankGroup {
  public:
   // `srun`: null for a step that an earlier orchestrator started.
-  StepRankGroup(SlurmQueue& queue, const RankGroupFile& gang, std::unique_ptr<RankProcess> srun)
-      : ClusterRankGroup(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
+  StepRankGroup(SlurmQueue& queue, const RankGroupFile& group, std::unique_ptr<RankProcess> srun)
+      : ClusterRankGroup(group.command.directory, static_cast<int>(group.command.ranks.size())),
         queue_(queue),
-        name_(gang.job),
-        allocation_(gang.allocation),
-        log_(gang.command.directory / slurm_log_name),
-        first_rank_log_(gang.command.ranks.front().log),
+        name_(group.job),
+        allocation_(group.allocation),
+        log_(group.command.directory / slurm_log_name),
+        first_rank_log_(group.command.ranks.front().log),
         srun_(std::move(srun)),
         adopted_(!srun_),
         since_(SlurmQueue::Clock::now()) {
@@ -248,7 +248,7 @@ class StepRankGroup : public ClusterRankGroup {
     const bool never_began = ended_->code > 0 && waiting() && none_ended();
     if (never_began)
       return RankGroupEnd{EndReason::not_started, "srun: " + complaint({*ended_, whole_file(log_)})};
-    return RankGroupEnd{preempted_if(ended_->signal != 0 && !told()),
+    return RankGroupEnd{preempted_if(ended_->signal != 0 && !signalled()),
                         "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
@@ -257,7 +257,7 @@ class StepRankGroup : public ClusterRankGroup {
     if (ended_) return;
     if (srun_) ended_ = srun_->poll();
     // without its srun, Slurm may still list a step after all of its tasks have ended
-    const bool unknown = queue_.asked() > since_ && !queue_.find(name_);
+    const bool unknown = queue_.answered_at() > since_ && !queue_.find(name_);
     if (adopted_ && (all_ended() || unknown)) ended_ = ExitStatus{};
   }
   void signal_job(int number) override {
@@ -269,8 +269,8 @@ class StepRankGroup : public ClusterRankGroup {
     else if (srun_ && !ended_)  // srun waits for resources, and no task runs
       srun_->signal(number);
   }
-  void wants_to_know() override { queue_.soon(); }
-  void let_go() override { ending_well_ = true; }
+  void poll_soon() override { queue_.soon(); }
+  void detach() override { ending_well_ = true; }
 
  private:
   SlurmQueue& queue_;
@@ -295,17 +295,17 @@ class StepLauncher : public Launcher {
         queue_(allocation_) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const RankGroupFile gang{.launcher = "slurm",
-                             .job = slurm_job_name(command.directory, command.run_id),
-                             .store = programs_.store,
-                             .command = command,
-                             .allocation = allocation_,
-                             .interface = machine_.interface};
-    write_rank_group_file(gang);
+    const RankGroupFile group{.launcher = "slurm",
+                              .job = slurm_job_name(command.directory, command.run_id),
+                              .store = programs_.store,
+                              .command = command,
+                              .allocation = allocation_,
+                              .interface = machine_.interface};
+    write_rank_group_file(group);
     const auto arguments =
-        srun_arguments(machine_, allocation_, gang.job, static_cast<int>(command.ranks.size()),
+        srun_arguments(machine_, allocation_, group.job, static_cast<int>(command.ranks.size()),
                        {programs_.task.string(), command.directory.string()});
-    return std::make_unique<StepRankGroup>(queue_, gang,
+    return std::make_unique<StepRankGroup>(queue_, group,
                                            start_process({.argv = slurm_client("srun", arguments),
                                                           .environment = {},
                                                           .cores = {},
@@ -314,9 +314,9 @@ class StepLauncher : public Launcher {
   }
 
   std::unique_ptr<RankGroup> adopt(const std::filesystem::path& attempt_folder) override {
-    const auto gang = read_rank_group_file(attempt_folder);
-    if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
-    return std::make_unique<StepRankGroup>(queue_, *gang, nullptr);
+    const auto group = read_rank_group_file(attempt_folder);
+    if (!group) throw InternalError("no ranks.json in " + attempt_folder.string());
+    return std::make_unique<StepRankGroup>(queue_, *group, nullptr);
   }
 
   // Runs a step that writes a file into the folder of the runs.

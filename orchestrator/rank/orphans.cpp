@@ -1,20 +1,16 @@
 #include "orchestrator/rank/orphans.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <ctime>
 #include <functional>
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +18,9 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/host.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "orchestrator/rank/launch_secret.h"
 
 namespace trainyard::orchestrator {
 
@@ -89,18 +87,11 @@ int end_children_if(const std::function<bool(int pid)>& wanted) {
 }  // namespace
 
 std::string new_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw std::system_error(errno, std::generic_category(), "getrandom");
-  std::array<char, 2 * bytes.size() + 1> digits{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) std::snprintf(&digits[2 * i], 3, "%02x", bytes[i]);
-  return digits.data();
+  return sha256_hex(random_challenge()).substr(0, 32);
 }
 
 std::string boot_id() {
-  std::string text = whole_file("/proc/sys/kernel/random/boot_id");
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  return first_line(whole_file("/proc/sys/kernel/random/boot_id"));
 }
 
 std::uint64_t ticks_now() {
@@ -126,23 +117,6 @@ int end_children_with(const std::string& token) {
 
 namespace {
 
-// Start of the earliest process of the launch. Empty if it is not known.
-std::optional<std::uint64_t> first_ticks(const LaunchedProcesses& launched) {
-  if (launched.since_ticks) return launched.since_ticks;
-  std::optional<std::uint64_t> first;
-  for (const ProcessMark& mark : launched.marks)
-    if (mark.start_ticks > 0 && (!first || mark.start_ticks < *first)) first = mark.start_ticks;
-  return first;
-}
-
-// Why the process with a recorded pid is not the recorded one. Empty if it is.
-std::string difference(const ProcessFacts& process, const ProcessMark& mark, const std::string& token) {
-  if (!is_of_own_user(process.pid)) return "belongs to another user";
-  if (process.start_ticks != mark.start_ticks) return "was started at another time";
-  if (!has_token(process.pid, token)) return "does not have the token of this attempt";
-  return "";
-}
-
 // Kills the process if it is the wanted one. Its pid may be that of another one by now, so it is opened before it is
 // looked at.
 bool kill_if(int pid, const std::function<bool(const ProcessFacts&)>& wanted) {
@@ -154,21 +128,10 @@ bool kill_if(int pid, const std::function<bool(const ProcessFacts&)>& wanted) {
 
 }  // namespace
 
-EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
-  EndedLeftovers found;
-  const auto since = first_ticks(launched);
-  if (!since || launched.boot_id.empty() || launched.boot_id != boot_id()) return found;
-  std::set<int> others;
-  for (const ProcessMark& mark : launched.marks) {
-    if (mark.start_ticks == 0) continue;  // it had ended before it was recorded
-    const auto process = facts_of(mark.pid);
-    const std::string why = process ? difference(*process, mark, launched.token) : "";
-    if (why.empty() || mark.pid == ::getpid() || !others.insert(mark.pid).second) continue;
-    found.left_alone.push_back("process " + std::to_string(mark.pid) + " (" + printable_line(process->name) +
-                               ") " + why);
-  }
+int end_leftovers(const LaunchedProcesses& launched) {
+  if (launched.boot_id != boot_id()) return 0;
   const auto wanted = [&](const ProcessFacts& process) {
-    return !others.contains(process.pid) && process.start_ticks >= *since && is_of_own_user(process.pid) &&
+    return process.start_ticks >= launched.since_ticks && is_of_own_user(process.pid) &&
            has_token(process.pid, launched.token);
   };
   std::set<int> ended;
@@ -182,8 +145,7 @@ EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
     }
     if (any) std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  found.ended = static_cast<int>(ended.size());
-  return found;
+  return static_cast<int>(ended.size());
 }
 
 }  // namespace trainyard::orchestrator

@@ -147,8 +147,8 @@ class Supervisor {
         any_without_fd = any_without_fd || fd < 0;
       }
       if (std::ranges::all_of(ended_, [](bool ended) { return ended; })) return true;
-      constexpr int between_looks = 20;  // milliseconds
-      ::poll(polled.data(), polled.size(), any_without_fd ? between_looks : -1);
+      constexpr int between_polls = 20;  // milliseconds
+      ::poll(polled.data(), polled.size(), any_without_fd ? between_polls : -1);
       if (polled.front().revents != 0 && !obey(processes)) return false;
     }
   }

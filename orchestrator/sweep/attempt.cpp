@@ -170,7 +170,7 @@ bool Attempt::step() {
   ranks_.note_ends();
   follow();
   ranks_.check_progress();
-  ranks_.tell_ranks();
+  ranks_.signal_ranks();
   const auto end = ranks_.end();
   if (end) finish(*end);
   return !end;

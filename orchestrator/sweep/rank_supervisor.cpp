@@ -68,10 +68,10 @@ void RankSupervisor::note_ends() {
     if (!exit.status.lost) note_exit(exit);
   const auto now = Clock::now();
   for (const RankExitSeen& exit : exits)
-    unheard_.push_back({exit, place_.shared && exit.status.clean() ? now + late_records : now});
-  if (!exits.empty() || (!unheard_.empty() && !all_collected_)) collector_.collect();
+    pending_exits_.push_back({exit, place_.shared && exit.status.clean() ? now + late_records : now});
+  if (!exits.empty() || (!pending_exits_.empty() && !all_collected_)) collector_.collect();
   all_collected_ = collector_.drained();
-  std::erase_if(unheard_, [&](const Unheard& each) {
+  std::erase_if(pending_exits_, [&](const PendingExit& each) {
     const bool more_may_come = !all_collected_ || now < each.until;
     if (more_may_come && !collector_.finished(each.exit.rank)) return false;
     note_loss(each.exit);
@@ -92,7 +92,7 @@ void RankSupervisor::note_exit(const RankExitSeen& exit) {
 
 // A rank that ended after our signal has not failed.
 void RankSupervisor::note_loss(const RankExitSeen& exit) {
-  if (collector_.finished(exit.rank) || !state_.untold()) return;
+  if (collector_.finished(exit.rank) || !state_.not_signalled()) return;
   if (!exit.status.lost) failed_.push_back(exit);
   if (!all_ended()) end_ranks(RankLost{exit.rank}, options_.peer_seconds);
 }
@@ -116,7 +116,7 @@ void RankSupervisor::check_progress() {
             0);
 }
 
-void RankSupervisor::tell_ranks() {
+void RankSupervisor::signal_ranks() {
   const int signal = all_ended() ? 0 : happens(TimePassed{});
   if (signal == 0) return;
   ranks_->signal(signal);
@@ -139,7 +139,7 @@ bool RankSupervisor::all_ended() const {
 // Whether records of a rank are not collected, or all ranks exited cleanly while the last records of one have
 // not arrived from its host.
 bool RankSupervisor::records_may_come() const {
-  if (unheard_.empty()) return false;
+  if (pending_exits_.empty()) return false;
   const bool clean = std::ranges::all_of(ended_, [](const auto& ended) { return ended->clean(); });
   return !all_collected_ || (clean && !collector_.finished());
 }

@@ -46,8 +46,8 @@ class Reattachment {
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
-  bool job_alive(const RankGroupFile& gang);
-  bool step_alive(const RankGroupFile& gang);
+  bool job_alive(const RankGroupFile& group);
+  bool step_alive(const RankGroupFile& group);
 
   const SlurmQueue& queue(const std::string& allocation);
 
