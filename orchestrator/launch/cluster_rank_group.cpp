@@ -37,9 +37,10 @@ bool on_a_local_disk(const std::filesystem::path& folder) {
 
 }  // namespace
 
-ClusterRankGroup::ClusterRankGroup(std::filesystem::path attempt_folder, int world_size)
-    : folder_(std::move(attempt_folder)),
-      world_size_(world_size),
+ClusterRankGroup::ClusterRankGroup(const LaunchSpec& spec)
+    : folder_(spec.directory),
+      first_rank_log_(spec.ranks.front().log),
+      world_size_(static_cast<int>(spec.ranks.size())),
       patience_(on_a_local_disk(folder_) ? Clock::duration(late_local_files) : Clock::duration(late_files)) {}
 
 void ClusterRankGroup::poll_job() {

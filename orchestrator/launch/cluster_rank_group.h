@@ -18,7 +18,7 @@ namespace trainyard::orchestrator {
 
 class ClusterRankGroup : public RankGroup {
  public:
-  ClusterRankGroup(std::filesystem::path attempt_folder, int world_size);
+  explicit ClusterRankGroup(const LaunchSpec& spec);
   std::optional<ExitStatus> poll(int rank) override;
   std::optional<RankGroupEnd> end() override;
   void signal(int number) override;
@@ -35,7 +35,11 @@ class ClusterRankGroup : public RankGroup {
   virtual void poll_soon() {}            // the job is about to end: poll it more often
   virtual void detach() {}               // all ranks exited cleanly, so the job ends by itself
   bool begun() const { return begun_; }  // a rank has written something
-  bool none_ended() const { return exits_.empty(); }
+  bool logs() const { return std::filesystem::exists(first_rank_log_); }
+  // Whether the program that starts the ranks has failed before it started any.
+  bool never_began(const ExitStatus& of_starter) const {
+    return of_starter.code > 0 && !logs() && exits_.empty();
+  }
   bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
   bool signalled() const { return signalled_by_us_; }  // `signal` was called
 
@@ -44,7 +48,7 @@ class ClusterRankGroup : public RankGroup {
   void poll_job();
   bool all_clean() const;
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, first_rank_log_;
   int world_size_;
   std::chrono::steady_clock::duration patience_;  // wait for late files of an ended job
   std::map<int, RankExit> exits_;

@@ -149,10 +149,7 @@ std::string mpirun_complaint(const fs::path& log) {
 class MpiRankGroup : public ClusterRankGroup {
  public:
   MpiRankGroup(const LaunchSpec& spec, std::unique_ptr<RankProcess> process)
-      : ClusterRankGroup(spec.directory, static_cast<int>(spec.ranks.size())),
-        log_(spec.directory / mpirun_log),
-        first_rank_log_(spec.ranks.front().log),
-        process_(std::move(process)) {}
+      : ClusterRankGroup(spec), log_(spec.directory / mpirun_log), process_(std::move(process)) {}
 
   void add_end_fds(std::vector<int>& fds) const override {
     if (!ended_) fds.push_back(process_->end_fd());
@@ -162,8 +159,8 @@ class MpiRankGroup : public ClusterRankGroup {
  protected:
   std::optional<RankGroupEnd> over() override {
     if (!ended_) return std::nullopt;
-    const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
-    if (never_began) return RankGroupEnd{EndReason::not_started, "mpirun: " + mpirun_complaint(log_)};
+    if (never_began(*ended_))
+      return RankGroupEnd{EndReason::not_started, "mpirun: " + mpirun_complaint(log_)};
     return RankGroupEnd{preempted_if(ended_->signal != 0 && !signalled()),
                         "mpirun ended: " + to_text(*ended_)};
   }
@@ -176,7 +173,7 @@ class MpiRankGroup : public ClusterRankGroup {
   }
 
  private:
-  fs::path log_, first_rank_log_;
+  fs::path log_;
   std::unique_ptr<RankProcess> process_;
   std::optional<ExitStatus> ended_;
 };

@@ -67,7 +67,6 @@ SlurmJob::~SlurmJob() {
 }
 
 void SlurmJob::step() {
-  std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
   if (stage_ == Stage::submitting) submit();
   if (stage_ == Stage::queued || stage_ == Stage::running) read_queue();
 }
@@ -170,17 +169,13 @@ void SlurmJob::signal(int number) {
   if (id_.empty() || stage_ == Stage::over) return;
   queue_.soon();
   if (stage_ == Stage::queued) return cancel();
-  tell({"--signal=" + std::to_string(number), id_});
-  if (number == SIGKILL) tell({id_});
+  queue_.cancel({"--signal=" + std::to_string(number), id_});
+  if (number == SIGKILL) queue_.cancel({id_});
 }
 
 void SlurmJob::cancel() {
-  tell({id_});
+  queue_.cancel({id_});
   queue_.soon();
-}
-
-void SlurmJob::tell(const std::vector<std::string>& arguments) {
-  telling_.push_back(std::make_unique<ClientCommand>(slurm_client("scancel", arguments)));
 }
 
 namespace {
@@ -289,7 +284,12 @@ void SlurmQueue::ask() {
   asking_ = std::make_unique<ClientCommand>(slurm_client("squeue", arguments));
 }
 
+void SlurmQueue::cancel(const std::vector<std::string>& arguments) {
+  cancelling_.push_back(std::make_unique<ClientCommand>(slurm_client("scancel", arguments)));
+}
+
 void SlurmQueue::step() {
+  std::erase_if(cancelling_, [](const auto& command) { return command->poll().has_value(); });
   const auto now = Clock::now();
   if (!asking_ && now >= next_) ask();
   if (!asking_) return;

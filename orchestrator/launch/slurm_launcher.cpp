@@ -26,7 +26,7 @@ constexpr auto failed_patience = std::chrono::seconds(5);  // the same if the jo
 class SlurmRankGroup : public ClusterRankGroup {
  public:
   SlurmRankGroup(SlurmQueue& queue, const RankGroupFile& group, std::vector<std::string> submit)
-      : ClusterRankGroup(group.command.directory, static_cast<int>(group.command.ranks.size())),
+      : ClusterRankGroup(group.command),
         name_(group.job),
         queue_(queue),
         job_(queue, group.job, std::move(submit)) {}
@@ -211,12 +211,11 @@ class StepRankGroup : public ClusterRankGroup {
  public:
   // `srun`: null for a step that an earlier orchestrator started.
   StepRankGroup(SlurmQueue& queue, const RankGroupFile& group, std::unique_ptr<RankProcess> srun)
-      : ClusterRankGroup(group.command.directory, static_cast<int>(group.command.ranks.size())),
+      : ClusterRankGroup(group.command),
         queue_(queue),
         name_(group.job),
         allocation_(group.allocation),
         log_(group.command.directory / slurm_log_name),
-        first_rank_log_(group.command.ranks.front().log),
         srun_(std::move(srun)),
         adopted_(!srun_),
         since_(SlurmQueue::Clock::now()) {
@@ -233,7 +232,7 @@ class StepRankGroup : public ClusterRankGroup {
     }
   }
 
-  bool waiting() override { return !std::filesystem::exists(first_rank_log_); }
+  bool waiting() override { return !logs(); }
   std::string job() const override { return allocation_; }
   void add_end_fds(std::vector<int>& fds) const override {
     if (srun_ && !ended_) fds.push_back(srun_->end_fd());
@@ -245,15 +244,13 @@ class StepRankGroup : public ClusterRankGroup {
  protected:
   std::optional<RankGroupEnd> over() override {
     if (!ended_) return std::nullopt;
-    const bool never_began = ended_->code > 0 && waiting() && none_ended();
-    if (never_began)
+    if (never_began(*ended_))
       return RankGroupEnd{EndReason::not_started, "srun: " + complaint({*ended_, whole_file(log_)})};
     return RankGroupEnd{preempted_if(ended_->signal != 0 && !signalled()),
                         "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
     queue_.step();
-    std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
     if (ended_) return;
     if (srun_) ended_ = srun_->poll();
     // without its srun, Slurm may still list a step after all of its tasks have ended
@@ -264,8 +261,7 @@ class StepRankGroup : public ClusterRankGroup {
     queue_.soon();
     const auto known = queue_.find(name_);
     if (known)
-      telling_.push_back(std::make_unique<ClientCommand>(
-          slurm_client("scancel", {"--signal=" + std::to_string(number), known->id})));
+      queue_.cancel({"--signal=" + std::to_string(number), known->id});
     else if (srun_ && !ended_)  // srun waits for resources, and no task runs
       srun_->signal(number);
   }
@@ -275,11 +271,10 @@ class StepRankGroup : public ClusterRankGroup {
  private:
   SlurmQueue& queue_;
   std::string name_, allocation_;
-  std::filesystem::path log_, first_rank_log_;
+  std::filesystem::path log_;
   std::unique_ptr<RankProcess> srun_;
   bool adopted_;
   SlurmQueue::Clock::time_point since_;
-  std::vector<std::unique_ptr<ClientCommand>> telling_;
   std::optional<ExitStatus> ended_;
   bool ending_well_ = false;
 };

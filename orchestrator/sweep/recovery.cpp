@@ -279,7 +279,6 @@ bool all_ranks_ended(const RankGroupFile& group) {
 }  // namespace
 
 Reattachment::Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
-Reattachment::~Reattachment() = default;
 
 bool Reattachment::alive(const std::filesystem::path& attempt_folder) {
   const auto group = read_rank_group_file(attempt_folder);

@@ -27,8 +27,6 @@ using orchestrator::PlannedRun;
 using Clock = std::chrono::steady_clock;
 
 constexpr auto redraw_interval = std::chrono::milliseconds(100);
-constexpr std::size_t bar_width = 16;
-constexpr const char *cyan = "\033[36m", *red = "\033[31m", *green = "\033[32m", *dim = "\033[2m";
 
 struct ActiveRun {
   const PlannedRun* planned = nullptr;
@@ -78,6 +76,17 @@ std::vector<std::string> parts_of(const ActiveRun& run, std::optional<double> le
   return parts;
 }
 
+// "label  ━━━━━────  part  part"
+std::string line(const std::string& label, double fraction, const std::vector<std::string>& parts,
+                 std::size_t width) {
+  constexpr std::size_t bar_width = 16;
+  const auto full = static_cast<std::size_t>(fraction * bar_width);
+  std::string text = label + "  ";
+  for (std::size_t i = 0; i < bar_width; ++i) text += i < full ? "━" : "─";
+  for (const std::string& part : parts) text += "  " + part;
+  return shortened(text, width);
+}
+
 class SweepDisplay : public orchestrator::Status {
  public:
   explicit SweepDisplay(int terminal) : terminal_(terminal) {
@@ -116,8 +125,9 @@ class SweepDisplay : public orchestrator::Status {
       if (experiments::is_failure(outcome.reason)) ++failed_;
     }
     active_.remove_if([&](const ActiveRun& active) { return active.planned == &run; });
-    std::string text = (finished ? painted(green, "✓") : painted(red, "✗")) + " " +
-                       printable(experiments::label(run.run) + "  " + outcome_text(outcome) + "\n");
+    std::string text = finished ? "✓" : "✗";
+    if (colour_) text = (finished ? "\033[32m" : "\033[31m") + text + "\033[0m";
+    text += " " + printable(experiments::label(run.run) + "  " + outcome_text(outcome) + "\n");
     if (!outcome.log.empty()) text += printable("  log: " + outcome.log + "\n");
     redraw(text);
   }
@@ -132,27 +142,6 @@ class SweepDisplay : public orchestrator::Status {
   }
 
  private:
-  std::string painted(const char* colour, const std::string& text) const {
-    return colour_ && !text.empty() ? colour + text + "\033[0m" : text;
-  }
-
-  // "label  ━━━━━────  part  part": parts that do not fit are dropped from the right.
-  std::string line(const std::string& label, double fraction, const std::vector<std::string>& parts,
-                   std::size_t width) const {
-    std::size_t used = columns(label) + 2 + bar_width;
-    if (used > width) return shortened(label, width);
-    const auto full = static_cast<std::size_t>(fraction * bar_width);
-    std::string done, rest;
-    for (std::size_t i = 0; i < bar_width; ++i) (i < full ? done += "━" : rest += "─");
-    std::string text = label + "  " + painted(cyan, done) + painted(dim, rest);
-    for (const std::string& part : parts) {
-      used += 2 + columns(part);
-      if (used > width) break;
-      text += "  " + part;
-    }
-    return text;
-  }
-
   std::vector<std::string> lines() const {
     const std::size_t width =
         std::max<std::size_t>(output_width(terminal_), 1) - 1;  // it may have been resized
