@@ -158,7 +158,7 @@ fs::path named_folder(const char* named) {
 
 fs::path host_lock_folder() {
   const char* named = std::getenv(host_lock_variable);
-  const fs::path folder = named == nullptr || *named == '\0' ? default_folder() : named_folder(named);
+  fs::path folder = named == nullptr || *named == '\0' ? default_folder() : named_folder(named);
   struct stat found {};
   if (::stat(folder.c_str(), &found) == 0 && is_shared(found) && !is_sticky(found))
     throw UserError(

@@ -123,7 +123,7 @@ TEST_CASE("if the process that started a supervisor is killed, nothing of its ra
   const pid_t parent = ::fork();
   if (parent == 0) {
     const auto ranks = ranks_of(folder, {escape(folder.path / "pid") + "sleep 1000"});
-    while (true) ::pause();
+    while (ranks.supervisor() > 0) ::pause();
   }
   const int escaped = written_pid(folder.path / "pid");
   CHECK(alive(escaped));
