@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 
 namespace trainyard {
 
@@ -120,16 +120,10 @@ std::optional<SocketEnd> end_in(std::string_view text) {
   return end;
 }
 
-std::string read_table(const char* file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
 std::optional<uid_t> ask_once(const SocketEnds& ends) {
   if (const auto user = user_by_netlink(ends)) return user;
-  if (const auto user = user_in_table(read_table("/proc/net/tcp"), ends)) return user;
-  return user_in_table(read_table("/proc/net/tcp6"), ends);
+  if (const auto user = user_in_table(whole_file("/proc/net/tcp"), ends)) return user;
+  return user_in_table(whole_file("/proc/net/tcp6"), ends);
 }
 
 // An address of this host. Also if the list of addresses cannot be read: then the connection may be from this host.

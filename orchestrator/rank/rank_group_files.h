@@ -1,6 +1,6 @@
 // Files for communication between the orchestrator and the tasks on other hosts (`rank_agent.h`). They are in
 // the attempt's folder, on a shared file system. Each is written whole and renamed into place.
-//   gang.json      commands and environments of the ranks; from the orchestrator
+//   ranks.json     commands and environments of the ranks; from the orchestrator
 //   rank-R.exit    how rank R ended, and whether its task received a signal; from R's task
 //   meeting.json   rendezvous: port and addresses of the gateway to the store; from the task of rank 0
 //   rank-R.host    addresses of the host of rank R, which may connect to the gateway; from R's task
@@ -35,13 +35,13 @@ struct RankGroupFile {
   std::string interface = {};   // network interface of the hosts; empty: any
 };
 
-void write_rank_group_file(const RankGroupFile& gang);  // into the attempt's folder
+void write_rank_group_file(const RankGroupFile& group);  // into the attempt's folder
 // Empty if there is none.
 std::optional<RankGroupFile> read_rank_group_file(const std::filesystem::path& attempt_folder);
 
 struct RankExit {
   ExitStatus status;
-  int told = 0;  // signal that the task received before its rank ended; 0: none
+  int received_signal = 0;  // by the task, before its rank ended; 0: none
   std::string host;
 };
 std::string rank_exit_name(int rank);

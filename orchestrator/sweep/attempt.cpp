@@ -169,8 +169,8 @@ bool Attempt::step() {
   if (ranks_.state().phase == AttemptState::Phase::over) return false;
   ranks_.note_ends();
   follow();
-  ranks_.look_for_progress();
-  ranks_.tell_ranks();
+  ranks_.check_progress();
+  ranks_.signal_ranks();
   const auto end = ranks_.end();
   if (end) finish(*end);
   return !end;

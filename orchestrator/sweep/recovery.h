@@ -37,17 +37,14 @@ class Reattachment {
  public:
   // `launcher`: of the new sweep.
   explicit Reattachment(std::string launcher);
-  ~Reattachment();
-  Reattachment(const Reattachment&) = delete;
-  Reattachment& operator=(const Reattachment&) = delete;
 
   // Whether the attempt in this folder is queued or running. If not, its tasks can no longer start. UserError
   // if the cluster does not answer, or if `launcher` cannot adopt the live attempt.
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
-  bool job_alive(const RankGroupFile& gang);
-  bool step_alive(const RankGroupFile& gang);
+  bool job_alive(const RankGroupFile& group);
+  bool step_alive(const RankGroupFile& group);
 
   const SlurmQueue& queue(const std::string& allocation);
 

@@ -47,14 +47,6 @@ bool names_earlier_release(int fd) {
   return holder && holder->earlier_release;
 }
 
-// Whether the open file is still at its path.
-bool is_still(int fd, const fs::path& file) {
-  struct stat opened {
-  }, there{};
-  return ::fstat(fd, &opened) == 0 && ::lstat(file.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
-         opened.st_ino == there.st_ino;
-}
-
 // Also takes flock(2), so that earlier releases see this process. A reader can prevent that.
 bool blocked_by_earlier_release(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) != 0 && names_earlier_release(fd);
@@ -70,8 +62,8 @@ FileDescriptor replaced(const FileDescriptor& old, const fs::path& file) {
   struct stat before {};
   if (!lock(old.get(), F_RDLCK, file) || ::fstat(old.get(), &before) != 0) return {};
   FileDescriptor fresh = opened(next, S_IRUSR | S_IWUSR);
-  if (!fresh || !lock(fresh.get(), F_WRLCK, next) || !is_still(fresh.get(), next)) return {};
-  if (!is_still(old.get(), file)) {
+  if (!fresh || !lock(fresh.get(), F_WRLCK, next) || !is_still_at(fresh.get(), next)) return {};
+  if (!is_still_at(old.get(), file)) {
     ::unlink(next.c_str());
     return {};
   }
@@ -91,7 +83,7 @@ WriterLock take_writer_lock(const fs::path& file) {
     if (!fd) return {};
     if (blocked_by_earlier_release(fd.get())) continue;
     if (lock(fd.get(), F_WRLCK, file)) {
-      if (is_still(fd.get(), file)) return {std::move(fd), true};
+      if (is_still_at(fd.get(), file)) return {std::move(fd), true};
     } else if (!has_write_lock(fd.get())) {
       if (FileDescriptor fresh = replaced(fd, file)) return {std::move(fresh), true};
     }

@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
+#include "tests/support/contains.h"
 #include "tests/support/patience.h"
 #include "tests/support/result_rows.h"
 
@@ -41,12 +43,7 @@ T* shared() {
 // Whether a process is left that was started with a run file below the folder.
 bool any_rank_below(const fs::path& folder) {
   const std::string wanted = "TRAINYARD_RUN=" + folder.string();
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
-    const std::string environment = text_of(entry.path() / "environ");
-    if (environment.find(wanted) != std::string::npos) return true;
-  }
-  return false;
+  return std::ranges::any_of(all_processes(), [&](int pid) { return contains(environment_of(pid), wanted); });
 }
 
 }  // namespace

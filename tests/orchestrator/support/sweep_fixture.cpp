@@ -8,6 +8,7 @@
 
 #include <unistd.h>
 
+#include "base/host.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
 #include "models/catalogue.h"
@@ -135,9 +136,7 @@ std::string text_of(const fs::path& file) {
 }
 
 bool alive(int pid) {
-  const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat.at(name_end + 2) != 'Z';
+  return facts_of(pid).has_value();
 }
 
 int pid_in(const fs::path& file) {
