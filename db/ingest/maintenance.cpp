@@ -22,7 +22,6 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/text.h"
-#include "db/database/page_checksums.h"
 #include "db/database/statements.h"
 #include "db/ingest/file_lines.h"
 
@@ -83,11 +82,8 @@ std::string of_earlier_release(std::int64_t number, const std::string& noun) {
 }
 
 // What cannot be proven, because earlier releases and other programs wrote no checksums.
-std::vector<std::string> unsealed(const fs::path& yard, const Database* database, const Replay& replayed) {
+std::vector<std::string> unsealed(const fs::path& yard, const Replay& replayed) {
   std::vector<std::string> lines;
-  if (database && !has_page_checksums(database->connection()))
-    lines.push_back((yard / file_name).string() +
-                    ": its pages have no checksums. `trainyard db rebuild` adds them");
   if (replayed.unsealed_entries > 0)
     lines.push_back((yard / "journal.jsonl").string() + ": " +
                     of_earlier_release(replayed.unsealed_entries, "line") +
@@ -117,7 +113,7 @@ FileCheck check_files(const fs::path& yard, const Database* database, Workplace 
     Database rebuilt = in_yard ? Database::open_new(again) : Database::open_temporary();
     const Replay replayed = replay(yard, rebuilt);
     found.unreadable = replayed.problems;
-    found.unsealed = unsealed(yard, database, replayed);
+    found.unsealed = unsealed(yard, replayed);
     if (database)
       static_cast<Sides&>(found) =
           translated(rebuilt.connection(), [&] { return sides_of(rebuilt, *database, yard, replayed); });
@@ -163,8 +159,7 @@ class Rebuilt {
 
 // Runs and attempts, sorted, from tables that every schema has.
 std::vector<std::string> runs_and_attempts(const fs::path& file) {
-  const SQLite::Database connection(file.string(), SQLite::OPEN_READONLY, busy_milliseconds,
-                                    page_checksum_vfs());
+  const SQLite::Database connection(file.string(), SQLite::OPEN_READONLY, busy_milliseconds);
   return texts(connection,
                "SELECT 'run ' || run_key AS name FROM run UNION "
                "SELECT 'attempt ' || attempt || ' of run ' || run_key FROM attempt ORDER BY name DESC");
@@ -312,11 +307,9 @@ void back_up(const Database& database, const fs::path& to) {
   refuse_existing(to);            // another copy may have ended just before this one began
   translated(database.connection(), [&] {
     // Without SQLite's own locks, which conflict with ours on some file systems.
-    SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0,
-                          page_checksum_vfs("unix-none"));
+    SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0, "unix-none");
     copy.exec("PRAGMA journal_mode = OFF");  // it is useless until it is complete
     copy.exec("PRAGMA page_size = " + database.connection().execAndGet("PRAGMA page_size").getString());
-    if (has_page_checksums(database.connection())) add_page_checksums(copy);
     SQLite::Backup backup(copy, database.connection());
     if (backup.executeStep(-1) != SQLITE_DONE)  // SQLiteCpp does not throw if it waits for a lock
       throw SQLite::Exception("cannot be read now", SQLITE_BUSY);

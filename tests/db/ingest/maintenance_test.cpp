@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "db/database/page_checksums.h"
 #include "db/database/schema.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/queries.h"
@@ -42,7 +41,7 @@ struct Small : LiveYard {
     return folder.path() / "runs" / key / "attempt-1" / experiments::rank_records_name(0);
   }
   void sql(const std::string& statement) const {
-    SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs()).exec(statement);
+    SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec(statement);
   }
 };
 
@@ -251,8 +250,7 @@ TEST_CASE("an older database whose runs cannot be read is not replaced") {
   Small yard;
   const auto file = yard.folder / "results.db";
   make_older(file, yard.key, 1);
-  SQLite::Database(file, SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
-      .exec("ALTER TABLE run RENAME TO runs");
+  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("ALTER TABLE run RENAME TO runs");
   CHECK_THROWS_WITH_AS(
       open_yard_for_writing(yard.folder.path()),
       doctest::Contains("has the older schema 1, and its runs cannot be read (no such table: run)"),

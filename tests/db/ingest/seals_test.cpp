@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "db/database/page_checksums.h"
 #include "db/ingest/maintenance.h"
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"
@@ -221,8 +220,7 @@ TEST_CASE("a line that is too long for a record is damage") {
 TEST_CASE("the files are believed if the database was changed, and the rebuild is advised") {
   const Yard1 yard;
   const auto sql = [&](const char* statement) {
-    SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
-        .exec(statement);
+    SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE).exec(statement);
   };
   sql("UPDATE metric SET sum = sum + 1 WHERE epoch = 2");
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
@@ -263,7 +261,7 @@ TEST_CASE("a database that lacks records, entries or attempts is rebuilt from th
       yard.journal_file(),
       experiments::sealed(run_entry("later", {make_run("mlp", 1, 7)}, "2026-11-20T09:00:00.000Z").dump()) +
           "\n");
-  SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
+  SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE)
       .exec("PRAGMA foreign_keys = ON; DELETE FROM attempt");
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
   CHECK(check.rebuild_helps);

@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
-#include "db/database/page_checksums.h"
 #include "db/ingest/ingest.h"
 #include "orchestrator/yard/yard.h"
 #include "tests/db/support/yard.h"
@@ -123,7 +122,7 @@ TEST_CASE("compare's JSON has procedure, margins, means and runs, and all digits
 TEST_CASE("the error for a yard of an earlier release names the command that rebuilds its database") {
   const Filled yard(1);
   const auto file = yard.folder / "results.db";
-  SQLite::Database(file, SQLite::OPEN_READWRITE, 0, db::page_checksum_vfs()).exec("PRAGMA user_version = 1");
+  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1");
   const std::string older = file.string() + ": has the older schema 1";
   const Outcome said = yard.asks("sql 'SELECT COUNT(*) AS n FROM run_summary'");
   CHECK(said.code == 2);
