@@ -118,11 +118,11 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
   if (connection.execAndGet("PRAGMA application_id").getInt() != application_id)
     throw UserError("is a database, but was not written by trainyard",
                     "name the yard with --yard, or move this file away", {.file = file.string()});
-  if (version > schema_version)
-    throw UserError(fmt::format("was written by a later trainyard (schema {}, this program needs {})",
-                                version, schema_version),
-                    "use that release or another yard", {.file = file.string()});
-  if (version < schema_version) throw OlderSchemaError(version, file);
+  if (version != schema_version)
+    throw OtherSchemaError(
+        fmt::format("has schema {} (this program needs {})", version, schema_version),
+        "`trainyard db rebuild` rebuilds it from the yard's files, and so does the next `trainyard run`",
+        {.file = file.string()});
 }
 
 // Open `name` with SQLite. Errors name `file`.
@@ -159,13 +159,6 @@ void check_exists(const std::filesystem::path& file) {
 }
 
 }  // namespace
-
-OlderSchemaError::OlderSchemaError(int found, const std::filesystem::path& file)
-    : UserError(
-          fmt::format("has the older schema {} (this program needs {})", found, schema_version),
-          "`trainyard db rebuild` rebuilds it from the yard's files, and so does the next `trainyard run`",
-          {.file = file.string()}),
-      schema(found) {}
 
 Database::Database(std::unique_ptr<SQLite::Database> connection) : connection_(std::move(connection)) {}
 

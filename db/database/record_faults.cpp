@@ -32,15 +32,10 @@ std::string wrong_metric() {
                      joined(counts));
 }
 
-// What the orchestrator measured between launch and the end of the last rank. Releases before this one wrote
-// the time of day alone, which is adjusted now and then.
+// What the orchestrator measured between launch and the end of the last rank, with clock tolerance.
 constexpr const char* find_wall = R"sql(
-SELECT MAX(e.extra ->> '$.seconds') * 1.001 + 0.1,
-  (julianday(MAX(e.time)) - (SELECT julianday(MIN(l.time)) FROM event l
-     WHERE l.run_key = ?1 AND l.attempt = ?2 AND l.type IN ('leased', 'launched'))) * 86400 * 1.01 + 1
-FROM event e
-WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.type = 'exited'
-HAVING COUNT(DISTINCT e.of_rank) >= (SELECT world_size FROM attempt WHERE run_key = ?1 AND attempt = ?2))sql";
+SELECT MAX(extra ->> '$.seconds') * 1.001 + 0.1 FROM event WHERE run_key = ?1 AND attempt = ?2 AND type = 'exited'
+HAVING COUNT(DISTINCT of_rank) >= (SELECT world_size FROM attempt WHERE run_key = ?1 AND attempt = ?2))sql";
 
 std::string number_text(double value) {
   constexpr double exact = 1e15;
@@ -458,13 +453,11 @@ std::string RecordFaults::why_left_out(const std::string& run_key, int attempt, 
   return "";
 }
 
-// With what clocks may differ by; infinite where nobody has measured it.
+// Upper limit of the wall time, with clock tolerance. Infinite if unknown.
 double RecordFaults::wall_seconds(const std::string& run_key, int attempt) {
   Bound rows(wall_, run_key, attempt);
   if (!rows.next()) return unmeasured;
-  const double measured = number_or_nan(rows.row().getColumn(0));
-  const double by_time_of_day = number_or_nan(rows.row().getColumn(1));
-  const double wall = std::isnan(measured) ? by_time_of_day : measured;
+  const double wall = number_or_nan(rows.row().getColumn(0));
   return std::isnan(wall) || wall < 0 ? unmeasured : wall;
 }
 

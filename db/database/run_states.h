@@ -69,10 +69,6 @@ class RunStates {
   SQLite::Statement put_final_;
 };
 
-// After a replay, mark attempts that overlap in time on one host, and the states of their runs. Only releases
-// without a host lock could record such attempts as alone on the host.
-void mark_overlaps(SQLite::Database& connection, RunStates& states);
-
 // A common table `chain (attempt, after_epoch, up_to_epoch)`, to follow WITH RECURSIVE: attempt ?2 of run ?1
 // and the attempts that it resumes. Each contributes the epochs after_epoch + 1 … up_to_epoch. The recursion
 // ends because an attempt can only resume an earlier one.

@@ -10,6 +10,9 @@
 
 namespace trainyard::db {
 
+// Limit of a line of the journal: an entry has all runs of an experiment.
+inline constexpr std::size_t longest_entry = std::size_t{256} << 20;
+
 struct DamagedLine {
   enum class Kind { not_plain, zeros, too_long } kind;
   std::int64_t number;  // 0: the file as a whole, which is not a plain file

@@ -67,7 +67,7 @@ std::string member_problem(const json& object, std::string& time) {
   constexpr auto max_integer = std::numeric_limits<std::int64_t>::max();
   if (!object.is_object()) return "not a JSON object";
   const std::array<std::string, 8> problems{
-      integer_problem(object, "v", record_version, record_version),
+      integer_problem(object, "v", format_version, format_version),
       text_problem(object, "run"),
       integer_problem(object, "attempt", 1, max_int),
       object.contains("rank") ? integer_problem(object, "rank", 0, max_int) : "",
@@ -164,10 +164,10 @@ ParsedLine parse_line(std::string_view line) {
   }
   if (!object.is_object()) return {std::nullopt, "not a JSON object"};
   std::string time;
-  const Seal seal = seal_of(line, object);
-  std::string problem = seal.problem.empty() ? member_problem(object, time) : seal.problem;
-  if (!problem.empty()) return {std::nullopt, std::move(problem), seal.present};
-  return {to_record(std::move(object), std::move(time)), "", seal.present};
+  std::string problem = seal_problem(line, object, Seal::optional);
+  if (problem.empty()) problem = member_problem(object, time);
+  if (!problem.empty()) return {std::nullopt, std::move(problem)};
+  return {to_record(std::move(object), std::move(time)), ""};
 }
 
 std::string utc_now() {
@@ -268,7 +268,7 @@ RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, 
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  nlohmann::ordered_json record{{"v", record_version}, {"run", run_}, {"attempt", attempt_}};
+  nlohmann::ordered_json record{{"v", format_version}, {"run", run_}, {"attempt", attempt_}};
   if (rank_) record["rank"] = *rank_;
   record["seq"] = next_seq_;
   record["type"] = type;

@@ -21,7 +21,8 @@
 
 namespace trainyard::experiments {
 
-inline constexpr int record_version = 1;
+// The format of a yard: `v` of journal entries, run files and records.
+inline constexpr int format_version = 1;
 
 struct Record {
   std::string run;
@@ -43,7 +44,6 @@ std::string sealed_line(const nlohmann::ordered_json& object);
 struct ParsedLine {
   std::optional<Record> record;
   std::string problem;
-  bool sealed = false;  // it has a `crc`
 };
 ParsedLine parse_line(std::string_view line);
 

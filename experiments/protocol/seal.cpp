@@ -68,20 +68,19 @@ std::string sealed(std::string object) {
   return object.append(",\"crc\":\"").append(crc).append("\"}");
 }
 
-Seal seal_of(std::string_view text, const nlohmann::json& object) {
-  const bool present = object.contains("crc");
+std::string seal_problem(std::string_view text, const nlohmann::json& object, Seal seal) {
   const auto last = last_member(text);
-  if (!present) {
+  if (!object.contains("crc")) {
     // A damaged name would hide the seal.
     if (last && last->value.size() == 8 && last->value == hexadecimal(crc32c(last->before)))
-      return {true, "the name of the member crc is damaged"};
-    return {};
+      return "the name of the member crc is damaged";
+    return seal == Seal::required ? "has no checksum (crc)" : "";
   }
   if (!last || last->name != "crc")
-    return {true, "crc is not the last member, written as ,\"crc\":\"8 hexadecimal digits\""};
+    return "crc is not the last member, written as ,\"crc\":\"8 hexadecimal digits\"";
   const std::string expected = hexadecimal(crc32c(last->before));
-  if (last->value == expected) return {true, ""};
-  return {true, "CRC is " + std::string(last->value) + ", should be " + expected};
+  if (last->value == expected) return "";
+  return "CRC is " + std::string(last->value) + ", should be " + expected;
 }
 
 }  // namespace trainyard::experiments

@@ -138,33 +138,6 @@ TEST_CASE("ranks that state different terms fail the run, with the rank and the 
   CHECK_MESSAGE(fine.code == 0, fine.said);
 }
 
-TEST_CASE("a run that an earlier release counted as finished fails after a rebuild and is trained again") {
-  const Scratch scratch;
-  REQUIRE(ended(scratch, "sound 1\nsound 2\nsound 3\nfinish").code == 0);
-  const auto sql = [&](const std::string& select) {
-    return run_trainyard(scratch.path(), {"sql", select, "--format", "csv"}).out;
-  };
-  const std::string folder = [&] {
-    const std::string rows = sql("SELECT directory FROM attempt");
-    return rows.substr(rows.find('/'), rows.find('\n', rows.find('/')) - rows.find('/'));
-  }();
-  {  // Makes the first epoch of rank 1 impossible.
-    const auto file = folder + "/rank-1.records.jsonl";
-    std::ifstream in(file);
-    std::string text((std::istreambuf_iterator<char>(in)), {});
-    const auto place = text.find("\"sum\":40");
-    REQUIRE(place != std::string::npos);
-    std::ofstream(file) << text.replace(place, 8, "\"sum\":90");
-  }
-  REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
-  CHECK(contains(sql("SELECT status, failure FROM run_summary"),
-                 "failed,\"rank 1, epoch 1: train correct has the sum 90 of a weight of 50"));
-  CHECK(sql("SELECT COUNT(*) AS n FROM final_metrics") == "n\n0\n");
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
-  const auto again = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--set", "epochs=3"});
-  CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), (again.out + again.err));
-}
-
 namespace {
 
 std::string content_of(const std::filesystem::path& file) {
@@ -225,7 +198,7 @@ TEST_CASE("a finished run stays finished if records are appended to it and the d
     records.append("end", {{"status", rank == 0 ? "finished" : "failed"}});
   }
   const auto check = run_trainyard(scratch.path(), {"db", "check"});
-  CHECK_MESSAGE(contains(check.out, "believe the files: the database lacks records"), check.out);
+  CHECK_MESSAGE(contains(check.out, "A rebuild takes the files"), check.out);
   CHECK(states(scratch) == "status\nfinished\n");
   REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
   CHECK(states(scratch) == "status\nfinished\n");

@@ -11,6 +11,7 @@
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
 #include "db/queries/select.h"
+#include "experiments/protocol/seal.h"
 #include "tests/db/support/yard.h"
 
 using namespace trainyard;
@@ -152,7 +153,7 @@ TEST_CASE("a rebuilt database has the same columns as one that was written durin
   std::ofstream journal(yard.folder / "journal.jsonl");
   const auto take = [&](const json& entry) {
     yard.ingest.journal_entry(entry);
-    journal << entry.dump() << "\n" << std::flush;
+    journal << experiments::sealed(entry.dump()) << "\n" << std::flush;
   };
   take(entry_of("sweep", at_rates({0.1, 0.05}), {"learning_rate"}, "2026-11-20T08:00:00.000Z"));
   auto longer = at_rates({0.1});

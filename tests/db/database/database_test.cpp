@@ -76,16 +76,16 @@ TEST_CASE("a new database is in WAL mode, synchronous FULL, with foreign keys an
   CHECK(connection.execAndGet("PRAGMA user_version").getInt() == schema_version);
 }
 
-TEST_CASE("opening a database of an older schema fails with both versions and does not change the file") {
+TEST_CASE("opening a database of another schema fails with both versions and does not change the file") {
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   fill(file);
-  for (int version = -1; version < schema_version; ++version) {
+  for (const int version : {-1, 0, schema_version - 1, schema_version + 1}) {
     CAPTURE(version);
     SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = " + std::to_string(version));
     for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
                               user_error([&] { Database::open_read_only(file); })}) {
-      CHECK_MESSAGE(error.starts_with(file.string() + ": has the older schema " + std::to_string(version) +
+      CHECK_MESSAGE(error.starts_with(file.string() + ": has schema " + std::to_string(version) +
                                       " (this program needs " + std::to_string(schema_version) + "); "),
                     error);
       CHECK(contains(error, "`trainyard db rebuild` rebuilds it from the yard's files"));
@@ -175,16 +175,6 @@ TEST_CASE("another program's database is refused and not changed") {
                  "not written by trainyard"));
   SQLite::Database again(folder / "foreign.db");
   CHECK(again.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 1);
-}
-
-TEST_CASE("a database of a later release is refused, and the error names both versions") {
-  const TemporaryFolder folder;
-  fill(folder / "results.db");
-  SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 99");
-  const std::string error = user_error([&] { Database::open_for_writing(folder / "results.db"); });
-  CHECK(contains(error, "schema 99"));
-  CHECK(contains(error, "needs " + std::to_string(schema_version)));
-  CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "schema 99"));
 }
 
 TEST_CASE("an empty file is not a database for readers, and a writer turns it into one") {

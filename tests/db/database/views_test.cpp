@@ -285,26 +285,6 @@ std::string times_problem(const Yard& yard) {
 
 }  // namespace
 
-TEST_CASE("times of ranks with fewer cores than threads do not count, and the reason is stored") {
-  struct Case {
-    std::vector<std::vector<int>> cores;
-    int threads;
-    std::string problem;
-  };
-  for (const auto& [cores, threads, problem] :
-       {Case{{{0}}, 1, ""}, Case{{{0, 1}}, 2, ""}, Case{{{0}}, 2, "a rank had 1 core for 2 threads"},
-        Case{{{0, 1}}, 4, "a rank had 2 cores for 4 threads"}, Case{{}, 2, ""}, Case{{{0, 1}}, 1, ""}}) {
-    CheckedYard yard;
-    const auto run = make_run("mlp", 1, 0);
-    yard.plan({run});
-    auto launch = make_launch(run);
-    launch.cores = cores;
-    launch.circumstances.threads_per_rank = threads;
-    finish(yard.ingest, run, launch, {1, 2, 3});
-    CHECK(times_problem(yard) == problem);
-  }
-}
-
 TEST_CASE("the share of other processes is a column, and if it was too large the times do not count") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);

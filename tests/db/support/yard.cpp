@@ -53,7 +53,9 @@ json run_entry(const std::string& experiment, const std::vector<Run>& runs, cons
 }
 
 json rm_entry(const std::vector<std::string>& keys, const std::string& time) {
-  return {{"v", 1}, {"type", "rm"}, {"time", time}, {"keys", keys}};
+  json entry{{"v", 1}, {"type", "rm"}, {"time", time}, {"keys", keys}};
+  for (const std::string& key : keys) entry["attempts"][key] = 1;
+  return entry;
 }
 
 experiments::Launch make_launch(const Run& run, int attempt, const std::string& created) {

@@ -30,6 +30,7 @@ std::string key(const experiments::Run& run);
 // The journal's `run` entry for `runs`, at `time`.
 nlohmann::json run_entry(const std::string& experiment, const std::vector<experiments::Run>& runs,
                          const std::string& time);
+// The journal's entry that removes attempt 1 of these runs.
 nlohmann::json rm_entry(const std::vector<std::string>& keys, const std::string& time);
 
 // run.json of an attempt of `run`.

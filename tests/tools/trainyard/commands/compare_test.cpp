@@ -119,29 +119,6 @@ TEST_CASE("compare's JSON has procedure, margins, means and runs, and all digits
   CHECK(nlohmann::json::parse(back.out).at("comparisons").at(0).at("planned") == false);
 }
 
-TEST_CASE("the error for a yard of an earlier release names the command that rebuilds its database") {
-  const Filled yard(1);
-  const auto file = yard.folder / "results.db";
-  SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = 1");
-  const std::string older = file.string() + ": has the older schema 1";
-  const Outcome said = yard.asks("sql 'SELECT COUNT(*) AS n FROM run_summary'");
-  CHECK(said.code == 2);
-  CHECK_MESSAGE(contains(said.out, older + " (this program needs "), said.out);
-  CHECK(contains(said.out, "; `trainyard db rebuild` rebuilds it from the yard's files"));
-  {
-    const orchestrator::YardLock lock(orchestrator::Yard(yard.folder.path()), "trainyard run");
-    const Outcome used = yard.asks("status");
-    CHECK(used.code == 2);
-    CHECK_MESSAGE(contains(used.out, older + ", and its yard is in use; run `trainyard db rebuild`"),
-                  used.out);
-  }
-  // Only the database has these runs, so it is not replaced.
-  const Outcome removing = yard.asks("rm last");
-  CHECK(removing.code == 2);
-  CHECK_MESSAGE(contains(removing.out, older + ", and the yard has no files of its run "), removing.out);
-  CHECK(SQLite::Database(file).execAndGet("PRAGMA user_version").getInt() == 1);
-}
-
 TEST_CASE("help names the arguments of a verb, with an ellipsis only if there is no limit") {
   const Filled yard(1);
   CHECK(contains(yard.asks("compare --help").out, "Usage: trainyard compare [OPTIONS] [A B]\n"));
