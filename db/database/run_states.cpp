@@ -127,7 +127,7 @@ SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   )sql" + mean_over_ranks(test_metrics, "test", "correct") +
          R"sql(,
   s.failure,
-  COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = ?1),
+  COALESCE((SELECT MAX(o.last_time) FROM record_log o WHERE o.run_key = ?1),
            (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
   t.problem, t.problem IS NULL, t.other_share
 FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_hash) = 1, NULL,

@@ -119,7 +119,7 @@ CREATE TABLE attempt (
   PRIMARY KEY (run_key, attempt)
 ) STRICT;
 
-CREATE TABLE spool (
+CREATE TABLE record_log (
   run_key TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   rank INTEGER NOT NULL,

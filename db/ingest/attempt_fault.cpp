@@ -4,6 +4,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "base/text.h"
 #include "db/database/record_faults.h"
 #include "db/database/statements.h"
 
@@ -34,21 +35,22 @@ std::optional<AttemptFault> attempt_fault(const Database& database, const std::s
 std::optional<AttemptFault> fault_at_close(const Database& database, const std::string& run_key,
                                            int attempt) {
   if (auto fault = attempt_fault(database, run_key, attempt)) return fault;
-  return translated(database.connection(), [&]() -> std::optional<AttemptFault> {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT rank, type, seq FROM extra_record WHERE run_key = ? AND attempt = ? AND problem = ?
-      ORDER BY rank, seq LIMIT 1)sql");
-    Bound rows(statement, run_key, attempt, std::string(impossible::after_end));
-    if (!rows.next()) return std::nullopt;
-    RowReader row(rows.row());
-    AttemptFault fault;
-    fault.attempt = attempt;
-    fault.rank = static_cast<int>(row.integer());
-    fault.type = row.text();
-    fault.seq = row.integer();
-    fault.error = error_of_record(fault.rank, fault.type, *fault.seq, impossible::after_end);
-    return fault;
-  });
+  return translated(database.connection(),
+                    [&]() -> std::optional<AttemptFault> {
+                      SQLite::Statement statement(database.connection(), R"sql(
+      SELECT x.rank, x.type, x.seq, )sql" + std::string(record_problem) + R"sql( FROM extra_record x
+      WHERE x.run_key = ? AND x.attempt = ? AND x.problem = ? ORDER BY x.rank, x.seq LIMIT 1)sql");
+                      Bound rows(statement, run_key, attempt, std::string(impossible::after_end));
+                      if (!rows.next()) return std::nullopt;
+                      RowReader row(rows.row());
+                      AttemptFault fault;
+                      fault.attempt = attempt;
+                      fault.rank = static_cast<int>(row.integer());
+                      fault.type = row.text();
+                      fault.seq = row.integer();
+                      fault.error = printable_line(row.text());
+                      return fault;
+                    });
 }
 
 }  // namespace trainyard::db

@@ -70,7 +70,7 @@ std::string lack_of(SQLite::Database& rebuilt, const fs::path& folder, const std
                     std::int64_t attempt) {
   SQLite::Statement ranks(rebuilt, R"sql(
     SELECT h.rank, COALESCE(m.next_seq, 0), h.next_seq
-    FROM held.spool h LEFT JOIN main.spool m USING (run_key, attempt, rank)
+    FROM held.record_log h LEFT JOIN main.record_log m USING (run_key, attempt, rank)
     WHERE run_key = ? AND attempt = ? AND h.next_seq > COALESCE(m.next_seq, 0) ORDER BY rank)sql");
   Names lacks;
   for (Bound rows(ranks, run_key, attempt); rows.next();) {
@@ -113,7 +113,7 @@ std::vector<std::string> keep_attempt_rows(SQLite::Database& rebuilt, const fs::
     SELECT a.run_key, a.attempt FROM held.attempt a
     WHERE NOT EXISTS (SELECT 1 FROM main.removed r WHERE r.run_key = a.run_key AND r.up_to_attempt >= a.attempt)
       AND (NOT EXISTS (SELECT 1 FROM main.attempt m WHERE m.run_key = a.run_key AND m.attempt = a.attempt)
-           OR EXISTS (SELECT 1 FROM held.spool h LEFT JOIN main.spool m USING (run_key, attempt, rank)
+           OR EXISTS (SELECT 1 FROM held.record_log h LEFT JOIN main.record_log m USING (run_key, attempt, rank)
                       WHERE h.run_key = a.run_key AND h.attempt = a.attempt
                         AND h.next_seq > COALESCE(m.next_seq, 0)))
     ORDER BY 1, 2)sql");

@@ -80,8 +80,8 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
       savepoint_(connection, "SAVEPOINT one_record"),
       roll_back_(connection, "ROLLBACK TO one_record"),
       find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
-      find_spool_(connection, R"sql(
-        SELECT s.next_seq, p.status IS NOT NULL FROM spool s
+      find_log_(connection, R"sql(
+        SELECT s.next_seq, p.status IS NOT NULL FROM record_log s
         LEFT JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt AND p.rank = s.rank
         WHERE s.run_key = ? AND s.attempt = ? AND s.rank = ?)sql"),
       find_test_(connection, R"sql(
@@ -89,17 +89,17 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
           AND (test_seconds IS NOT NULL OR test_extra IS NOT NULL)
         UNION ALL SELECT 1 FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND rank = ?3)sql"),
       find_known_(connection, R"sql(
-        SELECT last_time FROM spool WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
+        SELECT last_time FROM record_log WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
           AND last_time IS NOT NULL
         UNION ALL SELECT time FROM event WHERE run_key = ?1 AND attempt = ?2 AND ?3 = -1 AND seq = ?4
         UNION ALL SELECT time FROM message WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4
         UNION ALL SELECT time FROM extra_record WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4)sql"),
       advance_(connection, R"sql(
-        INSERT INTO spool (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
+        INSERT INTO record_log (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
           next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql"),
       note_gap_(connection, R"sql(
-        INSERT INTO spool (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
+        INSERT INTO record_log (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
       put_start_(connection, R"sql(
         INSERT INTO process (run_key, attempt, rank, started, started_elapsed, host, device, threads, pid, world_size, replica,
@@ -171,9 +171,8 @@ std::optional<std::int64_t> RecordRows::world_size(const Record& record) {
   return row.row().getColumn(0).getInt64();
 }
 
-RecordRows::SpoolState RecordRows::state_of(const std::string& run_key, int attempt,
-                                            std::optional<int> rank) {
-  Bound row(find_spool_, run_key, attempt, rank.value_or(orchestrator_rank));
+RecordRows::LogState RecordRows::state_of(const std::string& run_key, int attempt, std::optional<int> rank) {
+  Bound row(find_log_, run_key, attempt, rank.value_or(orchestrator_rank));
   if (!row.next()) return {};
   return {row.row().getColumn(0).getInt64(), row.row().getColumn(1).getInt() != 0};
 }

@@ -1,5 +1,5 @@
 // Rows of records. The records of an attempt and rank (−1: the orchestrator) are read strictly in the order
-// of `seq`. `spool.next_seq` is the next one. Records that come too early are skipped.
+// of `seq`. `record_log.next_seq` is the next one. Records that come too early are skipped.
 #pragma once
 
 #include <cstdint>
@@ -44,11 +44,11 @@ class RecordRows {
   static const Kind* find_kind(const std::string& type);
 
   std::optional<std::int64_t> world_size(const experiments::Record& record);
-  struct SpoolState {
+  struct LogState {
     std::int64_t next_seq = 0;
     bool ended = false;  // the rank has recorded its end
   };
-  SpoolState state_of(const std::string& run_key, int attempt, std::optional<int> rank);
+  LogState state_of(const std::string& run_key, int attempt, std::optional<int> rank);
   bool is_other(const experiments::Record& record);  // than the one with its number in the database
   void store(const experiments::Record& record);
 
@@ -67,7 +67,7 @@ class RecordRows {
   SQLite::Statement savepoint_;
   SQLite::Statement roll_back_;
   SQLite::Statement find_attempt_;
-  SQLite::Statement find_spool_;
+  SQLite::Statement find_log_;
   SQLite::Statement find_test_;
   SQLite::Statement find_known_;
   SQLite::Statement advance_;

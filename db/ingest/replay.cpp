@@ -71,7 +71,7 @@ bool there(const fs::path& path) {
 }
 
 // A record file, identified by its path in the yard.
-struct Spool {
+struct RecordLog {
   fs::path file;
   std::string run;
   int attempt = 0;
@@ -131,9 +131,9 @@ class Replayer {
       return;  // trainyard ended before the launch
     if (!take_run_file(run_file, run, number)) return;
     unread_lines_.clear();
-    if (there(orchestrator)) spool({orchestrator, run, number, std::nullopt});
+    if (there(orchestrator)) record_log({orchestrator, run, number, std::nullopt});
     for (const Numbered& rank : ranks)
-      spool({rank.path, run, number, rank.number, unread_lines_[rank.number]});
+      record_log({rank.path, run, number, rank.number, unread_lines_[rank.number]});
   }
 
   // False if the records beside it cannot or need not be read.
@@ -152,7 +152,7 @@ class Replayer {
     }
   }
 
-  // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged spool.
+  // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged file.
   std::optional<experiments::RunFile> read_run_file(const fs::path& file) {
     if (!there(file)) return damaged_file(file, 0, "is missing"), std::nullopt;
     if (const std::string why = why_not_plain(file); !why.empty())
@@ -170,41 +170,41 @@ class Replayer {
   }
 
   // What is wrong with lines of a log that exceeded a limit is known: it has failed its run.
-  void spool(const Spool& spool) {
+  void record_log(const RecordLog& log) {
     std::int64_t damaged = 0;
     const auto name_line = [&](std::int64_t number, const std::string& problem) {
       if (++damaged <= most_named_lines)
-        damaged_line(spool.file, number, problem);
+        damaged_line(log.file, number, problem);
       else
         ++result_.damaged_lines;
       return true;
     };
     const auto leave_out = [&](std::int64_t number, const std::string& problem) {
-      return spool.unread_line > 0 || name_line(number, problem);
+      return log.unread_line > 0 || name_line(number, problem);
     };
     const auto take = [&](const std::string& line, std::int64_t number) {
-      if (number == spool.unread_line) return false;
+      if (number == log.unread_line) return false;
       const auto parsed = experiments::parse_line(line);
       if (!parsed.record) return leave_out(number, parsed.problem);
-      if (!spool.holds(*parsed.record)) return leave_out(number, "a record of another run, attempt or rank");
+      if (!log.holds(*parsed.record)) return leave_out(number, "a record of another run, attempt or rank");
       ++result_.records;
-      if (!spool.rank) note_over_limit(*parsed.record);
+      if (!log.rank) note_over_limit(*parsed.record);
       const Accepted accepted = ingest_.record(*parsed.record);
       if (accepted == Accepted::conflict)
         return name_line(number,
                          "another record has the number " + std::to_string(parsed.record->seq) + " too");
-      return took(spool, *parsed.record, accepted, number);
+      return took(log, *parsed.record, accepted, number);
     };
     const auto unreadable = [&](const DamagedLine& line) {
-      if (line.kind == DamagedLine::Kind::not_plain) return damaged_file(spool.file, 0, line.problem), false;
-      if (line.number == spool.unread_line) return false;
+      if (line.kind == DamagedLine::Kind::not_plain) return damaged_file(log.file, 0, line.problem), false;
+      if (line.number == log.unread_line) return false;
       if (line.kind == DamagedLine::Kind::zeros) return leave_out(line.number, line.problem);
-      damaged_file(spool.file, line.number, line.problem + ", so the rest of the file is skipped");
+      damaged_file(log.file, line.number, line.problem + ", so the rest of the file is skipped");
       return false;
     };
-    read_lines(spool.file, {experiments::longest_record, take, unreadable});
+    read_lines(log.file, {experiments::longest_record, take, unreadable});
     if (damaged > most_named_lines)
-      result_.problems.push_back(spool.file.string() + ": " + std::to_string(damaged - most_named_lines) +
+      result_.problems.push_back(log.file.string() + ": " + std::to_string(damaged - most_named_lines) +
                                  " more lines are damaged");
   }
 
@@ -218,9 +218,9 @@ class Replayer {
   }
 
   // Whether the records after this one can be taken.
-  bool took(const Spool& spool, const experiments::Record& record, Accepted accepted, std::int64_t number) {
+  bool took(const RecordLog& log, const experiments::Record& record, Accepted accepted, std::int64_t number) {
     if (accepted == Accepted::taken || accepted == Accepted::known) return true;
-    damaged_file(spool.file, number,
+    damaged_file(log.file, number,
                  accepted == Accepted::gap ? "records before seq " + std::to_string(record.seq) +
                                                  " are missing, so the rest of the file is skipped"
                                            : "the run has no such rank, so the file is skipped");

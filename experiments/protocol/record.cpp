@@ -252,18 +252,18 @@ std::int64_t number_after(const WholeLines& lines, int fd, const std::filesystem
 
 }  // namespace
 
-RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, int attempt,
+RecordWriter::RecordWriter(const std::filesystem::path& file, std::string run, int attempt,
                            std::optional<int> rank, std::int64_t at_least)
-    : spool_(spool),
+    : file_(file),
       run_(std::move(run)),
       attempt_(attempt),
       rank_(rank),
       start_(std::chrono::steady_clock::now()) {
-  fd_ = FileDescriptor::open(spool_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
-  if (!fd_) throw_file_error(spool_);
-  const WholeLines lines = whole_lines(fd_.get(), spool_);
-  if (lines.torn) truncate(fd_.get(), lines.bytes, spool_);
-  next_seq_ = std::max(at_least, number_after(lines, fd_.get(), spool_));
+  fd_ = FileDescriptor::open(file_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
+  if (!fd_) throw_file_error(file_);
+  const WholeLines lines = whole_lines(fd_.get(), file_);
+  if (lines.torn) truncate(fd_.get(), lines.bytes, file_);
+  next_seq_ = std::max(at_least, number_after(lines, fd_.get(), file_));
 }
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {
@@ -275,12 +275,12 @@ void RecordWriter::append(const std::string& type, const nlohmann::ordered_json&
   record["time"] = utc_now();
   record["elapsed_seconds"] = elapsed.count();
   for (const auto& [name, value] : body.items()) record[name] = value;
-  write_whole(fd_.get(), sealed_line(record) + '\n', spool_);
+  write_whole(fd_.get(), sealed_line(record) + '\n', file_);
   ++next_seq_;
 }
 
 void RecordWriter::sync() {
-  if (::fsync(fd_.get()) != 0) throw_file_error(spool_);
+  if (::fsync(fd_.get()) != 0) throw_file_error(file_);
 }
 
 std::string rank_records_name(int rank) {

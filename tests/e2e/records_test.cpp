@@ -59,9 +59,7 @@ TEST_CASE("an arm that records all requested epochs with sound sums and times ha
 TEST_CASE("an arm that records one of three epochs fails, and the missing epochs and the rank are named") {
   const std::string said = failure_of(by_rank_1 + std::string("sound 2\nfinish"));
   CHECK_MESSAGE(
-      contains(said,
-               "rank 1 says that it has finished, but of the 3 epochs asked for it has recorded none "
-               "of epochs 1, 3 (rank-1.records.jsonl:2)"),
+      contains(said, "rank 1 finished, but its records lack epochs 1, 3 of 3 (rank-1.records.jsonl:2)"),
       said);
   const std::string more = failure_of(by_rank_1 + std::string("for n in 1 2 3 4; do sound $n; done\nfinish"));
   CHECK_MESSAGE(contains(more, "rank 1, epoch 4: the run asks for 3 epochs (rank-1.records.jsonl:4)"), more);
@@ -77,7 +75,7 @@ TEST_CASE("impossible metrics fail the run, with rank, file and line") {
              "rank 1, epoch 2: train correct has the sum 253 of a weight of 50, and it counts "
              "from 0 to its weight (rank-1.records.jsonl:2)"},
         Case{"0.001 -1 50", "rank 1, epoch 2: train correct has the sum -1 of a weight of 50"},
-        Case{"0.001 -60 -50", "rank 1, epoch 2: train correct has the weight -50, and none is below 0"},
+        Case{"0.001 -60 -50", "rank 1, epoch 2: train correct has the weight -50, but weights are ≥ 0"},
         Case{"0.001 40 49", "rank 1, epoch 2: train correct has a weight of 49, but in epoch 1 of 50"}}) {
     const std::string said =
         failure_of(by_rank_1 + std::string("sound 1\nsound 2 ") + each.second_epoch + "\nsound 3\nfinish");
@@ -95,7 +93,7 @@ TEST_CASE("times that do not fit the duration of the run fail it, with rank, lin
   CHECK_MESSAGE(contains(long_ago, "s from launch to end (rank-1.records.jsonl:2)"), long_ago);
   const std::string negative = failure_of(by_rank_1 + std::string("sound 1\nsound 2 -5\nsound 3\nfinish"));
   CHECK_MESSAGE(contains(negative,
-                         "rank 1, epoch 2: train_seconds is -5 s, and no time is below 0 s "
+                         "rank 1, epoch 2: train_seconds is -5 s, but times are ≥ 0 s "
                          "(rank-1.records.jsonl:2)"),
                 negative);
   const std::string total =

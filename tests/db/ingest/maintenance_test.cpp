@@ -37,7 +37,7 @@ struct Small : LiveYard {
     attempt.collect();
   }
 
-  std::filesystem::path spool() const {
+  std::filesystem::path log() const {
     return folder.path() / "runs" / key / "attempt-1" / experiments::rank_records_name(0);
   }
   void sql(const std::string& statement) const {
@@ -67,10 +67,11 @@ TEST_CASE("an intact database matches its files, and rows that were edited are n
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.check"));
 }
 
-TEST_CASE("an unreadable line of the journal or of a spool is named, even without a database to compare") {
+TEST_CASE(
+    "an unreadable line of the journal or of a record log is named, even without a database to compare") {
   Small yard;
   append_line(yard.folder / "journal.jsonl", "garbage\n{}\n");
-  append_line(yard.spool(), "{\"v\":1,\n");
+  append_line(yard.log(), "{\"v\":1,\n");
   const std::string journal = (yard.folder / "journal.jsonl").string();
   for (const Database* database : {&std::as_const(yard.live), static_cast<const Database*>(nullptr)}) {
     const FileCheck found = check_files(yard.folder.path(), database);
@@ -78,7 +79,7 @@ TEST_CASE("an unreadable line of the journal or of a spool is named, even withou
     REQUIRE(found.unreadable.size() == 3);
     CHECK(found.unreadable[0] == journal + ":2: not JSON at byte 1");
     CHECK(found.unreadable[1] == journal + ":3: has no checksum (crc)");
-    CHECK(found.unreadable[2] == yard.spool().string() + ":6: not JSON at byte 8");
+    CHECK(found.unreadable[2] == yard.log().string() + ":6: not JSON at byte 8");
   }
 }
 

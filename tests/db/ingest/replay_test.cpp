@@ -150,7 +150,7 @@ TEST_CASE("a line without its newline is ignored, in spools and in the journal")
   CHECK(run_summaries(rebuilt).size() == 1);
 }
 
-TEST_CASE("a damaged line is counted and named, and only its own spool ends there") {
+TEST_CASE("a damaged line is counted and named, and only its own record log ends there") {
   LiveYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.journal(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
@@ -175,7 +175,7 @@ TEST_CASE("a damaged line is counted and named, and only its own spool ends ther
   check_equal(yard.live, rebuilt);
 }
 
-TEST_CASE("a spool of another run, or without a run.json, is counted and omitted") {
+TEST_CASE("a record log of another run, or without a run.json, is counted and omitted") {
   LiveYard yard;
   const auto run = make_run("mlp", 1, 0), other = make_run("mlp", 1, 1), bare = make_run("mlp", 1, 2);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
@@ -197,7 +197,7 @@ TEST_CASE("a spool of another run, or without a run.json, is counted and omitted
   CHECK(run_summaries(rebuilt).size() == 1);
 }
 
-TEST_CASE("records of another rank in a spool count as damaged lines") {
+TEST_CASE("records of another rank in a record log count as damaged lines") {
   LiveYard yard;
   const auto run = make_run("mlp", 2, 0);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");

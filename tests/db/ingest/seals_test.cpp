@@ -208,7 +208,7 @@ std::vector<std::string> rebuilt_results(const Yard1& yard) {
 std::vector<std::string> results(const Yard1& yard) {
   auto rows = rows_of(yard.live, "SELECT * FROM run_summary");
   for (const auto& row : rows_of(yard.live, "SELECT * FROM final_metrics")) rows.push_back(row);
-  REQUIRE(rows.size() == 3);  // two runs, of which one has final metrics
+  REQUIRE(rows.size() == 3);  // two runs and the metrics of one
   return rows;
 }
 
@@ -316,7 +316,7 @@ TEST_CASE("entries and records that only the files have are taken") {
 
 TEST_CASE("another record with a known number is a conflict, and the first one is kept") {
   Yard1 yard;
-  Spool again(yard.done, 1, 0);
+  RecordLog again(yard.done, 1, 0);
   const auto record_of = [&](std::int64_t seq, const std::string& time) {
     again.seq = seq;
     auto record = again.next("end", end_body("failed", 1));
@@ -328,7 +328,7 @@ TEST_CASE("another record with a known number is a conflict, and the first one i
   CHECK(yard.ingest.record(*last) == Accepted::known);
   CHECK(yard.ingest.record(record_of(last->seq, "2026-11-21T00:00:00.000Z")) == Accepted::conflict);
   CHECK(yard.ingest.next_number(yard.key, 1, 0) == last->seq + 1);
-  Spool orchestrator(yard.done, 1, std::nullopt);  // its records have other times
+  RecordLog orchestrator(yard.done, 1, std::nullopt);  // its records have other times
   CHECK(yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}})) == Accepted::conflict);
   CHECK(rows_of(yard.live, "SELECT status FROM attempt_status") ==
         std::vector<std::string>{"[\"finished\"]"});

@@ -38,19 +38,19 @@ TEST_CASE("the median of an even number of epochs is a mean, and unfinished runs
   yard.plan({run, running});
   for (const auto& each : {run, running}) {
     yard.ingest.run_file(experiments::to_json(make_launch(each)));
-    Spool spool(each, 1, 0);
+    RecordLog log(each, 1, 0);
     nlohmann::json start = start_body(0, 1);
     start["transport"] = "none";
-    yard.ingest.record(spool.next("start", start));
+    yard.ingest.record(log.next("start", start));
     for (int epoch = 1; epoch <= 4; ++epoch) {
       nlohmann::json body = epoch_body(epoch, epoch, 0.5, {});
       body["seconds"]["forward"] = 0.1 * epoch;
       body["steps"] = 10 * epoch;
       body["transfer_seconds"] = 0.01 * epoch;
       body["core_seconds"] = {{"forward", 0.02 * epoch}, {"transfer", 0.001}};
-      yard.ingest.record(spool.next("epoch", body));
+      yard.ingest.record(log.next("epoch", body));
     }
-    if (each == run) yard.ingest.record(spool.next("end", end_body("finished", 10)));
+    if (each == run) yard.ingest.record(log.next("end", end_body("finished", 10)));
   }
   const auto epochs = middle_epochs(yard.database, "sweep");
   REQUIRE(epochs.size() == 1);
