@@ -148,43 +148,6 @@ std::string put_final() {
          "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
 }
 
-}  // namespace
-
-RunStates::RunStates(SQLite::Database& connection)
-    : epochs_(connection),
-      put_times_problem_(connection, put_times_problem()),
-      faults_(connection),
-      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
-      clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
-      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
-      find_counted_(connection, find_counted),
-      put_chain_(connection, put_chain()),
-      put_state_(connection, put_state()),
-      put_final_(connection, put_final()) {}
-
-void RunStates::refresh() {
-  for (const auto& [run_key, changes] : changed_) {
-    for (const auto& [attempt, epoch] : changes.epochs) epochs_.put(run_key, attempt, epoch);
-    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
-    refresh(run_key);
-  }
-  changed_.clear();
-}
-
-void RunStates::refresh(const std::string& run_key) {
-  execute(put_times_problem_, run_key);
-  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
-  Bound counted(find_counted_, run_key);
-  if (!counted.next()) return;
-  const std::int64_t attempt = counted.row().getColumn(0).getInt64();
-  const std::string status = counted.row().getColumn(1).getString();
-  execute(put_chain_, run_key, attempt);
-  execute(put_state_, run_key, attempt, status);
-  if (status == "finished") execute(put_final_, run_key, attempt, status);
-}
-
-namespace {
-
 // The sum over devices, each once, because all ranks of a device record its energy. NULL if one device is not
 // known. Most epochs have no energy.
 constexpr const char* energy_of_devices = R"sql(CASE WHEN COUNT(e.energy_joules) > 0 THEN (
@@ -209,10 +172,37 @@ std::string put_epoch() {
 
 }  // namespace
 
-AttemptEpochs::AttemptEpochs(SQLite::Database& connection) : put_(connection, put_epoch()) {}
+RunStates::RunStates(SQLite::Database& connection)
+    : put_epoch_(connection, put_epoch()),
+      put_times_problem_(connection, put_times_problem()),
+      faults_(connection),
+      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
+      clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
+      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
+      find_counted_(connection, find_counted),
+      put_chain_(connection, put_chain()),
+      put_state_(connection, put_state()),
+      put_final_(connection, put_final()) {}
 
-void AttemptEpochs::put(const std::string& run_key, int attempt, std::int64_t epoch) {
-  execute(put_, run_key, attempt, epoch);
+void RunStates::refresh() {
+  for (const auto& [run_key, changes] : changed_) {
+    for (const auto& [attempt, epoch] : changes.epochs) execute(put_epoch_, run_key, attempt, epoch);
+    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
+    refresh(run_key);
+  }
+  changed_.clear();
+}
+
+void RunStates::refresh(const std::string& run_key) {
+  execute(put_times_problem_, run_key);
+  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
+  Bound counted(find_counted_, run_key);
+  if (!counted.next()) return;
+  const std::int64_t attempt = counted.row().getColumn(0).getInt64();
+  const std::string status = counted.row().getColumn(1).getString();
+  execute(put_chain_, run_key, attempt);
+  execute(put_state_, run_key, attempt, status);
+  if (status == "finished") execute(put_final_, run_key, attempt, status);
 }
 
 }  // namespace trainyard::db

@@ -111,8 +111,6 @@ void JournalRows::insert_earlier_results(const json& entry) {
             json_text(result.at("values")));
 }
 
-using nlohmann::json;
-
 namespace {
 
 // Bind numbers and texts as they are, and lists as JSON text.
@@ -182,8 +180,6 @@ void RunRows::remove(const std::string& key) {
   execute(remove_attempts_, key);
   execute(remove_unplanned_, key);
 }
-
-using nlohmann::json;
 
 AttemptRows::AttemptRows(SQLite::Database& connection, RunRows& runs)
     : runs_(runs),

@@ -78,21 +78,13 @@ std::vector<std::string> damage(const Database& database) {
   });
 }
 
-FileCheck check_files(const fs::path& yard, const Database* database, Workplace workplace) {
-  const fs::path again = with_suffix(yard / file_name, ".check");
-  const bool in_yard = workplace == Workplace::yard;
-  if (in_yard) remove_database(again);
-  FileCheck found;
-  {
-    Database rebuilt = in_yard ? Database::open_new(again) : Database::open_temporary();
-    const Replay replayed = replay(yard, rebuilt, database);
-    found.unreadable = replayed.problems;
-    found.kept = replayed.kept;
-    if (database)
-      found.differences =
-          translated(rebuilt.connection(), [&] { return differing_rows(rebuilt.connection()); });
-  }
-  if (in_yard) remove_database(again);
+FileCheck check_files(const fs::path& yard, const Database* database) {
+  Database rebuilt = Database::open_temporary();
+  const Replay replayed = replay(yard, rebuilt, database);
+  FileCheck found{replayed.problems, replayed.kept, {}};
+  if (database)
+    found.differences =
+        translated(rebuilt.connection(), [&] { return differing_rows(rebuilt.connection()); });
   return found;
 }
 

@@ -21,12 +21,9 @@ struct FileCheck {
   std::vector<std::string> kept;         // attempts, or the journal, whose rows it keeps
   std::vector<std::string> differences;  // other rows of runs and attempts, which it takes from the files
 };
-// The place of the rebuilt database during the check. A read-only yard needs temporary files.
-enum class Workplace { yard, temporary_files };
-// Nobody may write to the yard meanwhile. If `database` is null, only the files are read. UserError if a file or
-// folder cannot be read.
-FileCheck check_files(const std::filesystem::path& yard, const Database* database,
-                      Workplace workplace = Workplace::yard);
+// The rebuilt database is in temporary files (TMPDIR). Nobody may write to the yard meanwhile. If `database` is
+// null, only the files are read. UserError if a file or folder cannot be read.
+FileCheck check_files(const std::filesystem::path& yard, const Database* database);
 
 // Copy a consistent snapshot, also while a sweep writes. `to` is complete or does not exist. UserError if
 // `to` exists already, or if another copy is writing it.

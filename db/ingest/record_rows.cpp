@@ -76,7 +76,6 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
 
 RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
     : states_(states),
-      probes_(connection),
       savepoint_(connection, "SAVEPOINT one_record"),
       roll_back_(connection, "ROLLBACK TO one_record"),
       find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
@@ -145,7 +144,16 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
       put_extra_(connection, R"sql(
         INSERT INTO extra_record (run_key, attempt, rank, seq, time, type, problem, body)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql") {}
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      clear_probe_(connection,
+                   "DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
+      put_probe_(connection, R"sql(
+        INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      put_layer_(connection, R"sql(
+        INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
+                                 parameter_hash)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
 
 Accepted RecordRows::take(const Record& record) {
   const auto ranks = world_size(record);
@@ -264,10 +272,6 @@ void RecordRows::test(const Record& record, Members& members) {
   execute(put_test_, record.run, record.attempt, *record.rank, seconds, members.rest());
 }
 
-void RecordRows::probe(const Record& record, Members& members) {
-  probes_.take(record, members);
-}
-
 void RecordRows::message(const Record& record, Members& members) {
   const std::string level = members.required_text("level");
   const std::string text = members.required_text("text");
@@ -321,9 +325,6 @@ void RecordRows::extra(const Record& record, const std::optional<std::string>& p
           problem, record.body);
 }
 
-using experiments::Record;
-using nlohmann::json;
-
 namespace {
 
 struct Layer {
@@ -354,24 +355,16 @@ std::vector<Layer> layers_of(Members& members) {
 
 }  // namespace
 
-ProbeRows::ProbeRows(SQLite::Database& connection)
-    : clear_(connection, "DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
-      put_step_(connection, R"sql(
-        INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      put_layer_(connection, R"sql(
-        INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
-                                 parameter_hash)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
-
-void ProbeRows::take(const Record& record, Members& members) {
+// One row in `probe` per step of a rank, one in `probe_layer` per parameter. They replace those of an earlier
+// record of the step.
+void RecordRows::probe(const Record& record, Members& members) {
   const std::int64_t step = members.required_integer("step");
   const auto loss = members.number("loss");
   const auto reference_loss = members.number("reference_loss");
   const auto gradient_norm = members.number("gradient_norm");
   const std::vector<Layer> layers = layers_of(members);
-  execute(clear_, record.run, record.attempt, *record.rank, step);
-  execute(put_step_, record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
+  execute(clear_probe_, record.run, record.attempt, *record.rank, step);
+  execute(put_probe_, record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
           members.rest());
   for (std::size_t i = 0; i < layers.size(); ++i)
     execute(put_layer_, record.run, record.attempt, *record.rank, step, i, layers[i].path,

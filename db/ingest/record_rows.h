@@ -16,20 +16,6 @@
 
 namespace trainyard::db {
 
-// Rows of `probe` records: one in `probe` per step of a rank, one in `probe_layer` per parameter.
-class ProbeRows {
- public:
-  explicit ProbeRows(SQLite::Database& connection);
-
-  // Replaces the rows of an earlier record of the step. Unreadable if a member has the wrong type.
-  void take(const experiments::Record& record, Members& members);
-
- private:
-  SQLite::Statement clear_;
-  SQLite::Statement put_step_;
-  SQLite::Statement put_layer_;
-};
-
 class RecordRows {
  public:
   RecordRows(SQLite::Database& connection, RunStates& states);
@@ -63,7 +49,6 @@ class RecordRows {
   void extra(const experiments::Record& record, const std::optional<std::string>& problem);
 
   RunStates& states_;
-  ProbeRows probes_;
   SQLite::Statement savepoint_;
   SQLite::Statement roll_back_;
   SQLite::Statement find_attempt_;
@@ -81,6 +66,9 @@ class RecordRows {
   SQLite::Statement put_message_;
   SQLite::Statement put_event_;
   SQLite::Statement put_extra_;
+  SQLite::Statement clear_probe_;
+  SQLite::Statement put_probe_;
+  SQLite::Statement put_layer_;
 };
 
 }  // namespace trainyard::db

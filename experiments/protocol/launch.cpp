@@ -113,7 +113,6 @@ json to_json(const Launch& launch) {
                  {"cores", launch.cores},
                  {"host_exclusive", launch.host_exclusive},
                  {"devices_shared", launch.devices_shared},
-                 {"host_locked", launch.host_locked},
                  {"probe", launch.probe},
                  {"circumstances", to_json(launch.circumstances)},
                  {"circumstances_hash", circumstances_hash(launch.circumstances)},
@@ -141,7 +140,6 @@ Launch launch_from_json(const json& object) try {
   read(object.at("cores"), launch.cores);
   read(object.at("host_exclusive"), launch.host_exclusive);
   read(object.at("devices_shared"), launch.devices_shared);
-  read(object.at("host_locked"), launch.host_locked);
   read(object.at("probe"), launch.probe);
   if (object.contains("retries_left")) read(object.at("retries_left"), launch.retries_left);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));

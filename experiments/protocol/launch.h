@@ -66,7 +66,6 @@ struct Launch {
   std::vector<std::vector<int>> cores;  // per rank: CPUs it is pinned to; empty: not pinned
   bool host_exclusive = true;           // no other timed run on the host: its times count in verdicts
   bool devices_shared = false;          // more ranks than devices: its times are flagged
-  bool host_locked = true;              // the host lock for timed runs was held
   bool probe = false;                   // do the parity check first: runner/parity/parity_check.h
   int retries_left = 0;                 // further attempts if this one fails
   Circumstances circumstances;
@@ -79,7 +78,7 @@ struct Launch {
 std::string gpu_of_task(std::size_t rank);
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
-// host_exclusive, devices_shared, host_locked, probe, circumstances,
+// host_exclusive, devices_shared, probe, circumstances,
 // circumstances_hash, world_size, created. The file has `crc` too.
 // Optional: checkpoints, retries_left, resumes_attempt, resumes_after_epoch.
 nlohmann::json to_json(const Launch& launch);

@@ -74,9 +74,7 @@ int check(const DbOptions& options) {
   const QuiescentYard still(yard);
   const auto database = open_yard(options.yard);
   const auto damage = db::damage(database);
-  const auto files =
-      db::check_files(yard.root(), damage.empty() ? &database : nullptr,
-                      still.reads_only() ? db::Workplace::temporary_files : db::Workplace::yard);
+  const auto files = db::check_files(yard.root(), damage.empty() ? &database : nullptr);
   still.require();
   bool sound = true;
   for (const auto* findings : {&damage, &files.unreadable, &files.kept, &files.differences})
