@@ -140,18 +140,23 @@ std::vector<std::string> keep_attempt_rows(SQLite::Database& rebuilt, const fs::
   return lines;
 }
 
+std::vector<std::string> differing_schema(SQLite::Database& rebuilt, bool with_views) {
+  const std::string types = with_views ? "" : " AND type = 'table'";
+  const Names names = names_from(
+      rebuilt,
+      "SELECT name FROM (SELECT type, name, sql FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite_%'" +
+          types + " EXCEPT SELECT type, name, sql FROM held.sqlite_schema) ORDER BY name");
+  if (names.empty()) return {};
+  return {"the database has another definition of " + joined(names) + ". A rebuild takes the files"};
+}
+
 std::vector<std::string> differing_rows(SQLite::Database& rebuilt) {
   std::map<std::pair<std::string, std::int64_t>, Names> differing;  // tables by run and attempt
   for (const std::string& table : tables(rebuilt)) {
-    Names compared = columns(rebuilt, table);
-    const bool of_journal = has(journal_tables(), table);
-    const std::string place = of_journal                        ? "'', 0"
+    const Names compared = columns(rebuilt, table);
+    const std::string place = has(journal_tables(), table)      ? "'', 0"
                               : is_of_attempts(table, compared) ? "run_key, attempt"
                                                                 : "run_key, 0";
-    // The numbers of entries are not in the files.
-    std::erase_if(compared, [&](const std::string& column) {
-      return column.ends_with("journal_id\"") || (table == "journal" && column == "\"id\"");
-    });
     const auto rows_of = [&](const char* side) {
       return "SELECT " + joined(compared) + " FROM " + side + "." + table;
     };

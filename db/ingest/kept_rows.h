@@ -22,6 +22,10 @@ std::string keep_journal_rows(SQLite::Database& rebuilt, const std::filesystem::
 // Call this after the runs were read. One line per attempt whose rows were replaced.
 std::vector<std::string> keep_attempt_rows(SQLite::Database& rebuilt, const std::filesystem::path& yard);
 
+// One line if `held` lacks a table of `rebuilt`, or has another definition of it. Then its rows cannot be used.
+// `with_views`: also for views and indices. The views are complete when the transaction of a replay has ended.
+std::vector<std::string> differing_schema(SQLite::Database& rebuilt, bool with_views);
+
 // One line per run, attempt or journal with rows that differ between `rebuilt` and `held`.
 std::vector<std::string> differing_rows(SQLite::Database& rebuilt);
 

@@ -4,7 +4,6 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <functional>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -22,7 +21,6 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/text.h"
 #include "db/database/statements.h"
 #include "db/ingest/file_lines.h"
 #include "db/ingest/kept_rows.h"
@@ -83,8 +81,10 @@ FileCheck check_files(const fs::path& yard, const Database* database) {
   const Replay replayed = replay(yard, rebuilt, database);
   FileCheck found{replayed.problems, replayed.kept, {}};
   if (database)
-    found.differences =
-        translated(rebuilt.connection(), [&] { return differing_rows(rebuilt.connection()); });
+    found.differences = translated(rebuilt.connection(), [&] {
+      auto lines = differing_schema(rebuilt.connection(), true);
+      return lines.empty() ? differing_rows(rebuilt.connection()) : lines;
+    });
   return found;
 }
 

@@ -256,7 +256,8 @@ Replay replay(const fs::path& yard, Database& database, const Database* old) {
     }
     replayer.together([&] {
       replayer.journal(yard / "journal.jsonl");
-      if (old) {
+      const bool keeps = old && differing_schema(database.connection(), false).empty();
+      if (keeps) {
         if (std::string line = keep_journal_rows(database.connection(), yard, replayer.found_damage());
             !line.empty()) {
           kept.push_back(std::move(line));
@@ -264,7 +265,7 @@ Replay replay(const fs::path& yard, Database& database, const Database* old) {
         }
       }
       replayer.runs(yard / "runs");
-      if (old)
+      if (keeps)
         for (std::string& line : keep_attempt_rows(database.connection(), yard))
           kept.push_back(std::move(line));
     });

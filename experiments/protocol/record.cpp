@@ -227,10 +227,6 @@ void write_whole(int fd, const std::string& line, const std::filesystem::path& f
   throw_file_error(file, ENOSPC);
 }
 
-}  // namespace
-
-namespace {
-
 // The number after the last of these whole lines. They may begin after 0, if the file has lost records. A line
 // that no reader accepts is not read.
 std::int64_t number_after(const WholeLines& lines, int fd, const std::filesystem::path& file) {

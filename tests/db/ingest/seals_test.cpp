@@ -240,9 +240,14 @@ TEST_CASE("a rebuild keeps the rows of a finished run whose files are damaged or
 }
 
 TEST_CASE("a rebuild takes the files if they are whole, whatever was changed in the database") {
-  for (const char* statement : {"UPDATE metric SET sum = sum + 1 WHERE epoch = 2", "DELETE FROM attempt",
-                                "UPDATE run SET resolved = replace(resolved, '\"seed\":1', '\"seed\":5')",
-                                "DELETE FROM experiment_run", "UPDATE run_final SET train_loss = 7"}) {
+  for (const char* statement :
+       {"UPDATE metric SET sum = sum + 1 WHERE epoch = 2", "DELETE FROM attempt",
+        "UPDATE run SET resolved = replace(resolved, '\"seed\":1', '\"seed\":5')",
+        "DELETE FROM experiment_run", "UPDATE run_final SET train_loss = 7",
+        "PRAGMA foreign_keys = OFF; UPDATE journal SET id = 9; UPDATE journal_key SET journal_id = 9; UPDATE "
+        "experiment SET journal_id = 9; UPDATE experiment_run SET first_journal_id = 9, latest_journal_id = "
+        "9",
+        "DROP VIEW run_summary; CREATE VIEW run_summary AS SELECT run_key, 1 AS seed FROM run"}) {
     CAPTURE(statement);
     const Yard1 yard;
     const auto before = results(yard);
