@@ -7,11 +7,7 @@
 
 namespace trainyard::experiments {
 
-namespace {
-
-constexpr std::string_view spaces = " \t\r\n";
-
-}  // namespace
+static constexpr std::string_view spaces = " \t\r\n";
 
 std::string sealed(std::string object) {
   const bool has_members = object.size() > 2 && object.starts_with('{') && object.ends_with('}');
