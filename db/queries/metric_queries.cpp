@@ -91,10 +91,6 @@ TimeParts time_parts_of(RowReader row) {
   return parts;
 }
 
-}  // namespace
-
-namespace {
-
 NamedColumn named(const std::string& name) {
   return {name, MetricColumn::named(name)};
 }

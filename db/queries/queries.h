@@ -80,7 +80,7 @@ struct Plan {
   std::vector<std::string> varied;
   std::vector<std::string> keys;  // planned by the latest entry
   std::string file;               // as the user named it
-  nlohmann::json asked;           // what the command line added to it; null in old entries
+  nlohmann::json asked;           // what the command line added to it; null if that is nothing
 };
 Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
 

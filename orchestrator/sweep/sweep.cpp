@@ -142,11 +142,11 @@ class Sweep {
                             {"places", granted->grant.devices.size()},
                             {"failed_tries", next.failed_tries},
                             {"waiting", waiting_.size()}});
-      active_.push_back({next, granted->devices,
-                         std::make_unique<Attempt>(
-                             Assignment{planned, granted->devices, exclusive_host_, options().host_locked,
-                                        options().max_retries - next.failed_tries, next.adopts},
-                             workplace_)});
+      active_.push_back(
+          {next, granted->devices,
+           std::make_unique<Attempt>(Assignment{planned, granted->devices, exclusive_host_,
+                                                options().max_retries - next.failed_tries, next.adopts},
+                                     workplace_)});
     }
   }
 

@@ -54,9 +54,8 @@ bool is_empty(int fd) {
   return ::fstat(fd, &found) == 0 && found.st_size == 0;
 }
 
-// `recorded`: empty for a file of an earlier release.
-bool lives(int pid, std::optional<std::uint64_t> recorded) {
-  if (const auto process = facts_of(pid)) return !recorded || process->start_ticks == recorded;
+bool lives(int pid, std::uint64_t recorded) {
+  if (const auto process = facts_of(pid)) return process->start_ticks == recorded;
   return ::kill(pid, 0) != 0 && errno == EPERM;  // the processes of other users are hidden
 }
 
@@ -79,18 +78,10 @@ bool write_holder(int fd, const std::vector<std::string>& about) {
 std::optional<LockHolder> live_holder(int fd) {
   const std::vector<std::string> lines = lines_of(content_of(fd));
   if (lines.size() < 2) return std::nullopt;
-  const auto pid = number(lines.front());
-  if (!pid || *pid == 0 || *pid > INT32_MAX) return std::nullopt;
-  LockHolder holder{static_cast<int>(*pid), {lines.begin() + 1, lines.end()}};
-  std::optional<std::uint64_t> recorded;
-  holder.earlier_release = !lines.back().starts_with(started);
-  if (!holder.earlier_release) {
-    recorded = started_at(lines.back());
-    holder.about.pop_back();
-    if (!recorded) return std::nullopt;
-  }
-  if (!lives(holder.pid, recorded)) return std::nullopt;
-  return holder;
+  const auto pid = number(lines.front()), recorded = started_at(lines.back());
+  if (!pid || *pid == 0 || *pid > INT32_MAX || !recorded) return std::nullopt;
+  if (!lives(static_cast<int>(*pid), *recorded)) return std::nullopt;
+  return LockHolder{static_cast<int>(*pid), {lines.begin() + 1, lines.end() - 1}};
 }
 
 std::string unknown_holder(const std::filesystem::path& file) {

@@ -40,7 +40,7 @@ TEST_CASE("after a power cut at any call, the same command finishes the sweep an
       const auto database = db::Database::open_read_only(sweep.yard() / "results.db");
       const auto check = db::check_files(sweep.yard(), &database);
       for (const auto& problem : check.unreadable) CHECK_MESSAGE(problem.empty(), (what + ": " + problem));
-      CHECK(check.incomplete_files.empty());
+      CHECK(check.kept.empty());
     }
 }
 

@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/host.h"
-#include "db/database/page_checksums.h"
 
 namespace trainyard::e2e {
 namespace fs = std::filesystem;
@@ -102,7 +101,7 @@ Output run_trainyard(const fs::path& folder, const std::vector<std::string>& arg
 }
 
 void make_older(const fs::path& database, int schema) {
-  SQLite::Database(database.string(), SQLite::OPEN_READWRITE, 0, db::page_checksum_vfs())
+  SQLite::Database(database.string(), SQLite::OPEN_READWRITE)
       .exec("PRAGMA user_version = " + std::to_string(schema));
 }
 

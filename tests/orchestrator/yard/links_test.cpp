@@ -8,6 +8,7 @@
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 #include "orchestrator/plan/resume_point.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
@@ -127,12 +128,12 @@ TEST_CASE("paths in a run file that lead out of the yard are not used") {
   const Outside outside(bench.folder.path);
   const fs::path file = interrupted_attempt(bench) / experiments::run_file_name;
   auto launch = nlohmann::json::parse(text_of(file));
-  launch.erase("crc");  // an attacker could also write the right one
+  launch.erase("crc");
   launch["records"] = outside.path.string();
   launch["checkpoints"] = outside.path.string();
   launch["resumes_attempt"] = 1;
   launch["resumes_after_epoch"] = 1;
-  std::ofstream(file) << launch;
+  std::ofstream(file) << experiments::sealed(launch.dump());
   bench.tell("", "finish");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.status_of(0, 1) == "interrupted");

@@ -301,7 +301,6 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
                                 const orchestrator::Yard& yard, db::Database& database,
                                 const orchestrator::Programs& programs, orchestrator::Launcher& launcher,
                                 HostShare& host, orchestrator::SweepOptions options) {
-  options.host_locked = host.lock.has_value();
   options.leases = host.leases ? &*host.leases : nullptr;
   options.others_limit = orchestrator::others_limit_here();
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;

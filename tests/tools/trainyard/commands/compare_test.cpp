@@ -9,7 +9,6 @@
 #include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
-#include "db/database/page_checksums.h"
 #include "db/ingest/ingest.h"
 #include "orchestrator/yard/yard.h"
 #include "tests/db/support/yard.h"
@@ -147,29 +146,6 @@ TEST_CASE("report --from makes the same files from a report.json, without a yard
       trainyard_says("report --from " + folder("none.json") + " --out " + folder("third"));
   CHECK(no_file.code == 2);
   CHECK_MESSAGE(contains(no_file.out, "none.json cannot be read: "), no_file.out);
-}
-
-TEST_CASE("the error for a yard of an earlier release names the command that rebuilds its database") {
-  const Filled yard(1);
-  const auto file = yard.folder / "results.db";
-  SQLite::Database(file, SQLite::OPEN_READWRITE, 0, db::page_checksum_vfs()).exec("PRAGMA user_version = 1");
-  const std::string older = file.string() + ": has the older schema 1";
-  const Outcome said = yard.asks("sql 'SELECT COUNT(*) AS n FROM run_summary'");
-  CHECK(said.code == 2);
-  CHECK_MESSAGE(contains(said.out, older + " (this program needs "), said.out);
-  CHECK(contains(said.out, "; `trainyard db rebuild` rebuilds it from the yard's files"));
-  {
-    const orchestrator::YardLock lock(orchestrator::Yard(yard.folder.path()), "trainyard run");
-    const Outcome used = yard.asks("status");
-    CHECK(used.code == 2);
-    CHECK_MESSAGE(contains(used.out, older + ", and its yard is in use; run `trainyard db rebuild`"),
-                  used.out);
-  }
-  // Only the database has these runs, so it is not replaced.
-  const Outcome removing = yard.asks("rm last");
-  CHECK(removing.code == 2);
-  CHECK_MESSAGE(contains(removing.out, older + ", and the yard has no files of its run "), removing.out);
-  CHECK(SQLite::Database(file).execAndGet("PRAGMA user_version").getInt() == 1);
 }
 
 TEST_CASE("help names the arguments of a verb, with an ellipsis only if there is no limit") {
