@@ -143,23 +143,23 @@ Rebuild rebuild(const fs::path& yard) {
 
 namespace {
 
-Database open_or_rebuild(const fs::path& yard, const Tell& tell) try {
+Database open_or_rebuild(const fs::path& yard, const OnMessage& on_message) try {
   return Database::open_for_writing(yard / file_name);
 } catch (const OtherSchemaError&) {
   const Rebuild made = rebuild(yard);
-  for (const std::string& problem : made.replayed.problems) tell(problem);
-  tell((yard / file_name).string() + " had another schema and was rebuilt from " +
-       std::to_string(made.replayed.records) + " records. The old file is kept as " +
-       made.kept.filename().string());
+  for (const std::string& problem : made.replayed.problems) on_message(problem);
+  on_message((yard / file_name).string() + " had another schema and was rebuilt from " +
+             std::to_string(made.replayed.records) + " records. The old file is kept as " +
+             made.kept.filename().string());
   return Database::open_for_writing(yard / file_name);
 }
 
 }  // namespace
 
-Database open_yard_for_writing(const fs::path& yard, const Tell& tell) {
+Database open_yard_for_writing(const fs::path& yard, const OnMessage& on_message) {
   refuse_network_file_system(yard);
   refuse_other_format(yard);
-  Database database = open_or_rebuild(yard, tell);
+  Database database = open_or_rebuild(yard, on_message);
   const auto known = translated(database.connection(), [&] {
     return database.connection().execAndGet("SELECT COUNT(*) FROM journal").getInt64();
   });

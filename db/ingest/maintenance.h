@@ -43,10 +43,10 @@ Rebuild rebuild(const std::filesystem::path& yard);
 // the yard has another format.
 // - An empty database is filled from the files. It was moved away, or its writer was killed at the beginning.
 // - If journal entries are missing, they are added. A writer was killed after it wrote the journal.
-// - A database of another schema is rebuilt from the files. `tell` gets the messages.
-using Tell = std::function<void(const std::string& line)>;
+// - A database of another schema is rebuilt from the files. `on_message` gets the messages.
+using OnMessage = std::function<void(const std::string& line)>;
 Database open_yard_for_writing(
-    const std::filesystem::path& yard, const Tell& tell = [](const std::string&) {});
+    const std::filesystem::path& yard, const OnMessage& on_message = [](const std::string&) {});
 
 // UserError if the first entry of the yard's journal has another format (`experiments::format_version`).
 void refuse_other_format(const std::filesystem::path& yard);

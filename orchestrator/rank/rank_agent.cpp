@@ -31,7 +31,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto meeting_patience = std::chrono::minutes(5);  // until all hosts have started their tasks
+constexpr auto rendezvous_patience = std::chrono::minutes(5);  // until all hosts have started their tasks
 constexpr auto killed_together = std::chrono::milliseconds(300);
 constexpr auto short_nap = std::chrono::milliseconds(50);
 constexpr auto long_nap = std::chrono::milliseconds(200);
@@ -104,13 +104,13 @@ class Task {
   }
 
   std::optional<StoreAddress> join() {
-    const auto deadline = Clock::now() + meeting_patience;
+    const auto deadline = Clock::now() + rendezvous_patience;
     while (Clock::now() < deadline) {
       fresh_listing(folder_);
-      const auto meeting = read_rendezvous(folder_);
-      const auto secret = meeting ? LaunchSecret::read(folder_) : std::nullopt;
-      if (const auto gateway = secret ? find_gateway(*secret, *meeting) : std::nullopt) {
-        first_host_ = meeting->addresses.front();
+      const auto endpoint = read_rendezvous(folder_);
+      const auto secret = endpoint ? LaunchSecret::read(folder_) : std::nullopt;
+      if (const auto gateway = secret ? find_gateway(*secret, *endpoint) : std::nullopt) {
+        first_host_ = endpoint->addresses.front();
         return entrance_.emplace(*secret, *gateway).address();
       }
       if (received_signal != 0 || ::getppid() != parent_) return std::nullopt;

@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* group_name = "ranks.json";
-constexpr const char* meeting_name = "meeting.json";
+constexpr const char* rendezvous_name = "rendezvous.json";
 constexpr const char* abandoned_name = "abandoned";
 
 nlohmann::ordered_json to_json(const RankCommand& rank) {
@@ -99,13 +99,13 @@ std::optional<RankExit> read_rank_exit(const fs::path& attempt_folder, int rank)
   });
 }
 
-void write_rendezvous(const fs::path& attempt_folder, const RendezvousEndpoint& meeting) {
-  const nlohmann::ordered_json json = {{"port", meeting.port}, {"addresses", meeting.addresses}};
-  write_whole_file(attempt_folder / meeting_name, json.dump() + "\n");
+void write_rendezvous(const fs::path& attempt_folder, const RendezvousEndpoint& endpoint) {
+  const nlohmann::ordered_json json = {{"port", endpoint.port}, {"addresses", endpoint.addresses}};
+  write_whole_file(attempt_folder / rendezvous_name, json.dump() + "\n");
 }
 
 std::optional<RendezvousEndpoint> read_rendezvous(const fs::path& attempt_folder) {
-  return from_object(attempt_folder / meeting_name, [](const nlohmann::json& json) {
+  return from_object(attempt_folder / rendezvous_name, [](const nlohmann::json& json) {
     return RendezvousEndpoint{json.at("port"), json.at("addresses")};
   });
 }

@@ -192,10 +192,10 @@ StoreGateway::StoreGateway(const LaunchSecret& secret, const StoreAddress& store
 StoreEntrance::StoreEntrance(const LaunchSecret& secret, const StoreAddress& gateway)
     : relay_(loopback_listening(), std::make_unique<EntranceDoor>(secret, gateway)) {}
 
-std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& meeting) {
-  const std::string port = std::to_string(meeting.port);
-  const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
-  for (const std::string& address : meeting.addresses) {
+std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& endpoint) {
+  const std::string port = std::to_string(endpoint.port);
+  const bool same_host = !endpoint.addresses.empty() && endpoint.addresses.front() == host_name();
+  for (const std::string& address : endpoint.addresses) {
     if (address == loopback_address && !same_host) continue;
     const Addresses found = addresses_of(address, port);
     for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next)

@@ -91,14 +91,14 @@ bool DeviceLeases::try_take(const std::vector<Device>& devices) {
 }
 
 bool DeviceLeases::wait(const std::vector<Device>& devices, const std::atomic<int>& stop,
-                        const std::function<void(const std::string& taken)>& tell) {
+                        const std::function<void(const std::string& taken)>& on_message) {
   for (const LockPlace& place : places(devices)) {
     if (const auto own = held_.find(place.file); own != held_.end()) {
       ++own->second.count;
       continue;
     }
-    auto lock =
-        SharedLock::wait(place, user_, stop, [&](const std::string& holder) { tell(in_use(place, holder)); });
+    auto lock = SharedLock::wait(place, user_, stop,
+                                 [&](const std::string& holder) { on_message(in_use(place, holder)); });
     if (!lock) return false;
     held_.emplace(place.file, Held{std::move(*lock)});
   }

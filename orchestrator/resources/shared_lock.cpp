@@ -186,12 +186,12 @@ std::optional<SharedLock> SharedLock::try_take(const LockPlace& place, const Hos
 
 std::optional<SharedLock> SharedLock::wait(const LockPlace& place, const HostUser& user,
                                            const std::atomic<int>& stop,
-                                           const std::function<void(const std::string& holder)>& tell) {
+                                           const std::function<void(const std::string& holder)>& on_message) {
   std::string reported;
   while (stop == 0) {
     if (auto lock = try_take(place, user)) return lock;
     if (std::string holder = shared_lock_holder(place); holder != reported) {
-      tell(holder);
+      on_message(holder);
       reported = std::move(holder);
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));

@@ -53,10 +53,10 @@ class SharedLock {
  public:
   // Empty if another process has it. UserError if the file cannot be used, or if its file system has no locks.
   static std::optional<SharedLock> try_take(const LockPlace& place, const HostUser& user);
-  // Waits until it is free. Calls `tell` once for each holder. Empty if `stop` was set.
+  // Waits until it is free. Calls `on_message` once for each holder. Empty if `stop` was set.
   static std::optional<SharedLock> wait(const LockPlace& place, const HostUser& user,
                                         const std::atomic<int>& stop,
-                                        const std::function<void(const std::string& holder)>& tell);
+                                        const std::function<void(const std::string& holder)>& on_message);
 
   SharedLock(SharedLock&&) noexcept = default;
   SharedLock& operator=(SharedLock&&) noexcept = default;

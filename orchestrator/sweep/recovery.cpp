@@ -185,20 +185,20 @@ void require_ended(const Unfinished& unfinished) {
 }
 
 // Kills the processes of an attempt that no orchestrator has. Returns their number.
-int end_processes(const Unfinished& unfinished, const std::function<void(const std::string&)>& tell) {
+int end_processes(const Unfinished& unfinished, const std::function<void(const std::string&)>& on_message) {
   if (const fs::path original = original_of(unfinished); !original.empty()) {
-    tell(unfinished.directory.string() + ": is a copy of " + original.string() +
-         ", so processes of that attempt were left alone");
+    on_message(unfinished.directory.string() + ": is a copy of " + original.string() +
+               ", so processes of that attempt were left alone");
     return 0;
   }
   return end_leftovers(launched_processes(unfinished.directory));
 }
 
 void recover_attempt(const Unfinished& unfinished, const db::Database& database, db::Ingest& ingest,
-                     const std::function<void(const std::string&)>& tell) {
+                     const std::function<void(const std::string&)>& on_message) {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     require_plain(unfinished.directory / name);
-  const int killed_processes = end_processes(unfinished, tell);
+  const int killed_processes = end_processes(unfinished, on_message);
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
@@ -216,7 +216,7 @@ void recover_attempt(const Unfinished& unfinished, const db::Database& database,
   const bool finished = collector.finished() && collector.over_limits().empty() && !fault;
   if (collector.refused() || finished || collector.has_cause()) return;
   for (const std::string& text : collector.take_messages())
-    tell(fmt::format("{}: attempt {}: {}", experiments::label(launch.run), launch.attempt, text));
+    on_message(fmt::format("{}: attempt {}: {}", experiments::label(launch.run), launch.attempt, text));
   const std::string failure = mark_ended(unfinished, collector.over_limits(), fault ? fault->error : "",
                                          ingest.next_number(launch.key, launch.attempt, std::nullopt));
   Collector(place, experiments::to_json(launch), ingest).collect_all();
@@ -226,7 +226,7 @@ void recover_attempt(const Unfinished& unfinished, const db::Database& database,
           : "";
   const std::string end =
       failure.empty() ? "was interrupted: the orchestrator ended first" : "has failed: " + failure;
-  tell(fmt::format("{}: attempt {} {}{}", experiments::label(launch.run), launch.attempt, end, killed));
+  on_message(fmt::format("{}: attempt {} {}{}", experiments::label(launch.run), launch.attempt, end, killed));
 }
 
 // Removes checkpoints of finished runs whose orchestrator was killed before it did so. A run that finished
@@ -244,7 +244,7 @@ void remove_outlived_checkpoints(const Yard& yard, const db::Database& database,
 }  // namespace
 
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
-                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<void(const std::string&)>& on_message,
                                  const std::function<bool(const fs::path&)>& alive) {
   std::vector<LiveAttempt> live;
   db::Ingest ingest(database);
@@ -255,13 +255,13 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
     }
     require_ended(unfinished);
     try {
-      recover_attempt(unfinished, database, ingest, tell);
+      recover_attempt(unfinished, database, ingest, on_message);
     } catch (const db::StorageError&) {
       throw;
     } catch (const InternalError& error) {
-      tell(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
+      on_message(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
     } catch (const UserError& error) {
-      tell(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
+      on_message(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
     }
   }
   remove_outlived_checkpoints(yard, database, live);

@@ -24,11 +24,11 @@ namespace trainyard::orchestrator {
 //   copy, and the processes belong to its original.
 // - Leaves an attempt alone if it is `alive` (see `Reattachment`), and returns it.
 // - Removes the checkpoints of finished runs.
-// - Calls `tell` with one line per interrupted attempt.
+// - Calls `on_message` with one line per interrupted attempt.
 // - StorageError if the database cannot be written. UserError if the supervisor of an attempt has not ended within
 //   five seconds.
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
-                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<void(const std::string&)>& on_message,
                                  const std::function<bool(const std::filesystem::path&)>& alive = {});
 
 // Finds attempts whose ranks outlive their orchestrator, as jobs on a cluster. The next orchestrator adopts

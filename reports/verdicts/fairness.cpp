@@ -183,27 +183,6 @@ std::string cores_and_threads(std::size_t cores, int threads) {
                      counted(static_cast<std::int64_t>(threads), "thread"));
 }
 
-// Ranks with fewer cores than threads. An earlier release launched them for `threads = 2` on two cores.
-std::optional<Statement> crowded_ranks(const std::vector<CellRuns>& cells) {
-  std::int64_t crowded = 0;
-  Texts texts;
-  for (const CellRuns& cell : cells) {
-    for_each_run(cell, [&](const ArmRuns&, const Observation& observation) {
-      if (observation.launched == nullptr) return;
-      const int threads = observation.launched->circumstances.threads_per_rank;
-      const auto fewer = [&](std::size_t count) { return std::cmp_less(count, threads); };
-      const auto found = std::ranges::find_if(observation.launched->cores, fewer);
-      if (found == observation.launched->cores.end()) return;
-      texts.insert(cores_and_threads(*found, threads));
-      ++crowded;
-    });
-  }
-  if (crowded == 0) return std::nullopt;
-  return Statement{Severity::unfair,
-                   fmt::format("Each rank of {} had fewer cores than threads ({}). These times do not count.",
-                               counted(crowded, "run"), joined(texts))};
-}
-
 // Whether all ranks of a cell, also those of the baseline, have the same number of cores.
 Statement cores(const std::vector<CellRuns>& cells, const experiments::Compare& compare) {
   bool unpinned = false;
@@ -215,7 +194,6 @@ Statement cores(const std::vector<CellRuns>& cells, const experiments::Compare& 
                       ? "0 cores"
                       : cores_and_threads(count, observation.launched->circumstances.threads_per_rank));
   });
-  if (const auto crowded = crowded_ranks(cells)) return *crowded;
   if (!same)
     return {compare.axis == "threads" ? Severity::note : Severity::unfair,
             "Ranks do not all have the same number of cores (" + joined(counts) + ")."};

@@ -88,14 +88,14 @@ TEST_CASE(
   }
   REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
   const std::atomic<int> stop = 0;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   const auto lock = SharedLock::wait(host_lock_in(folder.path), ana, stop, [&](const std::string& holder) {
-    told.push_back(holder);
+    reported.push_back(holder);
     ::kill(child, SIGKILL);
   });
   CHECK(lock);
-  REQUIRE(told.size() == 1);
-  CHECK(contains(told[0], "process " + std::to_string(child) + " of "));
+  REQUIRE(reported.size() == 1);
+  CHECK(contains(reported[0], "process " + std::to_string(child) + " of "));
   ::waitpid(child, nullptr, 0);
 }
 

@@ -89,7 +89,7 @@ SweepFixture::~SweepFixture() {
   for (const auto& name : variables_) ::unsetenv(name.c_str());
 }
 
-void SweepFixture::tell(const std::string& rank, const std::string& what) {
+void SweepFixture::on_message(const std::string& rank, const std::string& what) {
   variables_.push_back(rank.empty() ? "FAKE_RANK" : "FAKE_RANK_" + rank);
   ::setenv(variables_.back().c_str(), what.c_str(), 1);
 }

@@ -105,14 +105,14 @@ class Stranger {
 TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same command finishes the sweep") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
-  bench.tell("", "deaf");
+  bench.on_message("", "deaf");
   sweep_and_kill(bench, 2);
   const int first = pid_in(bench.attempt(0) / "hanging-0");
   const int second = pid_in(bench.attempt(0) / "hanging-1");
   const int store = pid_in(bench.folder.path / "stores");
   CHECK(becomes_true(tests::patience, [&] { return !alive(first) && !alive(second) && !alive(store); }));
 
-  bench.tell("", "finish");
+  bench.on_message("", "finish");
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
   CHECK(bench.status_of(0, 1) == "interrupted");
@@ -331,12 +331,12 @@ TEST_CASE("recovery in a copy of a yard ends no process of the original") {
 TEST_CASE("an incomplete record of a killed rank is not ingested, but the records before it are") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
-  bench.tell("1", "torn");
-  bench.tell("0", "hang");
+  bench.on_message("1", "torn");
+  bench.on_message("0", "hang");
   sweep_and_kill(bench, 2);
-  bench.tell("", "finish");
-  bench.tell("0", "finish");
-  bench.tell("1", "finish");
+  bench.on_message("", "finish");
+  bench.on_message("0", "finish");
+  bench.on_message("1", "finish");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.status_of(0, 1) == "interrupted");
   CHECK(bench.status.messages.size() == 1);  // the interruption, and no damaged line
@@ -367,10 +367,10 @@ TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
 
 TEST_CASE("if the folder of a run was removed, its next attempt has a new number") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "die");
+  bench.on_message("", "die");
   CHECK(bench.sweep().failures.size() == 1);
   std::filesystem::remove_all(bench.yard.runs());
-  bench.tell("", "finish");
+  bench.on_message("", "finish");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.status_of(0, 1) == "failed");
   CHECK(bench.status_of(0, 2) == "finished");

@@ -38,7 +38,7 @@ class Outside {
 
 // The folder of an attempt whose orchestrator was killed: it has a run file and no end.
 fs::path interrupted_attempt(SweepFixture& bench) {
-  bench.tell("", "die");
+  bench.on_message("", "die");
   bench.sweep();
   fs::path folder = bench.attempt(0);
   bench.database = db::Database::open_for_writing(bench.yard.root() / "other.db");  // without the attempt
@@ -115,7 +115,7 @@ TEST_CASE("an interrupted attempt is not touched if its run file or records are 
         REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
       else
         fs::create_symlink(is_run_file ? bench.folder.path / "run.json" : outside.path / "precious", file);
-      bench.tell("", "finish");
+      bench.on_message("", "finish");
       CHECK(bench.sweep().finished == 1);  // as another attempt
       REQUIRE_FALSE(bench.status.messages.empty());
       CHECK(contains(bench.status.messages.front(), pipe ? "is not a plain file" : "is a link"));
@@ -134,7 +134,7 @@ TEST_CASE("paths in a run file that lead out of the yard are not used") {
   launch["resumes_attempt"] = 1;
   launch["resumes_after_epoch"] = 1;
   std::ofstream(file) << experiments::sealed(launch.dump());
-  bench.tell("", "finish");
+  bench.on_message("", "finish");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.status_of(0, 1) == "interrupted");
   CHECK(bench.status_of(0, 2) == "finished");
