@@ -164,9 +164,10 @@ TEST_CASE("opening a database of another schema for writing rebuilds it and keep
     std::vector<std::string> reported;
     const auto on_message = [&](const std::string& line) { reported.push_back(line); };
     CHECK(all_rows(open_yard_for_writing(yard.folder.path(), on_message)) == before);
-    CHECK(reported == std::vector<std::string>{(yard.folder / "results.db").string() +
-                                           " had another schema and was rebuilt from 5 records. The old file "
-                                           "is kept as results.db.before-rebuild"});
+    CHECK(reported ==
+          std::vector<std::string>{(yard.folder / "results.db").string() +
+                                   " had another schema and was rebuilt from 5 records. The old file "
+                                   "is kept as results.db.before-rebuild"});
     CHECK(std::filesystem::exists(yard.folder / "results.db.before-rebuild"));
     CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
     open_yard_for_writing(yard.folder.path(), on_message);
