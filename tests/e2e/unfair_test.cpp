@@ -314,6 +314,23 @@ TEST_CASE("`check` warns if `files` is missing or lacks a file that the command 
   CHECK(warnings(command + "\nfiles = [\"*.py\", \"./small.json\"]\n").empty());
 }
 
+TEST_CASE("`check` prints at most 20 warnings about `files`") {
+  const Scratch scratch;
+  scratch.write("train.py", "");
+  std::string command = "command = [\"/bin/sh\"";
+  for (int i = 0; i < 22; ++i) {
+    const std::string name = "part" + std::to_string(i);
+    scratch.write(name, "");
+    command += ", \"" + name + "\"";
+  }
+  scratch.write("own.toml", python_file("strategy = [\"mine\"]\nseed = [0]\n",
+                                        "[strategy.mine]\n" + command + "]\nfiles = [\"train.py\"]\n"));
+  const std::string err = run_trainyard(scratch.path(), {"check", "own.toml"}).err;
+  CHECK_MESSAGE(contains(err, "lacks \"part19\""), err);
+  CHECK_FALSE(contains(err, "lacks \"part20\""));
+  CHECK_MESSAGE(contains(err, "and 2 more warnings"), err);
+}
+
 TEST_CASE("times of arms with another environment are not compared, and their losses are marked") {
   const std::string body = epoch_record("5$seed", 10, 10, "0.00$((1 + seed))");
   for (const bool in_the_file : {true, false}) {

@@ -26,7 +26,7 @@ fs::path journalled_file(const db::Plan& plan) {
   return fs::path(plan.asked.value("folder", std::string())) / named.filename();
 }
 
-void note_change(const JournalledExperiment& experiment, const char* again) {
+void note_change(const ExperimentOptions& experiment, const char* again) {
   if (fs::exists(experiment.file) && whole_file(experiment.file) != experiment.toml)
     std::cerr << "note: " << experiment.file.string()
               << " has changed since the last run. This command uses the recorded file, " << again
@@ -44,11 +44,10 @@ void prefer(std::vector<std::string>& given, std::vector<std::string>& before) {
 
 }  // namespace
 
-JournalledExperiment journalled_experiment(const db::Database& database, const std::string& name,
-                                           const char* again) {
+ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
+                                        const char* again) {
   const db::Plan plan = db::latest_plan(database, name);
-  JournalledExperiment found;
-  found.name = plan.experiment;
+  ExperimentOptions found;
   found.toml = plan.toml;
   found.file = journalled_file(plan);
   found.selection = {asked_list(plan.asked, "set"), asked_list(plan.asked, "where"),

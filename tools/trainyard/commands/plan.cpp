@@ -1,13 +1,12 @@
-// trainyard new | check | plan. `plan` also prints what the seeds of the experiment can resolve, per cell.
+// trainyard plan (= run --dry-run): prints the runs with keys, devices and expected time, and what the seeds can
+// resolve, per cell.
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <iostream>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
-#include <system_error>
 #include <tuple>
 #include <vector>
 
@@ -16,171 +15,23 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
-#include "base/disk_failure.h"
-#include "base/error.h"
-#include "base/files.h"
 #include "base/text.h"
-#include "experiments/config/config_strategies.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
+#include "experiments/matrix/stage_split.h"
 #include "experiments/run/run_model.h"
+#include "orchestrator/plan/status.h"
+#include "orchestrator/resources/cpu_topology.h"
 #include "reports/format/aligned_text.h"
 #include "reports/statistics/power_analysis.h"
 #include "reports/statistics/procedure.h"
+#include "tools/trainyard/cli/checked_experiment.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/experiment_options.h"
+#include "tools/trainyard/cli/run_sweep.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
-
-struct PlanOutlook {
-  std::string text;  // one table per comparison, empty if the file compares nothing
-  // Arms that cannot be tested, or for which NO CHANGE is unlikely or impossible.
-  std::vector<std::string> warnings;
-};
-
-// Call `resolve_data` first: this reads the data of classifiers to count validation samples.
-PlanOutlook plan_outlook(const experiments::Experiment& experiment);
-
-// trainyard new: an example experiment file with comments.
-
-namespace {
-
-struct NewOptions {
-  std::filesystem::path file = "experiment.toml";
-  bool force = false;
-};
-
-int write_new(const NewOptions& options) {
-  const bool replaces = std::filesystem::exists(options.file);
-  if (replaces && !options.force)
-    throw UserError(options.file.string() + " already exists",
-                    "choose another name, or replace it with --force");
-  if (replaces && !std::filesystem::is_regular_file(options.file))
-    throw UserError(options.file.string() + " is not a regular file", "choose another name");
-  try {  // atomic: if the disk is full, the older file stays
-    write_whole_file(
-        replaces ? std::filesystem::canonical(options.file) : std::filesystem::absolute(options.file),
-        experiments::template_file(options.file.stem().string()));
-  } catch (const std::system_error& error) {
-    throw_unwritten(options.file.string() + " cannot be written", "check the folder and the free disk space",
-                    error.code().value());
-  }
-  std::cout << "wrote " << options.file.string() << "; run it with: trainyard run "
-            << shell_quoted(options.file.string()) << '\n';
-  return done;
-}
-
-}  // namespace
-
-void add_new(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("new", "write an example experiment file with comments");
-  auto options = std::make_shared<NewOptions>();
-  refuse_empty(command->add_option("FILE", options->file, "file to write")->capture_default_str());
-  command->add_flag("--force", options->force, "replace the file if it exists");
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return write_new(*options); }; });
-}
-
-// trainyard check: checks the experiment file, its data and programs, and this machine. Nothing is trained.
-
-namespace {
-
-struct CheckOptions : ExperimentOptions {
-  bool file_only = false;
-};
-
-// ", on cuda:0 (NVIDIA H200)". Empty if the launcher chooses the devices.
-std::string places(const experiments::Experiment& experiment, const Machine& machine) {
-  if (!experiment.machine.on_this_host()) return "";
-  std::vector<std::string> names;
-  for (const auto& device : orchestrator::grouped(machine.devices, machine.devices.size()))
-    names.push_back(device.gpu.empty() ? device.name : fmt::format("{} ({})", device.name, device.gpu));
-  return fmt::format(", on {}", fmt::join(names, ", "));
-}
-
-// Compares each exported network with PyTorch, once per file. False if one differs.
-bool networks_agree(const experiments::Experiment& experiment, const orchestrator::Programs& programs) {
-  std::map<std::filesystem::path, std::string> files;  // to the name of the model
-  for (const auto& run : experiment.runs)
-    if (run.exported) files.emplace(run.exported->path, run.model);
-  bool agree = true;
-  for (const auto& [file, model] : files) {
-    const orchestrator::NetworkCheck found = orchestrator::check_network(programs, file);
-    agree = agree && found.agrees;
-    if (found.agrees)
-      std::cout << fmt::format("model {}: {}\n", model, found.line);
-    else
-      std::cerr << fmt::format("trainyard: {}\n", found.line);
-  }
-  return agree;
-}
-
-int check(const CheckOptions& options) {
-  auto experiment = checked_experiment(options);
-  if (!experiment) return wrong_usage;
-  std::string where;
-  if (!options.file_only) {
-    const Machine machine = ready(*experiment, orchestrator::yard_from(options.yard), options.data);
-    if (!networks_agree(*experiment, machine.programs)) return wrong_usage;
-    for (const std::string& warning : experiments::unlisted_files(*experiment))
-      std::cerr << reports::paragraph("warning: " + warning, output_width(STDERR_FILENO));
-    where = places(*experiment, machine);
-  }
-  std::cout << options.file.string() << ": ok, " << counted(experiment->runs.size(), "run") << where << "\n";
-  return done;
-}
-
-}  // namespace
-
-void add_check(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "check",
-      "check an experiment file, its data and this machine\n\n"
-      "Checks every line, finds the data and the programs, and checks "
-      "that this machine can run it. Warns if `files` of a program of yours "
-      "is missing, or lacks a file that its `command` names. Compares one training "
-      "step and one evaluation of each exported network with PyTorch. Nothing is trained.");
-  auto options = std::make_shared<CheckOptions>();
-  add_experiment_options(*command, *options);
-  add_place_options(*command, *options);
-  command->add_flag("--file-only", options->file_only,
-                    "check only the file, not its data, its programs or this machine");
-  command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
-}
-
-// trainyard plan (= run --dry-run): prints the runs with keys, devices and expected time, and what the seeds
-// can resolve.
-
-int plan_experiment(const ExperimentOptions& options) {
-  auto experiment = checked_experiment(options);
-  if (!experiment) return wrong_usage;
-  const auto yard = orchestrator::yard_from(options.yard);
-  const auto machine = ready(*experiment, yard, options.data);
-  std::optional<db::Database> database;
-  if (yard.exists()) database = db::Database::open_read_only(yard.database());
-  const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
-                                            database ? &*database : nullptr, options.plan);
-  const PlanOutlook outlook = plan_outlook(*experiment);
-  std::cout << plan_text(*experiment, plan, yard) << outlook.text;
-  for (const auto& warning : outlook.warnings)
-    std::cerr << reports::paragraph("warning: " + warning, output_width(STDERR_FILENO));
-  return done;
-}
-
-void add_plan(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "plan",
-      "show what `run` would do, and how small an effect it can show\n\n"
-      "Lists the runs with their keys and devices, what is done, and the expected time.");
-  auto options = std::make_shared<ExperimentOptions>();
-  add_experiment_options(*command, *options);
-  add_order_option(*command, options->plan);
-  add_place_options(*command, *options);
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return plan_experiment(*options); }; });
-}
 
 namespace {
 
@@ -369,7 +220,11 @@ void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, O
   }
 }
 
-}  // namespace
+struct PlanOutlook {
+  std::string text;  // one table per comparison, empty if the file compares nothing
+  // Arms that cannot be tested, or for which NO CHANGE is unlikely or impossible.
+  std::vector<std::string> warnings;
+};
 
 PlanOutlook plan_outlook(const Experiment& experiment) {
   PlanOutlook outlook;
@@ -394,6 +249,100 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
   }
   outlook.warnings = warnings.texts();
   return outlook;
+}
+
+std::string devices_text(const orchestrator::PlannedRun& run) {
+  std::string text;
+  for (const auto& device : run.devices) text += (text.empty() ? "" : " ") + device.name;
+  return text + (run.devices_shared ? " (shared)" : "");
+}
+
+// "GPUs: cuda:0 NVIDIA H200 (cores 0-7), …"; empty for a plan on CPU cores.
+std::string gpu_lines(const orchestrator::Plan& plan) {
+  std::vector<std::string> gpus;
+  for (const auto& device : plan.devices)
+    if (!device.gpu.empty() && !device.cores.empty())
+      gpus.push_back(fmt::format("{} {} (cores {})", device.name, device.gpu,
+                                 orchestrator::cpu_list_text(device.cores)));
+  return gpus.empty() ? "" : fmt::format("\nGPUs: {}\n", fmt::join(gpus, ", "));
+}
+
+std::string state_text(const orchestrator::Plan& plan, const orchestrator::PlannedRun& run) {
+  switch (run.state) {
+    case orchestrator::PlanState::finished:
+      return run.times_problem.empty() ? "finished" : "finished (times do not count)";
+    case orchestrator::PlanState::done_elsewhere:
+      return plan.reuse ? "reused (done elsewhere)" : "to run (done elsewhere)";
+    case orchestrator::PlanState::left_out:
+      return "left out";
+    case orchestrator::PlanState::to_run:
+      break;
+  }
+  return run.times_problem.empty() ? "to run" : "to run (times did not count)";
+}
+
+// "stages of vgg11 mp-ddp: layers 0-8 | 9-30 (…)": one line per distinct split.
+std::string stages_lines(const orchestrator::Plan& plan) {
+  std::vector<std::string> lines;
+  for (const auto& run : plan.runs) {
+    if (run.run.strategy.stages == 1) continue;
+    std::string line = fmt::format("stages of {} {}: layers {}\n", run.run.model, run.run.strategy.name,
+                                   experiments::stages_text(run.run));
+    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+  }
+  return lines.empty() ? "" : "\n" + fmt::format("{}", fmt::join(lines, ""));
+}
+
+std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
+                      const orchestrator::Yard& yard) {
+  reports::Table table;
+  table.columns = {"key", "run", "devices", "state", reports::right_column("expected")};
+  for (const auto& run : plan.runs)
+    table.rows.push_back({run.key, experiments::label(run.run), devices_text(run), state_text(plan, run),
+                          !plan.waits(run) || !run.expected_seconds
+                              ? std::string()
+                              : orchestrator::duration_text(*run.expected_seconds)});
+  const auto expected = plan.expected_seconds();
+  return reports::aligned_table(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
+         fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
+                     counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(), plan.to_run(),
+                     plan.to_run() == 0 ? std::string()
+                     : expected
+                         ? ", about " + orchestrator::duration_text(*expected)
+                         : std::string(", expected time unknown until one run of each kind has finished"),
+                     yard.root().string()) +
+         times_offer(plan);
+}
+
+}  // namespace
+
+int plan_experiment(const ExperimentOptions& options) {
+  auto experiment = checked_experiment(options);
+  if (!experiment) return wrong_usage;
+  const auto yard = orchestrator::yard_from(options.yard);
+  const auto machine = ready(*experiment, yard, options.data);
+  std::optional<db::Database> database;
+  if (yard.exists()) database = db::Database::open_read_only(yard.database());
+  const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
+                                            database ? &*database : nullptr, options.plan);
+  const PlanOutlook outlook = plan_outlook(*experiment);
+  std::cout << plan_text(*experiment, plan, yard) << outlook.text;
+  for (const auto& warning : outlook.warnings)
+    std::cerr << reports::paragraph("warning: " + warning, output_width(STDERR_FILENO));
+  return done;
+}
+
+void add_plan(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "plan",
+      "show what `run` would do, and how small an effect it can show\n\n"
+      "Lists the runs with their keys and devices, what is done, and the expected time.");
+  auto options = std::make_shared<ExperimentOptions>();
+  add_experiment_options(*command, *options);
+  add_order_option(*command, options->plan);
+  add_place_options(*command, *options);
+  command->callback(
+      [options, &invocation] { invocation.action = [options] { return plan_experiment(*options); }; });
 }
 
 }  // namespace trainyard::tools
