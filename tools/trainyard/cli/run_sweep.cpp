@@ -75,18 +75,10 @@ void make_report(const reports::ReportData& data, const orchestrator::Yard& yard
             << '\n';
 }
 
-// False if a finished run misses an expectation of the file.
-bool as_expected(const reports::ReportData& data) {
-  const auto missed = reports::missed_expectations(reports::check_expectations(data));
-  for (const auto& line : missed) std::cerr << "missed: " << line << '\n';
-  return missed.empty();
-}
-
-// False if an arm is BROKEN. This sweep or an earlier one may have found it.
-bool arms_are_sound(const reports::ReportData& data) {
-  const auto broken = reports::broken_arms(data);
-  for (const auto& line : broken) std::cerr << "broken: " << line << '\n';
-  return broken.empty();
+// Print the lines, each after `what`. False if there are any.
+bool is_none(const char* what, const std::vector<std::string>& lines) {
+  for (const auto& line : lines) std::cerr << what << line << '\n';
+  return lines.empty();
 }
 
 // Print the result, write the report and return the exit code.
@@ -100,8 +92,10 @@ int report(const std::string& name, bool no_report, const orchestrator::Yard& ya
   const auto data = reported ? reports::gather(database, name) : reports::gather_results(database, name);
   if (reported) make_report(data, yard);
   if (!anything && !no_report) std::cout << "\nno report: no run has finished\n";
-  const bool reached = !anything || as_expected(data);
-  const bool sound = arms_are_sound(data);
+  const bool reached =
+      !anything || is_none("missed: ", reports::missed_expectations(reports::check_expectations(data)));
+  // This sweep or an earlier one may have found that an arm is BROKEN.
+  const bool sound = is_none("broken: ", reports::broken_arms(data));
   return result.failures.empty() && result.not_started == 0 && reached && sound ? done : run_failed;
 }
 

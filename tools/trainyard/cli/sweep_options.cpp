@@ -8,20 +8,13 @@ namespace trainyard::tools {
 
 void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
   refuse_empty(command.add_option("FILE", options.file, "experiment file (TOML)")->required());
-  command.add_option("--set", options.selection.set, "set a key for all runs: --set epochs=1")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command
-      .add_option("--where", options.selection.where,
-                  "only runs with this value: --where model=mlp (can be repeated)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
-  command
-      .add_option(
-          "--exclude-where", options.selection.exclude_where,
-          "leave out runs with all of these values: --exclude-where model=mlp,seed=3 (can be repeated)")
-      ->type_name("KEY=VALUE")
-      ->allow_extra_args(false);
+  const auto add = [&](const char* name, std::vector<std::string>& texts, const char* about) {
+    command.add_option(name, texts, about)->type_name("KEY=VALUE")->allow_extra_args(false);
+  };
+  add("--set", options.selection.set, "set a key for all runs: --set epochs=1");
+  add("--where", options.selection.where, "only runs with this value: --where model=mlp (can be repeated)");
+  add("--exclude-where", options.selection.exclude_where,
+      "leave out runs with all of these values: --exclude-where model=mlp,seed=3 (can be repeated)");
   refuse_empty(command
                    .add_option("--as", options.selection.as,
                                "name of the experiment and its report (default: that of the file; NAME-try "

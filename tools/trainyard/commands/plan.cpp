@@ -105,19 +105,15 @@ std::string points(double value) {
   return fmt::format("{:.2g} pp", value);
 }
 
-// Cache of outlooks: many cells have the same plan, and each outlook searches over integrals.
-class Outlooks {
- public:
-  const std::optional<reports::Outlook>& of(const reports::PlannedTest& test) {
-    const auto [place, added] =
-        known_.try_emplace(std::make_tuple(test.n, test.paired, test.margin, test.level), std::nullopt);
-    if (added) place->second = reports::outlook_of(test);
-    return place->second;
-  }
+// Outlooks by n, paired, margin and level: many cells have the same plan, and each outlook searches over integrals.
+using Outlooks = std::map<std::tuple<int, bool, double, double>, std::optional<reports::Outlook>>;
 
- private:
-  std::map<std::tuple<int, bool, double, double>, std::optional<reports::Outlook>> known_;
-};
+const std::optional<reports::Outlook>& outlook_of(const reports::PlannedTest& test, Outlooks& known) {
+  const auto [place, added] =
+      known.try_emplace(std::make_tuple(test.n, test.paired, test.margin, test.level), std::nullopt);
+  if (added) place->second = reports::outlook_of(test);
+  return place->second;
+}
 
 void add_cells(reports::TableRow& row, const std::optional<reports::Outlook>& outlook,
                std::string (*shown)(double)) {
@@ -141,11 +137,11 @@ reports::Table outlook_table(const Compare& compare, const std::vector<PlannedAr
   for (const PlannedArm& arm : arms) {
     reports::PlannedTest test = accuracy_test(compare, arms, arm);
     auto& row = table.rows.emplace_back(reports::TableRow{arm.cell, arm.arm, test.n});
-    add_cells(row, outlooks.of(test), points);
+    add_cells(row, outlook_of(test, outlooks), points);
     test.margin = std::log(compare.margins.loss.ratio);
-    add_cells(row, outlooks.of(test), percent);
+    add_cells(row, outlook_of(test, outlooks), percent);
     test.margin = std::log(compare.margins.time);
-    add_cells(row, outlooks.of(test), percent);
+    add_cells(row, outlook_of(test, outlooks), percent);
   }
   return table;
 }
@@ -156,63 +152,46 @@ bool classifies(const Run& run) {
 }
 
 // Numbers of validation samples. The data is read once per data set and split.
-class SampleCounts {
- public:
-  std::int64_t validation(const models::DataChoice& data) {
-    std::string name = data.source + data.fingerprint + std::to_string(data.split_seed);
-    for (const double part : data.split) name += " " + std::to_string(part);
-    const auto [place, added] = counts_.try_emplace(name, 0);
-    if (added) place->second = models::sample_count(models::read(data).validation);
-    return place->second;
-  }
+using SampleCounts = std::map<std::string, std::int64_t>;
 
- private:
-  std::map<std::string, std::int64_t> counts_;
+std::int64_t validation_samples(const models::DataChoice& data, SampleCounts& counts) {
+  std::string name = data.source + data.fingerprint + std::to_string(data.split_seed);
+  for (const double part : data.split) name += " " + std::to_string(part);
+  const auto [place, added] = counts.try_emplace(name, 0);
+  if (added) place->second = models::sample_count(models::read(data).validation);
+  return place->second;
+}
+
+// Warnings on cells and arms, each text once, with its places in order.
+struct PlanWarning {
+  std::string text;
+  std::vector<std::string> places;
 };
 
-// Warnings on cells and arms. Each text is printed once, with its first place and the number of the others.
-class PlanWarnings {
- public:
-  void add(const std::string& place, const std::string& text) {
-    auto warning = std::ranges::find(warnings_, text, &Warning::text);
-    if (warning == warnings_.end()) warning = warnings_.insert(warning, {text, {}});
-    auto& places = warning->places;
-    if (std::ranges::find(places, place) == places.end()) places.push_back(place);
-  }
-
-  std::vector<std::string> texts() const {
-    std::vector<std::string> texts;
-    for (const auto& [text, places] : warnings_) {
-      const std::size_t others = places.size() - 1;
-      const std::string more = others == 0 ? "" : " and " + counted(others, "other");
-      texts.push_back(fmt::format("{}{}: {}", places.front(), more, text));
-    }
-    return texts;
-  }
-
- private:
-  struct Warning {
-    std::string text;
-    std::vector<std::string> places;
-  };
-  std::vector<Warning> warnings_;
-};
+void add_warning(std::vector<PlanWarning>& warnings, const std::string& place, const std::string& text) {
+  auto warning = std::ranges::find(warnings, text, &PlanWarning::text);
+  if (warning == warnings.end()) warning = warnings.insert(warning, {text, {}});
+  auto& places = warning->places;
+  if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+}
 
 void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
-                  SampleCounts& counts, PlanWarnings& warnings) {
+                  SampleCounts& counts, std::vector<PlanWarning>& warnings) {
   for (const PlannedArm& arm : arms) {
     const auto n = static_cast<int>(arm.pairs.size());
     const std::string name = arm.cell + " " + arm.arm;
-    if (!outlooks.of(accuracy_test(compare, arms, arm)))
-      warnings.add(name, counted(n, "seed") +
-                             " cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3");
+    if (!outlook_of(accuracy_test(compare, arms, arm), outlooks))
+      add_warning(
+          warnings, name,
+          counted(n, "seed") + " cannot be tested, every verdict will be INCONCLUSIVE; plan at least 3");
     else if (n < few_seeds)
-      warnings.add(name, fmt::format("NO CHANGE is unlikely with {} seeds; plan {} or more", n, few_seeds));
+      add_warning(warnings, name,
+                  fmt::format("NO CHANGE is unlikely with {} seeds; plan {} or more", n, few_seeds));
     if (!classifies(*arm.first) || !arm.first->declared.dataset_title.empty()) continue;
-    const auto samples = counts.validation(arm.first->data);
+    const auto samples = validation_samples(arm.first->data, counts);
     if (reports::too_coarse(static_cast<double>(samples), compare.margins.accuracy_points))
-      warnings.add(
-          arm.cell,
+      add_warning(
+          warnings, arm.cell,
           fmt::format(
               "the accuracy of {} validation samples moves in steps of {:.2g} points: NO CHANGE cannot "
               "be reached at a margin of {} points; use more samples or a wider margin",
@@ -230,7 +209,7 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
   PlanOutlook outlook;
   Outlooks outlooks;
   SampleCounts counts;
-  PlanWarnings warnings;
+  std::vector<PlanWarning> warnings;
   for (const Compare& compare : experiment.compare) {
     const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
     if (arms.empty()) continue;
@@ -247,7 +226,11 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
         reports::aligned_table(outlook_table(compare, arms, outlooks), output_width());
     add_warnings(compare, arms, outlooks, counts, warnings);
   }
-  outlook.warnings = warnings.texts();
+  for (const auto& [text, places] : warnings) {
+    const std::size_t others = places.size() - 1;
+    const std::string more = others == 0 ? "" : " and " + counted(others, "other");
+    outlook.warnings.push_back(fmt::format("{}{}: {}", places.front(), more, text));
+  }
   return outlook;
 }
 

@@ -4,8 +4,6 @@
 #include <algorithm>
 #include <iostream>
 #include <map>
-#include <set>
-#include <sstream>
 
 #include <CLI/CLI.hpp>
 
@@ -30,41 +28,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Conditions = std::map<std::string, std::vector<std::string>>;  // values by name
-
-Conditions conditions_of(const std::vector<std::string>& where) {
-  Conditions conditions;
-  for (const std::string& text : where) {
-    std::istringstream parts(text);
-    for (std::string part; std::getline(parts, part, ',');) {
-      const std::size_t equals = part.find('=');
-      if (equals == std::string::npos || equals == 0)
-        throw UserError("--where \"" + part + "\" is not NAME=VALUE",
-                        "for example --where model=mlp,strategy=ddp");
-      conditions[part.substr(0, equals)].push_back(part.substr(equals + 1));
-    }
+// Keeps the runs that match the conditions of --where. UserError if none does.
+void keep_matching(const std::vector<std::string>& where, std::vector<db::RunSummary>& runs) {
+  std::vector<std::map<std::string, Value>> values;
+  values.reserve(runs.size());
+  for (const auto& run : runs) values.push_back(run.axes);
+  experiments::Diagnostics problems;
+  const std::vector<bool> matches = experiments::matching(where, values, "--where", problems);
+  if (problems.errors() > 0) {
+    const Problem first = problems.in_file_order().front();
+    throw UserError(first.message, "", first.location);
   }
-  if (conditions.empty()) throw UserError("--where is empty", "for example --where model=mlp,strategy=ddp");
-  return conditions;
-}
-
-void check_names(const Conditions& conditions, const std::vector<db::RunSummary>& runs) {
-  std::set<std::string> known;
-  for (const auto& run : runs)
-    for (const auto& [name, value] : run.axes) known.insert(name);
-  const std::vector<std::string> names(known.begin(), known.end());
-  for (const auto& [name, values] : conditions)
-    if (!known.contains(name))
-      throw UserError("--where: no run has a value called \"" + name + "\"" + name_advice(name, names));
-}
-
-bool is_as(const db::RunSummary& run, const Conditions& conditions) {
-  return std::ranges::all_of(conditions, [&](const auto& condition) {
-    const auto value = run.axes.find(condition.first);
-    return value != run.axes.end() && std::ranges::any_of(condition.second, [&](const std::string& text) {
-             return experiments::means(text, value->second);
-           });
-  });
+  std::size_t place = 0;
+  std::erase_if(runs, [&](const auto&) { return !matches[place++]; });
+  if (runs.empty())
+    throw UserError("no run has " + joined(where), "list the runs with `trainyard status --all`");
 }
 
 // The runs that one name selects.
@@ -98,13 +76,7 @@ std::vector<std::string> chosen_runs(const db::Database& database, const std::ve
   for (const std::string& name :
        names.empty() ? std::vector<std::string>{experiment_named(database, "")} : names)
     for (auto& run : runs_named(database, name)) runs.push_back(std::move(run));
-  if (!where.empty()) {
-    const Conditions conditions = conditions_of(where);
-    check_names(conditions, runs);
-    std::erase_if(runs, [&](const auto& run) { return !is_as(run, conditions); });
-    if (runs.empty())
-      throw UserError("no run has " + joined(where), "list the runs with `trainyard status --all`");
-  }
+  if (!where.empty()) keep_matching(where, runs);
   std::vector<std::string> keys;
   for (const auto& run : runs)
     if (std::ranges::find(keys, run.run_key) == keys.end()) keys.push_back(run.run_key);
