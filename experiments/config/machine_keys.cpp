@@ -30,7 +30,7 @@ Reader integer_in(int least, int most, int Machine::*into) {
 }
 
 // An integer >= 1.
-Reader number_of(std::optional<int> Machine::*into) {
+Reader at_least_one(std::optional<int> Machine::*into) {
   return
       [=](const TomlNode& item, Machine& machine) { return (machine.*into = integer(item, 1)).has_value(); };
 }
@@ -146,12 +146,12 @@ std::span<const MachineKey> machine_keys() {
        "ranks get a signal to end this many seconds before the time limit",
        integer_in(0, 65535, &Machine::signal_before_seconds)},
       {"nodes", "an integer >= 1", "", slurm,
-       "most hosts per run; a run never uses more hosts than it has ranks", number_of(&Machine::nodes)},
+       "most hosts per run; a run never uses more hosts than it has ranks", at_least_one(&Machine::nodes)},
       {"cpus_per_task", "an integer >= 1", "1", clusters,
        "cores of each rank, and its threads unless `threads` of the run is lower",
        integer_in(1, 1 << 20, &Machine::cpus_per_task)},
       {"gpus_per_task", "an integer >= 1", "", slurm,
-       "sbatch --gpus-per-task; each rank trains on one of them", number_of(&Machine::gpus_per_task)},
+       "sbatch --gpus-per-task; each rank trains on one of them", at_least_one(&Machine::gpus_per_task)},
       {"interface", "the name of a network interface", "", clusters,
        "network interface of the nodes for the rendezvous, Gloo and NCCL, for example \"ib0\"; default: any "
        "for the rendezvous, else what Gloo and NCCL choose",

@@ -26,7 +26,7 @@ std::vector<std::string> arm_keys() {
   return keys;
 }
 
-std::optional<double> number_of(const TomlNode& item) {
+std::optional<double> non_negative(const TomlNode& item) {
   double number = -1;
   if (const auto* integer = std::get_if<std::int64_t>(&item.content)) number = static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&item.content)) number = *real;
@@ -36,11 +36,11 @@ std::optional<double> number_of(const TomlNode& item) {
 // The points of [first, last]: the first and the last epoch.
 std::vector<PublishedPoint> pair_of(const TomlMember& member, double epochs, Diagnostics& problems) {
   const TomlNode::List* list = member.value.list();
-  if (list == nullptr || list->size() != 2 || !number_of(list->front()) || !number_of(list->back())) {
+  if (list == nullptr || list->size() != 2 || !non_negative(list->front()) || !non_negative(list->back())) {
     report_wrong(member.name, "[first, last], two numbers >= 0", member.value, problems);
     return {};
   }
-  return {{1, *number_of(list->front())}, {epochs, *number_of(list->back())}};
+  return {{1, *non_negative(list->front())}, {epochs, *non_negative(list->back())}};
 }
 
 // "vgg16" is a different network than "vgg11", not a typing error.
@@ -142,7 +142,7 @@ class SourceReader {
                              table);
     if (contains(metrics_by_epoch, member.name)) {
       series.points = pair_of(member, epochs, problems_);
-    } else if (const auto value = number_of(member.value)) {
+    } else if (const auto value = non_negative(member.value)) {
       if (!whole) series.metric.resize(series.metric.size() - std::string("_last").size());
       series.points = {{whole ? 0 : epochs, *value}};
     } else {
@@ -154,7 +154,7 @@ class SourceReader {
   void read_model(const TomlMember& section) {
     double epochs = 0;
     if (const auto* line = row_or_null(*section.value.table(), &TomlMember::name, "epochs")) {
-      epochs = number_of(line->value).value_or(0);
+      epochs = non_negative(line->value).value_or(0);
       if (epochs < 1) report_wrong("epochs", "an integer >= 1", line->value, problems_);
     }
     for (const TomlMember& member : *section.value.table()) {
@@ -205,7 +205,7 @@ class SourceReader {
   PublishedNames of_text_;
 };
 
-std::optional<std::string> text_of(const std::filesystem::path& file) {
+std::optional<std::string> file_text(const std::filesystem::path& file) {
   PlainFileReader in(file);
   std::string text(max_file_bytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -240,7 +240,7 @@ std::optional<Published> read_published(const std::string& name, const Location&
                                         const std::filesystem::path& folder, const PublishedNames& names,
                                         Diagnostics& problems) {
   const std::filesystem::path file = folder / name;
-  const std::optional<std::string> text = text_of(file);
+  const std::optional<std::string> text = file_text(file);
   if (!text) {
     problems.error(at, "published names " + in_quotes(name) + ", but " + file.string() +
                            " is not a readable file of at most " + std::to_string(max_file_bytes) + " bytes");
