@@ -129,7 +129,7 @@ void train_on_request(const experiments::Run& run, const json& settings,
   RandomSamples random(settings, run.global_batch);
   const models::Samples samples = random.of(task);
   const runner::Connections ranks = runner::unconnected();
-  runner::Trainer trainer(run, random.input(task), ranks);
+  runner::Trainer trainer(runner::resolve(run), random.input(task), ranks);
   trainer.set_learning_rate(run.optimizer.learning_rate);
   const runner::DataParts data = runner::make_parts({samples, samples, samples}, trainer.task(), at::kFloat,
                                                     trainer.network().channels_last);

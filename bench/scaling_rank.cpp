@@ -23,7 +23,7 @@ using namespace runner;
 class Trained {
  public:
   Trained(const experiments::Run& run, Connections ranks)
-      : ranks_(std::move(ranks)), trainer_(run, run.data.input, ranks_) {
+      : ranks_(std::move(ranks)), trainer_(resolve(run), run.data.input, ranks_) {
     for (const auto& value : trainer_.state()) first_.push_back({value.name, value.value.clone()});
   }
 

@@ -72,7 +72,6 @@ std::optional<SweepResult> Session::run(Status& status, const std::atomic<int>& 
   if (plan_.to_run() > 0) launcher_->prepare();
   SweepOptions options = request_.sweep;
   options.yard_lock = &lock_;
-  options.host_locked = host_lock_.has_value();
   options.leases = leases_ ? &*leases_ : nullptr;
   options.others_limit = others_limit_here();
   options.progress_timeout_seconds = request_.experiment.machine.progress_timeout_seconds;
@@ -145,17 +144,17 @@ DeviceLeases& Session::new_leases() {
 // devices for each run is checked only now: it waits for devices that another sweep takes later.
 void Session::take_host_now(const Plan& plan) {
   constexpr const char* advice = "wait for it to end, or leave out --no-wait";
-  const fs::path folder = host_lock_folder();
+  const LockPlace host = host_lock_in(host_lock_folder());
   DeviceLeases& leases = new_leases();
   if (!needs_host(plan)) {
     if (!taken_soon([&] { return could_start(plan, leases); })) throw UserError(leases.taken(), advice);
     return;
   }
   const bool locked = taken_soon([&] {
-    host_lock_ = HostLock::try_take(folder, {request_.command, yard_.root()});
+    host_lock_ = SharedLock::try_take(host, {request_.command, yard_.root()});
     return host_lock_.has_value();
   });
-  if (!locked) throw UserError("this host is reserved for timed runs by " + host_holder(folder), advice);
+  if (!locked) throw UserError("this host is reserved for timed runs by " + shared_lock_holder(host), advice);
   if (!taken_soon([&] { return leases.try_take(pending_devices(plan)); }))
     throw UserError(leases.taken(), advice);
 }
@@ -164,11 +163,11 @@ void Session::take_host_now(const Plan& plan) {
 bool Session::wait_for_host(const std::atomic<int>& stop) {
   DeviceLeases& leases = new_leases();
   if (!needs_host(plan_)) return true;  // it leases devices for each run
-  host_lock_ = HostLock::wait(host_lock_folder(), {request_.command, yard_.root()}, stop,
-                              [&](const std::string& holder) {
-                                tell_waiting("this host is reserved for timed runs by " + holder,
-                                             "Two sweeps at once would distort each other's times.");
-                              });
+  const LockPlace host = host_lock_in(host_lock_folder());
+  host_lock_ = SharedLock::wait(host, {request_.command, yard_.root()}, stop, [&](const std::string& holder) {
+    tell_waiting("this host is reserved for timed runs by " + holder,
+                 "Two sweeps at once would distort each other's times.");
+  });
   return host_lock_ && leases.wait(pending_devices(plan_), stop, [&](const std::string& taken) {
     tell_waiting(taken, "Timed runs need their devices to themselves.");
   });

@@ -18,8 +18,8 @@
 #include "orchestrator/plan/plan.h"
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/device_leases.h"
-#include "orchestrator/resources/host_lock.h"
 #include "orchestrator/resources/programs.h"
+#include "orchestrator/resources/shared_lock.h"
 #include "orchestrator/sweep/sweep.h"
 #include "orchestrator/yard/yard.h"
 
@@ -76,7 +76,7 @@ class Session {
   Tell tell_;
   db::Database database_;
   std::unique_ptr<Launcher> launcher_;
-  std::optional<HostLock> host_lock_;  // only for timed sweeps
+  std::optional<SharedLock> host_lock_;  // only for timed sweeps
   std::optional<DeviceLeases> leases_;
   Plan plan_;
 };

@@ -15,11 +15,11 @@ using Part = double StepSeconds::*;
 
 // One item of a rank's step: work, a message or a barrier.
 struct Item {
-  enum class Does { work, send, receive, meet };
+  enum class Does { work, send, receive, barrier };
   Does does = Does::work;
   Part part = &StepSeconds::other;  // its time is counted here
   double seconds = 0;               // for work
-  int channel = 0;                  // for send and receive; for meet the group
+  int channel = 0;                  // for send and receive; for barrier the group
 };
 
 struct Rank {
@@ -97,10 +97,10 @@ class World {
       }
     }
     if (replicas_ > 1)
-      items.push_back(meeting(group("replicas", stage, replicas_), &StepSeconds::communication));
+      items.push_back(barrier(group("replicas", stage, replicas_), &StepSeconds::communication));
     add_work(&StepSeconds::communication, work.reduction);
     if (plan.stages_meet && stages_ > 1)
-      items.push_back(meeting(group("stages", r / stages_, stages_), &StepSeconds::optimizer));
+      items.push_back(barrier(group("stages", r / stages_, stages_), &StepSeconds::optimizer));
     add_work(&StepSeconds::optimizer, work.optimizer);
     return items;
   }
@@ -118,7 +118,7 @@ class World {
     items.push_back(sign_first ? copy : sign);
   }
 
-  static Item meeting(int group, Part part) { return {Item::Does::meet, part, 0, group}; }
+  static Item barrier(int group, Part part) { return {Item::Does::barrier, part, 0, group}; }
 
   // The number of a channel or group.
   int group(const char* what, int a, int b) {
@@ -160,14 +160,14 @@ class World {
         if (signals.taken == signals.given) return false;
         ++signals.taken;
         return true;
-      case Item::Does::meet:
-        return meet(rank, signals);
+      case Item::Does::barrier:
+        return pass_barrier(rank, signals);
     }
     return false;
   }
 
   // A barrier: true once all members have reached it.
-  static bool meet(Rank& rank, Signals& signals) {
+  static bool pass_barrier(Rank& rank, Signals& signals) {
     if (!rank.has_come) ++signals.given;
     rank.has_come = signals.given < signals.members * (rank.step_number + 1);
     return !rank.has_come;

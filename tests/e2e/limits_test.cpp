@@ -240,10 +240,10 @@ TEST_CASE("a run with an impossible record fails, and the error names the line")
         Case{"epoch 1\nfinish\nrecord message '\"level\":\"info\",\"text\":\"late\"'",
              "the rank has recorded its end already (rank-0.records.jsonl:3)"},
         Case{"record epoch '\"epoch\":1,\"train_seconds\":-4'\nfinish",
-             "no time is below 0 s (rank-0.records.jsonl:1)"},
+             "times are ≥ 0 s (rank-0.records.jsonl:1)"},
         Case{"record epoch '\"epoch\":1,\"metrics\":[{\"phase\":\"train\",\"name\":\"loss\",\"sum\":1,"
              "\"weight\":-2}]'\nfinish",
-             "has the weight -2, and none is below 0 (rank-0.records.jsonl:1)"}}) {
+             "has the weight -2, but weights are ≥ 0 (rank-0.records.jsonl:1)"}}) {
     const Scratch scratch;
     scratch.write("arm.sh", shell_arm(records));
     scratch.write("arms.toml", shell_arm_file("[1]"));

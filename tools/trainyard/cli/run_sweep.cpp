@@ -8,11 +8,15 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "orchestrator/plan/status.h"
 #include "orchestrator/sweep/session.h"
 #include "orchestrator/yard/yard.h"
+#include "reports/analysis/analysis.h"
 #include "reports/report/report.h"
+#include "reports/results/sanity_checks.h"
 #include "tools/trainyard/cli/checked_experiment.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/sweep_display.h"
 #include "tools/trainyard/cli/terminal.h"
 
 namespace trainyard::tools {
@@ -68,7 +72,7 @@ void print_result(const orchestrator::SweepResult& result) {
 }
 
 void make_report(const reports::ReportData& data, const orchestrator::Yard& yard) {
-  const auto content = reports::compose(data);
+  const auto content = reports::compose(reports::make_report(data));
   const auto written = reports::write_report(content, yard.report(data.experiment));
   std::cout << '\n'
             << reports::terminal_table(content, output_width()) << "\nreport: " << written.front().string()
@@ -108,8 +112,8 @@ int run_locked(const orchestrator::SweepRequest& request, bool no_report, const 
   std::optional<orchestrator::SweepResult> result;
   {
     const StopSignal stop;
-    const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
-                                              : orchestrator::plain_status(std::cout);
+    const auto status =
+        isatty(STDOUT_FILENO) ? sweep_display(STDOUT_FILENO) : orchestrator::plain_status(std::cout);
     result = session.run(*status, stop.count());
   }
   if (result) return report(request.experiment.name, no_report, yard, session.database(), *result);
