@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/named_row.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
 
@@ -82,10 +84,7 @@ std::string learning_rate(const Values& values) {
 }
 
 const models::Model* model_of(const Values& values) {
-  const std::string name = value_text(values, "model");
-  const auto rows = models::catalogue();
-  const auto found = std::ranges::find(rows, name, &models::Model::name);
-  return found == rows.end() ? nullptr : &*found;
+  return row_or_null(models::catalogue(), &models::Model::name, value_text(values, "model"));
 }
 
 // Whether the model has batch normalisation. Only then does the split of a batch change the statistics.
@@ -94,9 +93,9 @@ bool averages_batches(const models::Model& model, const Values& values) {
   for (const Parameter& parameter : model.hyperparameters)
     if (const auto found = values.find(parameter.name); found != values.end())
       hyperparameters[parameter.name] = found->second;
-  const auto rows = models::datasets();
-  const auto dataset = std::ranges::find(rows, value_text(values, "dataset"), &models::Dataset::name);
-  if (dataset == rows.end() || hyperparameters.size() < model.hyperparameters.size()) return false;
+  const auto* dataset =
+      row_or_null(models::datasets(), &models::Dataset::name, value_text(values, "dataset"));
+  if (dataset == nullptr || hyperparameters.size() < model.hyperparameters.size()) return false;
   const models::Graph graph = model.graph(hyperparameters, models::input_shape(*dataset));
   return std::ranges::any_of(graph.nodes, [](const models::Node& node) {
     return node.kind.find("batch_norm") != std::string::npos;
@@ -123,8 +122,8 @@ bool is_own_parameter(const std::string& name) {
 
 // The term of the table with this name, or a new one for a hyper-parameter.
 ContractTerm term_named(const std::string& name) {
-  const auto found = std::ranges::find(terms_table(), name, &ContractTerm::name);
-  return found == terms_table().end() ? ContractTerm{name, {name}, name} : *found;
+  const auto* found = row_or_null(terms_table(), &ContractTerm::name, name);
+  return found == nullptr ? ContractTerm{name, {name}, name} : *found;
 }
 
 // Whether the networks differ. Then the initial weights may differ too.
@@ -134,16 +133,12 @@ bool has_other_network(const std::vector<TermDifference>& differences) {
   });
 }
 
-std::vector<std::string> lines_of(const StatedTerms& terms, const std::string& name) {
+std::vector<std::string> term_lines(const StatedTerms& terms, const std::string& name) {
   const auto found = terms.find(name);
   if (found == terms.end()) return {};
-  std::vector<std::string> lines(1);
-  for (const char character : found->second) {
-    if (character == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += character;
-  }
+  std::vector<std::string> lines;
+  std::istringstream text(found->second);
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;
 }
 
@@ -158,8 +153,8 @@ std::optional<std::pair<std::string, std::string>> first_other_part(const std::s
   const std::size_t begin = name == "batches" ? std::string_view("epoch ").size() : 0;
   const auto part_of = [&](const std::string& line) { return line.substr(0, line.find(' ', begin)); };
   std::map<std::string, std::string> others;
-  for (const std::string& line : lines_of(arm, name)) others.emplace(part_of(line), line);
-  for (const std::string& line : lines_of(baseline, name)) {
+  for (const std::string& line : term_lines(arm, name)) others.emplace(part_of(line), line);
+  for (const std::string& line : term_lines(baseline, name)) {
     const auto other = others.find(part_of(line));
     if (other != others.end() && other->second != line) return std::pair(line, other->second);
   }
@@ -186,7 +181,7 @@ TermDifference difference_of(const std::string& name, const std::string& baselin
 }
 
 // The text of a stated value. Numbers have the form of trainyard's own terms: 0.0005 and 5e-4 are equal.
-std::string text_of(const nlohmann::json& stated) {
+std::string stated_text(const nlohmann::json& stated) {
   if (stated.is_string()) return stated.get<std::string>();
   return stated.is_number_float() ? trainyard::to_text(stated.get<double>()) : stated.dump();
 }
@@ -252,7 +247,7 @@ StatedTerms stated_by_start(const nlohmann::json& start) {
       terms[term.name] = weights_text(hashes);
       continue;
     }
-    terms[term.name] = text_of(*found);
+    terms[term.name] = stated_text(*found);
   }
   return terms;
 }
@@ -274,12 +269,12 @@ std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoc
 }
 
 std::vector<std::string> not_stated(const StatedTerms& terms) {
-  static constexpr std::array asked{"data_fingerprint", "epochs",          "global_batch",
-                                    "optimizer",        "learning_rate",   "learning_rate_schedule",
-                                    "precision",        "batch_norm",      "threads",
-                                    "device",           "initial_weights", "batches"};
+  static constexpr std::array stated_by_own_programs{
+      "data_fingerprint",       "epochs",    "global_batch", "optimizer", "learning_rate",
+      "learning_rate_schedule", "precision", "batch_norm",   "threads",   "device",
+      "initial_weights",        "batches"};
   std::vector<std::string> missing;
-  for (const char* name : asked)
+  for (const char* name : stated_by_own_programs)
     if (!terms.contains(name)) missing.push_back(term_named(name).title);
   return missing;
 }

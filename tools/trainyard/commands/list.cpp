@@ -99,7 +99,7 @@ void show_dataset(const std::string& name) {
 }
 
 // The default as text. A dash if the kind does not have it.
-std::string number_of(const experiments::StrategyKind::Range& range) {
+std::string default_of(const experiments::StrategyKind::Range& range) {
   return range.any() ? std::to_string(range.fallback) : "-";
 }
 
@@ -109,8 +109,8 @@ Table strategies_table() {
       "name", right_column("replicas"), right_column("stages"), right_column("micro-batches"), "schedule",
       "about"};
   for (const auto& kind : experiments::strategy_kinds())
-    table.rows.push_back({kind.name, number_of(kind.replicas), number_of(kind.stages),
-                          number_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
+    table.rows.push_back({kind.name, default_of(kind.replicas), default_of(kind.stages),
+                          default_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
                           kind.about});
   return table;
 }
