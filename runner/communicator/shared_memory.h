@@ -158,11 +158,11 @@ class SharedGroup {
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
   void ring() const { bell_->ring(); }
-  // Calls `missing` until it returns no rank. `deed` is the operation that waits, for errors.
-  // CommunicationError if the missing rank has left or ended, or does not answer in time.
   // The spin limit: some ten microseconds, then the thread sleeps. With longer spinning, the host of a virtual
   // machine placed its cores apart more often.
   static constexpr int quick_looks = 2000;
+  // Calls `missing` until it returns no rank. `deed` is the operation that waits, for errors.
+  // CommunicationError if the missing rank has left or ended, or does not answer in time.
   void wait(const char* deed, const std::function<std::optional<int>()>& missing) const;
 
  private:
