@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/host.h"
+#include "tests/support/scratch_folder.h"
 
 namespace {
 
@@ -56,9 +57,7 @@ TEST_CASE("exactly one function asks the system for the host name") {
        {"base", "models", "experiments", "runner", "db", "orchestrator", "reports", "tools"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       if (!is_source(entry.path())) continue;
-      std::ifstream file(entry.path());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      if (text.find("gethostname(") == std::string::npos) continue;
+      if (tests::read_text(entry.path()).find("gethostname(") == std::string::npos) continue;
       ++askers;
       CHECK(entry.path() == root / "base" / "host.cpp");
     }

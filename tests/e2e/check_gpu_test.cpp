@@ -7,6 +7,7 @@
 
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -108,8 +109,7 @@ TEST_CASE(
   }
   CHECK_FALSE(std::filesystem::exists(bundle / "include" / "boost" / "asio.hpp"));
   // Paths inside the packages point into the bundle.
-  std::ifstream file(bundle / "lib" / "cmake" / "doctest" / "doctestTargets.cmake");
-  const std::string doctest_package((std::istreambuf_iterator<char>(file)), {});
+  const std::string doctest_package = tests::read_text(bundle / "lib/cmake/doctest/doctestTargets.cmake");
   CHECK(contains(doctest_package, "_IMPORT_PREFIX"));
   CHECK_FALSE(contains(doctest_package, "\"/usr\""));
   CHECK(std::filesystem::exists(bundle / "share" / "cmake" / "nlohmann_json"));

@@ -1,7 +1,6 @@
 // Runs with checkpoints, through the real programs. A killed and resumed run has the same results as an
 // uninterrupted one.
 #include <fstream>
-#include <sstream>
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -10,6 +9,7 @@
 #include "db/queries/queries.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sweep_file.h"
 
 using namespace trainyard;
@@ -49,16 +49,10 @@ std::string results(const Scratch& scratch, const std::string& yard) {
   return text;
 }
 
-std::string bytes_of(const fs::path& file) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(file, std::ios::binary).rdbuf();
-  return bytes.str();
-}
-
 // The best weights of this attempt at the only run of the yard.
 std::string weights(const Scratch& scratch, const std::string& yard, int attempt) {
   const auto run = fs::directory_iterator(scratch.path() / yard / "runs")->path();
-  return bytes_of(run / ("attempt-" + std::to_string(attempt)) / "weights.safetensors");
+  return tests::read_text(run / ("attempt-" + std::to_string(attempt)) / "weights.safetensors");
 }
 
 }  // namespace
@@ -111,13 +105,4 @@ TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run st
   const auto again = run_trainyard(scratch.path(), sweep);
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
   CHECK_FALSE(contains(again.out + again.err, "resumes after epoch"));
-}
-
-TEST_CASE("list shows the key for checkpoints, and the error for a wrong value names the allowed ones") {
-  const Scratch scratch;
-  scratch.write("small.toml", sweep_file(1));
-  CHECK(contains(run_trainyard(scratch.path(), {"list", "keys", "checkpoint"}).out, "\"none\", \"epoch\""));
-  const auto wrong = run_trainyard(scratch.path(), {"check", "small.toml", "--set", "checkpoint=often"});
-  CHECK(wrong.code == 2);
-  CHECK(contains(wrong.out + wrong.err, "checkpoint must be one of \"none\", \"epoch\""));
 }

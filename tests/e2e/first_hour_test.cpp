@@ -1,5 +1,4 @@
 // A new user's first hour, with the real programs.
-#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -66,11 +65,8 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
   CHECK(contains(shown.out, "by hand:"));
   CHECK(at({"status"}).code == 0);
   CHECK(at({"report", "--out", "again"}).code == 0);
-  std::ifstream one(page, std::ios::binary), two(scratch.path() / "again/index.html", std::ios::binary);
-  const std::string a((std::istreambuf_iterator<char>(one)), {}),
-      b((std::istreambuf_iterator<char>(two)), {});
-  CHECK_MESSAGE(std::equal(a.begin(), a.end(), b.begin(), b.end()),
-                "from the database alone, the same bytes");
+  const bool same = tests::read_text(page) == tests::read_text(scratch.path() / "again/index.html");
+  CHECK_MESSAGE(same, "from the database alone, the same bytes");
 }
 
 TEST_CASE("after a yard was moved, `show` prints the current paths, quoted for a shell") {
@@ -134,8 +130,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
         "figures/efficiency.png", "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.csv"})
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
   // The answer is on the first screen of the page, and first in the Markdown report and on the terminal.
-  std::ifstream first_page(folder / "index.html");
-  const std::string top = std::string(std::istreambuf_iterator<char>(first_page), {});
+  const std::string top = tests::read_text(folder / "index.html");
   const std::string opened = "<div class=\"answer\"><p>";
   const std::size_t answer = top.find(opened);
   REQUIRE(answer != std::string::npos);
@@ -156,8 +151,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
                        " all/tables/results.csv final.csv runs.csv")
                           .c_str()) == 0);
   }
-  std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
-  const std::string drawn{std::istreambuf_iterator<char>(svg), {}};
+  const std::string drawn = tests::read_text(folder / "figures/mlp-train-accuracy.svg");
   CHECK(contains(drawn, "published single"));
   CHECK_FALSE(contains(drawn, "ddp rank 1"));
   REQUIRE(at({"report", "--format", "svg", "--ranks", "--out", "ranks"}).code == 0);
@@ -174,32 +168,13 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
 
   const auto part = at({"report", "--where", "seed=1", "--out", "part"});
   CHECK_MESSAGE(part.code == 0, part.err);
-  std::ifstream page(scratch.path() / "part/index.html");
-  CHECK(contains({std::istreambuf_iterator<char>(page), {}},
+  CHECK(contains(tests::read_text(scratch.path() / "part/index.html"),
                  "This report includes only a part of the runs (seed=1)"));
   const auto wrong = at({"report", "--where", "sed=1"});
   CHECK(wrong.code == 2);
   CHECK(contains(wrong.err, "did you mean \"seed\""));
   CHECK(at({"report", "--since", "2999-01-01"}).code == 2);
   CHECK(at({"report", "--format", "pfd"}).code == 2);
-}
-
-TEST_CASE("wrong input ends with code 2 and the error gives its place") {
-  const Scratch scratch;
-  scratch.write("wrong.toml",
-                "name = \"wrong\"\n[matrix]\nmodel = [\"mpl\"]\nstrategy = [\"single\"]\nseed = [0]\n");
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
-  const auto checked = at({"check", "wrong.toml"});
-  CHECK(checked.code == 2);
-  CHECK(contains(checked.err, "wrong.toml:3:"));
-  CHECK(contains(checked.err, "did you mean \"mlp\""));
-  CHECK(at({"run", "missing.toml"}).code == 2);
-  CHECK(at({"rnu"}).code == 2);
-  const auto nothing = at({"status"});
-  CHECK(nothing.code == 2);
-  CHECK(contains(nothing.err, "no results in"));
 }
 
 TEST_CASE("sql prints four formats and refuses to write") {

@@ -265,28 +265,6 @@ TEST_CASE("a missing program is an error before anything starts, with the place 
   CHECK(run_trainyard(scratch.path(), {"check", "foreign.toml"}).code == 0);
 }
 
-TEST_CASE("a host name may have any bytes and is stored as text") {
-  const Scratch scratch;
-  scratch.write("program.sh", trivial);
-  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
-  // The host name changes only for this process and its children.
-  const auto output = run_trainyard(scratch.path(),
-                                    {"--uts", "/bin/sh", "-c",
-                                     "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
-                                     "exec \"$0\" run foreign.toml --no-report",
-                                     TRAINYARD_PROGRAM},
-                                    {}, "/usr/bin/unshare");
-  if (output.code == 77 || contains(output.err, "unshare failed")) {
-    MESSAGE("only on a host that may be named: " << output.err);
-    return;
-  }
-  REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
-  const auto host =
-      run_trainyard(scratch.path(),
-                    {"sql", "SELECT json_extract(circumstances, '$.host') FROM attempt", "--format", "csv"});
-  CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
-}
-
 TEST_CASE("if a rank's last record is rejected, the failure gives the reason and not a missing end") {
   const Scratch scratch;
   scratch.write("program.sh", shell_arm(every_epoch + R"(echo '{"v":1,' >> "$dir/rank-$RANK.records.jsonl")" +

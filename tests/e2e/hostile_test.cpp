@@ -10,6 +10,7 @@
 
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
 #include "tests/support/terminal.h"
 
@@ -42,11 +43,6 @@ const std::vector<std::string> hostile_names = {"$(touch hacked)",
 // As a TOML or JSON string.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true);
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::set<std::string> names_below(const fs::path& folder) {
@@ -178,7 +174,7 @@ TEST_CASE("every verb escapes the texts that a user's program records, and so do
   CHECK(at({"report", "--format", "html,markdown,svg,latex,csv", "--out", "all"}).code == 0);
   for (const auto& entry : fs::recursive_directory_iterator(scratch.path() / "all")) {
     if (!entry.is_regular_file() || entry.path().extension() == ".csv") continue;
-    const std::string text = text_of(entry.path());
+    const std::string text = tests::read_text(entry.path());
     for (const char* raw : {"<script>alert", "<img src=x", "\x1b["})
       CHECK_MESSAGE(!contains(text, raw), entry.path().string());
     if (entry.path().extension() == ".tex") CHECK_MESSAGE(!contains(text, "\\input{"), entry.path().string());
@@ -212,16 +208,6 @@ TEST_CASE("arguments on the command line are treated as text too") {
   CHECK(contains(run_trainyard(scratch.path(), {"status", "--runs"}).out, "finished"));
 }
 
-TEST_CASE("a folder whose name is not UTF-8 is refused, because no file of the yard could name it") {
-  const Scratch scratch;
-  const fs::path folder = scratch.path() / "caf\xe9";
-  fs::create_directories(folder);
-  std::ofstream(folder / "arms.toml") << shell_arm_file("[1]");
-  const auto refused = run_trainyard(folder, {"run", "arms.toml"});
-  CHECK(refused.code == 2);
-  CHECK_MESSAGE(contains(refused.err, "caf\\xe9/yard is not UTF-8"), refused.err);
-}
-
 TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change nothing outside it") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
@@ -231,7 +217,7 @@ TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change no
   const fs::path run = fs::directory_iterator(runs)->path();
   const std::string key = run.filename();
   const auto precious = [&] {
-    return !text_of(outside / "attempt-1/run.json").empty() && names_below(outside).size() >= 5;
+    return !tests::read_text(outside / "attempt-1/run.json").empty() && names_below(outside).size() >= 5;
   };
   const auto at = [&](const std::vector<std::string>& arguments) {
     return run_trainyard(scratch.path(), arguments);
@@ -320,12 +306,14 @@ replicas = 2
     return;
   }
   REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  const std::string query = "SELECT json_extract(circumstances, '$.host') FROM attempt";
+  const auto host = run_trainyard(scratch.path(), {"sql", query, "--format", "csv"});
+  CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
   std::size_t starts = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard")) {
     if (!entry.path().string().ends_with(".records.jsonl")) continue;
-    std::ifstream file(entry.path());
-    std::string line;
-    while (std::getline(file, line)) starts += contains(line, R"("host":"caf\\xe9")") ? 1 : 0;
+    for (const std::string& line : tests::read_lines(entry.path()))
+      starts += contains(line, R"("host":"caf\\xe9")") ? 1 : 0;
   }
   CHECK(starts == 2);
 }

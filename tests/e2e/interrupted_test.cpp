@@ -9,6 +9,7 @@
 #include "db/queries/queries.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
 #include "tests/support/sweep_file.h"
 
@@ -131,8 +132,8 @@ namespace {
 bool has_launched(const std::filesystem::path& yard) {
   std::error_code missing;
   for (const auto& run : std::filesystem::directory_iterator(yard / "runs", missing)) {
-    std::ifstream in(run.path() / "attempt-1/orchestrator.records.jsonl");
-    if (contains({std::istreambuf_iterator<char>(in), {}}, "\"launched\"")) return true;
+    const auto records = tests::read_text(run.path() / "attempt-1/orchestrator.records.jsonl");
+    if (contains(records, "\"launched\"")) return true;
   }
   return false;
 }

@@ -81,18 +81,6 @@ TEST_CASE(
   CHECK(contains(at_once(scratch.path(), {"check", "numbers.toml"}).err, "is not a readable file"));
 }
 
-TEST_CASE("a folder of the kernel in `files` is refused at once, with its place") {
-  const Scratch scratch;
-  scratch.write("proc.toml", "name = \"a\"\n" + one_arm + "files = [\"/proc\"]\n");
-  for (const char* verb : {"check", "plan", "run"}) {
-    const Output said = at_once(scratch.path(), {verb, "proc.toml"});
-    CHECK_MESSAGE(said.code == 2, said.err);
-    CHECK_MESSAGE(
-        contains(said.err, "proc.toml:11:9: `files` has \"/proc\", but /proc is made by the kernel"),
-        said.err);
-  }
-}
-
 TEST_CASE("a FIFO, device or folder in place of a data file is refused at once") {
   const Scratch scratch;
   scratch.write("data/mnist/train-labels-idx1-ubyte", "labels");

@@ -10,8 +10,8 @@
 #include "base/text.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
-#include "tests/support/sweep_file.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -231,8 +231,7 @@ TEST_CASE("rm takes an experiment by name, and with --where removes only the mat
 TEST_CASE("report writes figures of a given width, with captions as text files") {
   const Finished yard;
   const auto read = [&](const std::string& file) {
-    std::ifstream in(yard.scratch().path() / "paper" / file);
-    return std::string{std::istreambuf_iterator<char>(in), {}};
+    return tests::read_text(yard.scratch().path() / "paper" / file);
   };
   const auto made = yard.at({"report", "--width", "7cm", "--font-size", "9", "--no-title", "--format",
                              "pdf,svg", "--out", "paper"});
@@ -298,10 +297,7 @@ class Tested {
   }
   const Output& run() const { return run_; }
   Output at(const Texts& arguments) const { return run_trainyard(scratch_.path(), arguments); }
-  std::string page() const {
-    std::ifstream in(scratch_.path() / "yard/reports/one/index.html", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string page() const { return tests::read_text(scratch_.path() / "yard/reports/one/index.html"); }
 
  private:
   Scratch scratch_;

@@ -6,6 +6,7 @@
 #include "experiments/protocol/record.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
 #include "tests/support/sweep_file.h"
 
@@ -150,8 +151,7 @@ TEST_CASE("a run that an earlier release counted as finished fails after a rebui
   }();
   {  // Makes the first epoch of rank 1 impossible.
     const auto file = folder + "/rank-1.records.jsonl";
-    std::ifstream in(file);
-    std::string text((std::istreambuf_iterator<char>(in)), {});
+    std::string text = tests::read_text(file);
     const auto place = text.find("\"sum\":40");
     REQUIRE(place != std::string::npos);
     std::ofstream(file) << text.replace(place, 8, "\"sum\":90");
@@ -166,11 +166,6 @@ TEST_CASE("a run that an earlier release counted as finished fails after a rebui
 }
 
 namespace {
-
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The folder of the only run's first attempt. Empty if there is none.
 std::filesystem::path only_attempt(const std::filesystem::path& yard) {
@@ -191,17 +186,17 @@ TEST_CASE("the runner refuses an attempt whose rank has records, and changes not
   scratch.write("small.toml", sweep_file(1, R"("single")", 1));
   REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
   const std::filesystem::path attempt = only_attempt(scratch.path() / "yard");
-  const std::string before = content_of(attempt / "rank-0.records.jsonl");
+  const std::string before = tests::read_text(attempt / "rank-0.records.jsonl");
   const auto again = run_trainyard(scratch.path(), {}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
                                    TRAINYARD_BUILD "/trainyard-runner");
   CHECK(again.code == 1);
   CHECK_MESSAGE(contains(again.err, "rank-0.records.jsonl: has records already"), again.err);
-  CHECK(content_of(attempt / "rank-0.records.jsonl") == before);
+  CHECK(tests::read_text(attempt / "rank-0.records.jsonl") == before);
   const auto into_the_attempt = run_trainyard(scratch.path(), {"--records", attempt.string()},
                                               {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
                                               TRAINYARD_BUILD "/trainyard-runner");
   CHECK(into_the_attempt.code == 1);
-  CHECK(content_of(attempt / "rank-0.records.jsonl") == before);
+  CHECK(tests::read_text(attempt / "rank-0.records.jsonl") == before);
   CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
 }
 

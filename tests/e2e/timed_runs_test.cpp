@@ -211,24 +211,3 @@ TEST_CASE("times of a run beside busy processes do not count, and every output g
       "Every finished run was the only timed run on its host and had its devices to itself. Other processes "
       "took at most "));
 }
-
-// Imitates a release that pinned two threads to one core.
-TEST_CASE("times of two threads on one core from an older release do not count, with the reason") {
-  const Scratch scratch;
-  scratch.write("small.toml", sweep_file(3, R"("single")", 1));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard/runs")) {
-    if (entry.path().filename() != "run.json") continue;
-    auto launch = nlohmann::json::parse(tests::read_text(entry.path()));
-    launch.erase("host_locked");
-    launch.erase("crc");
-    launch["cores"] = {{0}};
-    launch["circumstances"]["threads_per_rank"] = 2;
-    std::ofstream(entry.path()) << launch.dump();
-  }
-  REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
-  const std::string reason = "a rank had 1 core for 2 threads";
-  CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out, "times do not count: " + reason));
-  CHECK(contains(run_trainyard(scratch.path(), {"report"}).out, "index.html"));
-  CHECK(contains(tests::read_text(scratch.path() / "yard/reports/small/index.html"), reason));
-}

@@ -131,38 +131,6 @@ TEST_CASE("training stuck at ln 10 is reported, and arms with different global b
   CHECK(at({"compare", "--fail-on", "broken,not-verified,undecided,missing"}).code == 0);
 }
 
-TEST_CASE("a gate on deteriorates fails if every run of the arm failed") {
-  const Scratch scratch;
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
-  scratch.write("arm.sh", shell_arm("case $2 in base) epoch 1; finish;; *) echo no luck; exit 7;; esac"));
-  scratch.write("arms.toml", R"(name = "arms"
-[matrix]
-model = ["mlp"]
-strategy = ["base", "mine"]
-seed = [0, 1, 2]
-[defaults]
-dataset = "synthetic-digits"
-epochs = 1
-[strategy.base]
-command = ["/bin/sh", "arm.sh", "{seed}", "base"]
-[strategy.mine]
-command = ["/bin/sh", "arm.sh", "{seed}", "mine"]
-[compare]
-baseline = "base"
-)");
-  const Output run = at({"run", "arms.toml"});
-  CHECK_MESSAGE(run.code == 1, run.err);
-  CHECK_MESSAGE(contains(run.out, "3 failed"), run.out);
-  CHECK(at({"compare"}).code == 0);
-  for (const char* words : {"deteriorates", "missing"}) {
-    const Output gate = at({"compare", "--fail-on", words});
-    CHECK_MESSAGE(gate.code == 3, gate.err);
-    CHECK_MESSAGE(contains(gate.err, "MLP mine"), gate.err);
-  }
-}
-
 namespace {
 
 // Two shell scripts as arms, base.sh and mine.sh, with three seeds.

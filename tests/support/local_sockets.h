@@ -8,7 +8,6 @@
 #include <cstdio>
 #include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -165,12 +164,6 @@ inline bool in_own_network(const std::function<void()>& action) {
     done = true;
   }).join();
   return done;
-}
-
-inline std::string text_of_file(const char* file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 }  // namespace trainyard::tests

@@ -8,6 +8,8 @@
 
 #include <sys/types.h>
 
+#include "tests/support/scratch_folder.h"
+
 namespace trainyard::e2e {
 
 struct Output {
@@ -16,19 +18,7 @@ struct Output {
   std::string err;
 };
 
-// A temporary folder that is removed at the end.
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const std::string& text) const;
-
- private:
-  std::filesystem::path path_;
-};
+using Scratch = tests::ScratchFolder;
 
 // A `trainyard` process, started in `folder` in its own process group. Its output goes to stdout.txt and
 // stderr.txt.

@@ -1,7 +1,6 @@
 #include "db/database/page_checksums.h"
 
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "db/queries/select.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -23,16 +23,6 @@ using namespace trainyard::db::testing;
 namespace {
 
 constexpr std::size_t page = 4096;
-
-std::string content(const std::filesystem::path& file) {
-  std::ostringstream text;
-  text << std::ifstream(file, std::ios::binary).rdbuf();
-  return text.str();
-}
-
-void write(const std::filesystem::path& file, const std::string& text) {
-  std::ofstream(file, std::ios::binary | std::ios::trunc) << text;
-}
 
 // Three finished runs in a file without a -wal file.
 void fill_three(const std::filesystem::path& file) {
@@ -56,11 +46,11 @@ std::string problem(const std::filesystem::path& file) try {
 
 // Checks that a flip of each of these bits of the file is noticed: 0, `step`, 2 `step`, … below `end`.
 void check_flips(const std::filesystem::path& file, std::size_t end, std::size_t step) {
-  const std::string sound = content(file);
+  const std::string sound = tests::read_text(file);
   for (std::size_t bit = 0; bit < end; bit += step) {
     std::string flipped = sound;
     flipped[bit / 8] = static_cast<char>(flipped[bit / 8] ^ (1 << (bit % 8)));
-    write(file, flipped);
+    tests::write_text(file, flipped);
     CAPTURE(bit);
     CHECK_FALSE(problem(file).empty());
   }
@@ -89,12 +79,12 @@ TEST_CASE("a query of a damaged database fails, and the error names the rebuild"
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   fill_three(file);
-  const std::string sound = content(file);
+  const std::string sound = tests::read_text(file);
   int failed = 0;
   for (std::size_t place = 300; place < sound.size(); place += page) {
     std::string flipped = sound;
     flipped[place] = static_cast<char>(flipped[place] ^ 4);
-    write(file, flipped);
+    tests::write_text(file, flipped);
     try {
       const auto rows = rows_of(Database::open_read_only(file), "SELECT * FROM final_metrics");
       CHECK(rows.size() == 3);
@@ -111,14 +101,14 @@ TEST_CASE("a zeroed page, and a page in the place of another one, are noticed") 
   const TemporaryFolder folder;
   const auto file = folder / "results.db";
   fill_three(file);
-  const std::string sound = content(file);
+  const std::string sound = tests::read_text(file);
   std::string zeroed = sound;
   zeroed.replace(5 * page, page, page, '\0');
-  write(file, zeroed);
+  tests::write_text(file, zeroed);
   CHECK_FALSE(problem(file).empty());
   std::string twice = sound;
   twice.replace(5 * page, page, sound.substr(6 * page, page));
-  write(file, twice);
+  tests::write_text(file, twice);
   CHECK_FALSE(problem(file).empty());
 }
 

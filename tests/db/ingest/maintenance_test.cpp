@@ -18,6 +18,8 @@
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -84,7 +86,7 @@ TEST_CASE("an unreadable line of the journal or of a spool is named, even withou
 
 TEST_CASE("a journal entry that is damaged after its ingestion is both a difference and an unreadable line") {
   Small yard;
-  auto lines = lines_of(yard.folder / "journal.jsonl");
+  auto lines = tests::read_lines(yard.folder / "journal.jsonl");
   REQUIRE(lines.size() == 1);
   std::ofstream(yard.folder / "journal.jsonl") << "x" << lines[0].substr(1) << '\n';
   const FileCheck found = check_files(yard.folder.path(), &yard.live);
@@ -198,11 +200,6 @@ void make_older(const std::filesystem::path& file, const std::string& run_key, i
            "NULL, '{}')");
 }
 
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 }  // namespace
 
 TEST_CASE("opening a database of an older schema for writing rebuilds it and keeps the old file") {
@@ -211,14 +208,14 @@ TEST_CASE("opening a database of an older schema for writing rebuilds it and kee
   const auto file = yard.folder / "results.db", kept = yard.folder / "results.db.schema-1";
   make_older(file, yard.key, 1);
   std::ofstream(kept) << "of an earlier time";
-  const std::string old = content_of(file);
+  const std::string old = tests::read_text(file);
   std::vector<std::string> told;
   const auto tell = [&](const std::string& line) { told.push_back(line); };
   CHECK(all_rows(open_yard_for_writing(yard.folder.path(), tell)) == before);
   CHECK(told ==
         std::vector<std::string>{file.string() + " had the older schema 1 and was rebuilt from 5 records. "
                                                  "The old file is kept as results.db.schema-1"});
-  CHECK(content_of(kept) == old);
+  CHECK(tests::read_text(kept) == old);
   CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
   open_yard_for_writing(yard.folder.path(), tell);
   CHECK(told.size() == 1);
@@ -229,14 +226,9 @@ TEST_CASE("an older database is not replaced if the files lack one of its runs o
   const auto file = yard.folder / "results.db";
   const auto refused = [&](const std::string& run_key, int attempt) {
     make_older(file, run_key, attempt);
-    const std::string old = content_of(file);
-    std::string text = "no error";
-    try {
-      open_yard_for_writing(yard.folder.path());
-    } catch (const UserError& error) {
-      text = error.what();
-    }
-    CHECK(content_of(file) == old);
+    const std::string old = tests::read_text(file);
+    std::string text = tests::user_error_of([&] { open_yard_for_writing(yard.folder.path()); });
+    CHECK(tests::read_text(file) == old);
     for (const char* name : {"results.db.schema-1", "results.db.rebuilt"})
       CHECK_FALSE(std::filesystem::exists(yard.folder / name));
     return text;

@@ -15,6 +15,7 @@
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -42,10 +43,6 @@ struct Yard1 : LiveYard {
   fs::path records() const { return attempt() / "rank-0.records.jsonl"; }
 };
 
-std::string content(const fs::path& file) {
-  return tests::read_text(file);
-}
-
 void write(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
@@ -66,7 +63,7 @@ void flip_each_byte(const fs::path& yard, const fs::path& file, std::size_t step
   Replay result;
   const auto whole = replayed_runs(yard, result);
   REQUIRE(result.problems.empty());
-  const std::string sound = content(file);
+  const std::string sound = tests::read_text(file);
   for (std::size_t place = 0; place < sound.size(); place += step) {
     std::string flipped = sound;
     flipped[place] = static_cast<char>(flipped[place] ^ (1 << (place % 8)));
@@ -85,7 +82,7 @@ void flip_each_byte(const fs::path& yard, const fs::path& file, std::size_t step
 TEST_CASE("a flipped bit at any byte of a journal line never becomes a result") {
   const Yard1 yard;
   flip_each_byte(yard.folder.path(), yard.journal_file(), 61);
-  std::string text = content(yard.journal_file());
+  std::string text = tests::read_text(yard.journal_file());
   text[text.find("\"seed\":1") + 7] ^= 4;  // seed 5
   write(yard.journal_file(), text);
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
@@ -105,7 +102,7 @@ TEST_CASE("a flipped bit at any byte of run.json never becomes a result") {
 TEST_CASE("unsealed entries and run files of earlier releases load, are reported, and are checked by key") {
   const Yard1 yard;
   const auto without_seal = [](const fs::path& file, int indent) {
-    auto object = nlohmann::json::parse(content(file));
+    auto object = nlohmann::json::parse(tests::read_text(file));
     object.erase("crc");
     write(file, object.dump(indent) + "\n");
   };
@@ -120,7 +117,7 @@ TEST_CASE("unsealed entries and run files of earlier releases load, are reported
             "1 run file has no checksum. Their keys are right"});
 
   for (const fs::path& file : {yard.journal_file(), yard.attempt() / "run.json"}) {
-    const std::string sound = content(file);
+    const std::string sound = tests::read_text(file);
     std::string text = sound;
     const std::string member = file == yard.journal_file() ? "\"seed\":1" : "\"seed\": 1";
     const auto place = text.rfind(member);  // in the work, after the axes
@@ -147,7 +144,7 @@ TEST_CASE("zeros at the end of a record file are damage") {
 
 TEST_CASE("the records after a line of zeros are read, as the orchestrator read them") {
   const Yard1 yard;
-  const std::string sound = content(yard.records());
+  const std::string sound = tests::read_text(yard.records());
   const std::size_t place = sound.find('\n') + 1;
   write(yard.records(), sound.substr(0, place) + std::string(10, '\0') + "\n" + sound.substr(place));
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
@@ -159,7 +156,7 @@ TEST_CASE("the records after a line of zeros are read, as the orchestrator read 
 
 TEST_CASE("a missing, halved or replaced record file, or something else in its place, is damage") {
   const Yard1 yard;
-  const std::string file = yard.records().string(), sound = content(yard.records());
+  const std::string file = yard.records().string(), sound = tests::read_text(yard.records());
   const auto first_lines = [&](int count) {
     std::size_t end = 0;
     for (int line = 0; line < count; ++line) end = sound.find('\n', end) + 1;
@@ -175,7 +172,7 @@ TEST_CASE("a missing, halved or replaced record file, or something else in its p
        {[&] { write(file, first_lines(3)); }, ": has 3 of the " + records + " that the database has"}},
       {"empty", {[&] { write(file, ""); }, ": has 0 of the " + records}},
       {"replaced",
-       {[&] { write(file, content(yard.attempt() / "orchestrator.records.jsonl")); },
+       {[&] { write(file, tests::read_text(yard.attempt() / "orchestrator.records.jsonl")); },
         ":1: a record of another run, attempt or rank"}},
       {"a folder", {[&] { fs::create_directory(file); }, ": is a folder, not a plain file"}},
       {"a link", {[&] { fs::create_symlink("/dev/zero", file); }, ": is a link, which is not followed"}},
@@ -241,12 +238,12 @@ TEST_CASE("the files are believed if the database was changed, and the rebuild i
 TEST_CASE("without checksums in the files no side is believed, and the rebuild is not advised") {
   const Yard1 yard;
   std::string unsealed;
-  for (const std::string& line : lines_of(yard.records()))
+  for (const std::string& line : tests::read_lines(yard.records()))
     unsealed += line.substr(0, line.rfind(",\"crc\"")) + "}\n";
   write(yard.records(), unsealed);
   CHECK(check_files(yard.folder.path(), &yard.live).unsealed ==
         std::vector<std::string>{"1 record file has no checksum"});
-  auto lines = lines_of(yard.records());
+  auto lines = tests::read_lines(yard.records());
   lines[1].replace(lines[1].find("\"sum\":50"), 8, "\"sum\":51");
   unsealed.clear();
   for (const std::string& line : lines) unsealed += line + "\n";
@@ -281,7 +278,7 @@ TEST_CASE("another record with a known number is a conflict, and the first one i
     record.time = time;
     return record;
   };
-  const auto last = experiments::parse_line(lines_of(yard.records()).back()).record;
+  const auto last = experiments::parse_line(tests::read_lines(yard.records()).back()).record;
   REQUIRE(last.has_value());
   CHECK(yard.ingest.record(*last) == Accepted::known);
   CHECK(yard.ingest.record(record_of(last->seq, "2026-11-21T00:00:00.000Z")) == Accepted::conflict);

@@ -14,6 +14,7 @@
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -60,12 +61,7 @@ Launch example_launch(const std::filesystem::path& records) {
 }
 
 std::string error_of(const std::filesystem::path& file) {
-  try {
-    read_launch(file);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return tests::user_error_of([&] { read_launch(file); });
 }
 
 }  // namespace

@@ -104,11 +104,6 @@ TEST_CASE("the seed of a stream is from the SHA-256 of its name") {
   CHECK(stream_seed("weights", 7, "1") == 0x349eefed);
 }
 
-TEST_CASE("an unknown model is an error with the nearest name") {
-  CHECK_THROWS_WITH_AS(build_network("mlpp", {}, {{1, 4, 4}, 10}, 0),
-                       doctest::Contains("there is no model \"mlpp\"; did you mean \"mlp\"?"), UserError);
-}
-
 TEST_CASE("a stage has only its own layers, with the weights that they have in the whole network") {
   const models::InputShape input{{1, 9, 8}, 10};
   const auto& cnn = models::find_model("cnn");

@@ -108,7 +108,7 @@ class Stranger {
 
 }  // namespace
 
-TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same command finishes the sweep") {
+TEST_CASE("ranks of a killed orchestrator end, and the same command finishes the sweep") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
   bench.tell("", "deaf");
