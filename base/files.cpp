@@ -9,6 +9,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -99,6 +100,13 @@ std::vector<std::string> names_in(const std::filesystem::path& folder) {
 
 bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(std::filesystem::symlink_status(path));
+}
+
+bool is_still_at(int fd, const std::filesystem::path& file) {
+  struct stat opened {
+  }, there{};
+  return ::fstat(fd, &opened) == 0 && ::lstat(file.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
+         opened.st_ino == there.st_ino;
 }
 
 void write_whole_file(const std::filesystem::path& file, const std::string& text) {

@@ -36,6 +36,9 @@ std::vector<std::string> names_in(const std::filesystem::path& folder);  // User
 // Whether it is a folder, and not a link to one, which may lead anywhere.
 bool is_folder(const std::filesystem::path& path);
 
+// Whether the open file is still at its path. It may have been removed or replaced since.
+bool is_still_at(int fd, const std::filesystem::path& file);
+
 // `write_durably` with one part.
 void write_whole_file(const std::filesystem::path& file, const std::string& text);
 

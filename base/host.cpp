@@ -1,11 +1,15 @@
 #include "base/host.h"
 
 #include <array>
+#include <charconv>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <sstream>
 
 #include <unistd.h>
 
+#include "base/files.h"
 #include "base/text.h"
 
 namespace trainyard {
@@ -33,6 +37,83 @@ std::optional<fs::path> program_path(const std::string& name, const fs::path& fo
                              ":");  // getline drops an empty last folder without it
   for (std::string each; std::getline(folders, each, ':');)
     if (auto found = there(folder / each / name)) return found;
+  return std::nullopt;
+}
+
+namespace {
+
+fs::path file_of(int pid, const char* name) {
+  return fs::path("/proc") / std::to_string(pid) / name;
+}
+
+template <typename Number>
+bool read_number(const std::string& text, Number& number) {
+  const char* const end = text.data() + text.size();
+  const auto read = std::from_chars(text.data(), end, number);
+  return read.ec == std::errc() && read.ptr == end;
+}
+
+}  // namespace
+
+std::optional<ProcessFacts> facts_of(int pid) {
+  const std::string stat = whole_file(file_of(pid, "stat"));  // "4711 (name) S 1 …"
+  const auto name_begin = stat.find('('), name_end = stat.rfind(')');
+  if (name_end == std::string::npos || name_begin > name_end) return std::nullopt;
+  std::istringstream text(stat.substr(name_end + 1));
+  const std::vector<std::string> fields{std::istream_iterator<std::string>(text), {}};
+  constexpr std::size_t first = 3, parent = 4, start = 22, begin = 48, end = 49;  // as proc(5) counts them
+  ProcessFacts process{.pid = pid, .name = stat.substr(name_begin + 1, name_end - name_begin - 1)};
+  if (fields.size() <= end - first || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
+  const bool read = read_number(fields[parent - first], process.parent) &&
+                    read_number(fields[start - first], process.start_ticks) &&
+                    read_number(fields[begin - first], process.arguments_begin) &&
+                    read_number(fields[end - first], process.arguments_end);
+  return read ? std::optional(process) : std::nullopt;
+}
+
+std::optional<ProcessUsers> users_of(int pid) {
+  const std::string status = whole_file(file_of(pid, "status"));
+  const auto line = status.find("\nUid:");
+  if (line == std::string::npos) return std::nullopt;
+  std::istringstream numbers(status.substr(line + 5));
+  ProcessUsers users;
+  numbers >> users.real >> users.effective;
+  return numbers ? std::optional(users) : std::nullopt;
+}
+
+std::string environment_of(int pid) {
+  return whole_file(file_of(pid, "environ"));
+}
+
+std::vector<int> all_processes() {
+  std::vector<int> pids;
+  for (const std::string& name : names_in("/proc"))
+    if (int pid = 0; read_number(name, pid)) pids.push_back(pid);
+  return pids;
+}
+
+// The kernel lists the children of a thread, zombies too. Not all kernels have this list.
+std::vector<int> own_children() {
+  std::vector<int> pids;
+  if (std::ifstream list(file_of(::getpid(), "task") / std::to_string(::getpid()) / "children"); list) {
+    for (int pid = 0; list >> pid;) pids.push_back(pid);
+    return pids;
+  }
+  for (const int pid : all_processes())
+    if (const auto process = facts_of(pid); process && process->parent == ::getpid()) pids.push_back(pid);
+  return pids;
+}
+
+// Lines: "4:memory:/a/b" or "4:cpu,cpuacct:/a" in version 1, "0::/a/b" in version 2.
+std::optional<std::string> cgroup_path(const std::string& text, const std::string& controller) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    const auto first = line.find(':');
+    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
+    if (second == std::string::npos) continue;
+    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
+    if (controllers.find("," + controller + ",") != std::string::npos) return line.substr(second + 1);
+  }
   return std::nullopt;
 }
 

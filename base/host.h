@@ -1,9 +1,13 @@
-// This host: its name and its programs.
+// This host: its name, its programs and its processes.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
+
+#include <sys/types.h>
 
 namespace trainyard {
 
@@ -21,5 +25,30 @@ bool is_executable(const std::filesystem::path& file);  // a regular file that t
 // - A name with a slash is a path relative to `folder`.
 std::optional<std::filesystem::path> program_path(const std::string& name,
                                                   const std::filesystem::path& folder);
+
+// Facts about processes, as the kernel lists them in /proc. No other code reads them there. Each is empty if there is no
+// such process, or if this user may not see it.
+
+struct ProcessFacts {
+  int pid = 0;
+  std::string name;  // may hold any bytes
+  int parent = 0;
+  std::uint64_t start_ticks = 0;  // since boot: distinguishes it from a later process with the same pid
+  std::uintptr_t arguments_begin = 0, arguments_end = 0;  // where its own memory has them
+};
+std::optional<ProcessFacts> facts_of(int pid);  // empty also if it has ended, but was not reaped
+
+struct ProcessUsers {
+  uid_t real = 0, effective = 0;
+};
+std::optional<ProcessUsers> users_of(int pid);
+
+std::string environment_of(int pid);  // when it was started: "A=1", "B=2", each with a zero byte after it
+
+std::vector<int> all_processes();
+std::vector<int> own_children();  // of this process, adopted ones too
+
+// The path of a controller ("memory") in a text of /proc/PID/cgroup. Without a name: of the cgroups of version 2.
+std::optional<std::string> cgroup_path(const std::string& text, const std::string& controller = "");
 
 }  // namespace trainyard

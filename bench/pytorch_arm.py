@@ -39,13 +39,13 @@ class Records:
     def __init__(self, run):
         self.start = time.monotonic()
         self.common = {"v": 1, "run": run["run"], "attempt": run["attempt"], "rank": RANK, "seq": -1}
-        self.spool = open(f"{run['records']}/rank-{RANK}.records.jsonl", "ab", buffering=0)
+        self.records = open(f"{run['records']}/rank-{RANK}.records.jsonl", "ab", buffering=0)
 
     def write(self, type, **members):
         self.common["seq"] += 1
         now = {"time": time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime()),
                "elapsed_seconds": time.monotonic() - self.start}
-        self.spool.write(json.dumps({**self.common, "type": type, **now, **members}).encode() + b"\n")
+        self.records.write(json.dumps({**self.common, "type": type, **now, **members}).encode() + b"\n")
 
 
 class MeanEmbedding(torch.nn.Embedding):

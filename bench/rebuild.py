@@ -21,10 +21,10 @@ PROGRAM = r"""
 import json, os, sys
 launch = json.load(open(os.environ["TRAINYARD_RUN"]))
 rank, sequence = int(os.environ["RANK"]), 0
-with open(f"{launch['records']}/rank-{rank}.records.jsonl", "a") as spool:
+with open(f"{launch['records']}/rank-{rank}.records.jsonl", "a") as records:
     def record(kind, **members):
         global sequence
-        spool.write(json.dumps({"v": 1, "run": launch["run"], "attempt": launch["attempt"], "rank": rank, "seq": sequence,
+        records.write(json.dumps({"v": 1, "run": launch["run"], "attempt": launch["attempt"], "rank": rank, "seq": sequence,
                                 "type": kind, "time": "2026-11-20T09:30:12.345Z", "elapsed_seconds": sequence, **members},
                                separators=(",", ":")) + "\n")
         sequence += 1

@@ -49,7 +49,7 @@ class Simulation {
     std::vector<reports::Decision> decisions(cells.size());
     for (std::size_t look = 0; look < sweep_.looks.size(); ++look) {
       for (std::size_t i = 0; i < cells.size(); ++i)
-        if (decisions[i].word == VerdictKind::inconclusive) add_look(cells[i], look, tests[i]);
+        if (decisions[i].kind == VerdictKind::inconclusive) add_look(cells[i], look, tests[i]);
       decisions = reports::decide_family(tests);
     }
     count(cells, decisions);
@@ -83,7 +83,7 @@ class Simulation {
   void count(const std::vector<Cell>& cells, const std::vector<reports::Decision>& decisions) {
     Wrong wrong;
     for (std::size_t i = 0; i < cells.size(); ++i) {
-      const VerdictKind word = decisions[i].word;
+      const VerdictKind word = decisions[i].kind;
       mark(cells[i], word, wrong);
       decided_ += word != VerdictKind::inconclusive ? 1 : 0;
       if (std::abs(cells[i].effect) >= margin) continue;

@@ -22,6 +22,30 @@ std::int64_t output_padding(std::int64_t length, std::int64_t wanted, const Kern
   return rest;
 }
 
+constexpr double largest_size = 65536;
+
+template <class T>
+const T& value(const Hyperparameters& values, const std::string& name, const char* type) {
+  const auto found = values.find(name);
+  if (found == values.end() || !std::holds_alternative<T>(found->second)) {
+    throw InternalError(fmt::format("hyper-parameter {} is not {}", name, type));
+  }
+  return std::get<T>(found->second);
+}
+
+Parameter row(const std::string& name, ValueType type, Value fallback, const std::string& meaning) {
+  return {.name = name,
+          .type = type,
+          .fallback = std::move(fallback),
+          .fallback_text = "",
+          .minimum = {},
+          .maximum = {},
+          .minimum_length = {},
+          .maximum_length = {},
+          .choices = {},
+          .meaning = meaning};
+}
+
 }  // namespace
 
 Chain& Chain::add(const std::string& kind, std::map<std::string, std::int64_t> sizes, std::int64_t parameters,
@@ -159,34 +183,6 @@ Chain& Chain::decoder_lstm(std::int64_t outputs) {
   graph_.nodes.back().reads.insert(graph_.nodes.back().reads.end(), {h, c});
   return *this;
 }
-
-namespace {
-
-constexpr double largest_size = 65536;
-
-template <class T>
-const T& value(const Hyperparameters& values, const std::string& name, const char* type) {
-  const auto found = values.find(name);
-  if (found == values.end() || !std::holds_alternative<T>(found->second)) {
-    throw InternalError(fmt::format("hyper-parameter {} is not {}", name, type));
-  }
-  return std::get<T>(found->second);
-}
-
-Parameter row(const std::string& name, ValueType type, Value fallback, const std::string& meaning) {
-  return {.name = name,
-          .type = type,
-          .fallback = std::move(fallback),
-          .fallback_text = "",
-          .minimum = {},
-          .maximum = {},
-          .minimum_length = {},
-          .maximum_length = {},
-          .choices = {},
-          .meaning = meaning};
-}
-
-}  // namespace
 
 std::int64_t integer(const Hyperparameters& values, const std::string& name) {
   return value<std::int64_t>(values, name, "an integer");

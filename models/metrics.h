@@ -27,16 +27,15 @@ enum class MetricKind {
   energy       // joules; compared as time is
 };
 
-// What a value is multiplied by to be shown: accuracies are fractions in the database, and BLEU is
-// from 0 to 100 everywhere.
+// Factor from a stored value to a displayed one. Accuracies are stored as fractions. BLEU is from 0 to 100
+// everywhere.
 constexpr double shown_scale(MetricKind kind) {
   return kind == MetricKind::accuracy ? 100 : 1;
 }
 constexpr bool higher_is_better(MetricKind kind) {
   return kind == MetricKind::accuracy || kind == MetricKind::bleu || kind == MetricKind::psnr;
 }
-// What a training costs, not what it learns: of the machine, so that it compares only between equal ones, and
-// a run that diverged has it like any other.
+// Cost of a training (time, energy). Comparable only on equal machines. Defined for diverged runs too.
 constexpr bool is_cost(MetricKind kind) {
   return kind == MetricKind::time || kind == MetricKind::energy;
 }
@@ -47,7 +46,7 @@ struct Metric {
   MetricKind kind = MetricKind::loss;
   int digits = 2;                           // that `show` prints
   std::array<std::string_view, 4> tasks{};  // of the models that have it
-  // Where its number comes from, one of the three:
+  // Source of its value, one of the three:
   std::string_view record{};   // records of this name: Σ sum / Σ weight over ranks
   std::string_view of_loss{};  // SQL of the mean loss `@`
   // SQL over the rows (name, sum, weight) of these records of the test, each summed over ranks.

@@ -4,7 +4,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <fstream>
 #include <sstream>
 #include <string_view>
 
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/fd.h"
+#include "base/files.h"
 
 namespace trainyard {
 
@@ -43,44 +43,6 @@ std::optional<SocketEnd> end_of(const sockaddr& socket) {
   const auto& six = reinterpret_cast<const sockaddr_in6&>(socket);
   return SocketEnd{six.sin6_addr, ntohs(six.sin6_port)};
 }
-
-}  // namespace
-
-bool SocketEnd::has_address_of(const SocketEnd& other) const {
-  return std::memcmp(&address, &other.address, sizeof address) == 0;
-}
-
-bool SocketEnd::operator==(const SocketEnd& other) const {
-  return port == other.port && has_address_of(other);
-}
-
-bool SocketEnd::is_loopback() const {
-  return is_ipv4(address) ? address.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&address);
-}
-
-std::string SocketEnd::address_text() const {
-  std::array<char, INET6_ADDRSTRLEN> text{};
-  const bool four = is_ipv4(address);
-  const void* bytes = four ? static_cast<const void*>(&address.s6_addr[12]) : &address;
-  return ::inet_ntop(four ? AF_INET : AF_INET6, bytes, text.data(), text.size()) == nullptr ? ""
-                                                                                            : text.data();
-}
-
-std::optional<SocketEnds> ends_of(int connection) {
-  sockaddr_storage own{}, peer{};
-  socklen_t own_size = sizeof own, peer_size = sizeof peer;
-  if (::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
-      ::getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
-    return std::nullopt;
-  const auto ours = end_of(reinterpret_cast<const sockaddr&>(own)),
-             theirs = end_of(reinterpret_cast<const sockaddr&>(peer));
-  if (!ours || !theirs) return std::nullopt;
-  return SocketEnds{*ours, *theirs};
-}
-
-// The kernel's own answer for one socket.
-
-namespace {
 
 struct Question {
   nlmsghdr header{};
@@ -158,46 +120,11 @@ std::optional<SocketEnd> end_in(std::string_view text) {
   return end;
 }
 
-std::string text_of_table(const char* file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
-}
-
-}  // namespace
-
-std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& ends) {
-  std::istringstream lines(table);
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream words(line);
-    std::string number, own, peer, state, queues, timer, retransmits, timeout;
-    std::uint64_t user = 0, inode = 0;
-    words >> number >> own >> peer >> state >> queues >> timer >> retransmits >> user >> timeout >> inode;
-    if (!words || end_in(own) != ends.peer || end_in(peer) != ends.own) continue;
-    if (inode == 0) return std::nullopt;  // no process has it open
-    return static_cast<uid_t>(user);
-  }
-  return std::nullopt;
-}
-
-namespace {
-
 std::optional<uid_t> ask_once(const SocketEnds& ends) {
   if (const auto user = user_by_netlink(ends)) return user;
-  if (const auto user = user_in_table(text_of_table("/proc/net/tcp"), ends)) return user;
-  return user_in_table(text_of_table("/proc/net/tcp6"), ends);
+  if (const auto user = user_in_table(whole_file("/proc/net/tcp"), ends)) return user;
+  return user_in_table(whole_file("/proc/net/tcp6"), ends);
 }
-
-}  // namespace
-
-// The kernel shows a socket that its process has closed as one of root, with the number 0. If it is closed while
-// the first answer is written, the second answer has the number 0.
-std::optional<uid_t> peer_user(const SocketEnds& ends) {
-  const auto user = ask_once(ends);
-  return user && ask_once(ends) == user ? user : std::nullopt;
-}
-
-namespace {
 
 // An address of this host. Also if the list of addresses cannot be read: then the connection may be from this host.
 bool is_own_address(const SocketEnd& end) {
@@ -214,10 +141,63 @@ bool is_own_address(const SocketEnd& end) {
 
 }  // namespace
 
+bool SocketEnd::has_address_of(const SocketEnd& other) const {
+  return std::memcmp(&address, &other.address, sizeof address) == 0;
+}
+
+bool SocketEnd::operator==(const SocketEnd& other) const {
+  return port == other.port && has_address_of(other);
+}
+
+bool SocketEnd::is_loopback() const {
+  return is_ipv4(address) ? address.s6_addr[12] == 127 : IN6_IS_ADDR_LOOPBACK(&address);
+}
+
+std::string SocketEnd::address_text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const bool four = is_ipv4(address);
+  const void* bytes = four ? static_cast<const void*>(&address.s6_addr[12]) : &address;
+  return ::inet_ntop(four ? AF_INET : AF_INET6, bytes, text.data(), text.size()) == nullptr ? ""
+                                                                                            : text.data();
+}
+
+std::optional<SocketEnds> ends_of(int connection) {
+  sockaddr_storage own{}, peer{};
+  socklen_t own_size = sizeof own, peer_size = sizeof peer;
+  if (::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &own_size) != 0 ||
+      ::getpeername(connection, reinterpret_cast<sockaddr*>(&peer), &peer_size) != 0)
+    return std::nullopt;
+  const auto ours = end_of(reinterpret_cast<const sockaddr&>(own)),
+             theirs = end_of(reinterpret_cast<const sockaddr&>(peer));
+  if (!ours || !theirs) return std::nullopt;
+  return SocketEnds{*ours, *theirs};
+}
+
+std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& ends) {
+  std::istringstream lines(table);
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string number, own, peer, state, queues, timer, retransmits, timeout;
+    std::uint64_t user = 0, inode = 0;
+    words >> number >> own >> peer >> state >> queues >> timer >> retransmits >> user >> timeout >> inode;
+    if (!words || end_in(own) != ends.peer || end_in(peer) != ends.own) continue;
+    if (inode == 0) return std::nullopt;  // no process has it open
+    return static_cast<uid_t>(user);
+  }
+  return std::nullopt;
+}
+
+// The kernel shows a socket that its process has closed as one of root, with the number 0. If it is closed while
+// the first answer is written, the second answer has the number 0.
+std::optional<uid_t> peer_user(const SocketEnds& ends) {
+  const auto user = ask_once(ends);
+  return user && ask_once(ends) == user ? user : std::nullopt;
+}
+
 bool from_other_user(int connection) {
   const auto ends = ends_of(connection);
   if (!ends) {
-    // A peer that has gone already: nobody reads an answer, but its bytes would be obeyed.
+    // The peer has closed. Its bytes must not be processed.
     sockaddr_storage own{};
     socklen_t size = sizeof own;
     return ::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&

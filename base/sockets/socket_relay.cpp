@@ -41,6 +41,26 @@ void send_at_once(int connection) {
   ::setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
 }
 
+int port_of(int listening) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  if (::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size) != 0)
+    throw std::system_error(errno, std::generic_category(), "the port of a relay");
+  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(address).sin_port
+                                            : reinterpret_cast<sockaddr_in6&>(address).sin6_port);
+}
+
+FileDescriptor new_event() {
+  FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!event) throw std::system_error(errno, std::generic_category(), "eventfd");
+  return event;
+}
+
+void notify(const FileDescriptor& event) {
+  const std::uint64_t one = 1;
+  (void)!::write(event.get(), &one, sizeof one);
+}
+
 }  // namespace
 
 namespace relay {  // not anonymous, because members of `Loop` have these types
@@ -116,30 +136,6 @@ struct Link {
 };
 
 }  // namespace relay
-
-namespace {
-
-int port_of(int listening) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    throw std::system_error(errno, std::generic_category(), "the port of a relay");
-  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(address).sin_port
-                                            : reinterpret_cast<sockaddr_in6&>(address).sin6_port);
-}
-
-FileDescriptor new_event() {
-  FileDescriptor event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!event) throw std::system_error(errno, std::generic_category(), "eventfd");
-  return event;
-}
-
-void notify(const FileDescriptor& event) {
-  const std::uint64_t one = 1;
-  (void)!::write(event.get(), &one, sizeof one);
-}
-
-}  // namespace
 
 class SocketRelay::Loop {
  public:

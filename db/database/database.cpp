@@ -10,7 +10,6 @@
 #include "base/disk_failure.h"
 #include "base/error.h"
 #include "db/database/axis_views.h"
-#include "db/database/page_checksums.h"
 #include "db/database/schema.h"
 #include "db/database/statements.h"
 
@@ -43,7 +42,7 @@ std::string immutable_uri(const std::filesystem::path& file) {
 
 // Open the file and read from it, because SQLite reports most problems only at the first read.
 Connection open_and_read(const std::string& name, int flags) {
-  auto connection = std::make_unique<SQLite::Database>(name, flags, busy_milliseconds, page_checksum_vfs());
+  auto connection = std::make_unique<SQLite::Database>(name, flags, busy_milliseconds);
   connection->exec("PRAGMA trusted_schema = OFF");
   connection->execAndGet("SELECT COUNT(*) FROM sqlite_schema");
   return connection;
@@ -119,11 +118,11 @@ void check_version(SQLite::Database& connection, const std::filesystem::path& fi
   if (connection.execAndGet("PRAGMA application_id").getInt() != application_id)
     throw UserError("is a database, but was not written by trainyard",
                     "name the yard with --yard, or move this file away", {.file = file.string()});
-  if (version > schema_version)
-    throw UserError(fmt::format("was written by a later trainyard (schema {}, this program needs {})",
-                                version, schema_version),
-                    "use that release or another yard", {.file = file.string()});
-  if (version < schema_version) throw OlderSchemaError(version, file);
+  if (version != schema_version)
+    throw OtherSchemaError(
+        fmt::format("has schema {} (this program needs {})", version, schema_version),
+        "`trainyard db rebuild` rebuilds it from the yard's files, and so does the next `trainyard run`",
+        {.file = file.string()});
 }
 
 // Open `name` with SQLite. Errors name `file`.
@@ -132,7 +131,6 @@ Connection open_writable(const std::string& name, int flags, const std::filesyst
   if (sqlite3_db_readonly(connection->getHandle(), "main") == 1)
     throw SQLite::Exception("it is read-only", SQLITE_READONLY);
   check_version(*connection, file);
-  if (is_empty(*connection)) add_page_checksums(*connection);
   connection->execAndGet("PRAGMA journal_mode = WAL");
   connection->exec("PRAGMA synchronous = FULL");
   connection->exec("PRAGMA foreign_keys = ON");
@@ -162,22 +160,9 @@ void check_exists(const std::filesystem::path& file) {
 
 }  // namespace
 
-OlderSchemaError::OlderSchemaError(int found, const std::filesystem::path& file)
-    : UserError(
-          fmt::format("has the older schema {} (this program needs {})", found, schema_version),
-          "`trainyard db rebuild` rebuilds it from the yard's files, and so does the next `trainyard run`",
-          {.file = file.string()}),
-      schema(found) {}
-
 Database::Database(std::unique_ptr<SQLite::Database> connection) : connection_(std::move(connection)) {}
 
-// A program without our checksums may have the file open too. If it were the last one to close it, it would
-// move pages from the -wal file without their checksums. So a writer moves them before it closes.
-Database::~Database() {
-  if (connection_ && sqlite3_db_readonly(connection_->getHandle(), "main") == 0)
-    sqlite3_wal_checkpoint_v2(connection_->getHandle(), "main", SQLITE_CHECKPOINT_PASSIVE, nullptr, nullptr);
-}
-
+Database::~Database() = default;
 Database::Database(Database&&) noexcept = default;
 Database& Database::operator=(Database&&) noexcept = default;
 

@@ -20,7 +20,7 @@ namespace trainyard::db {
 
 // `PRAGMA user_version`. Increase it with every change of a table (db/database/schema.h). A new metric
 // increases it too, because each metric has columns.
-inline constexpr int schema_version = 7 + static_cast<int>(models::all_metrics.size());
+inline constexpr int schema_version = 8 + static_cast<int>(models::all_metrics.size());
 
 // The database can no longer be read or written: the disk is full, read-only or broken. Committed data is
 // intact.
@@ -29,12 +29,11 @@ class StorageError : public UserError {
   using UserError::UserError;
 };
 
-// The file is from an earlier release. No opener changes it: `open_yard_for_writing`
+// The file has another schema version. No opener changes it: `open_yard_for_writing`
 // (db/ingest/maintenance.h) rebuilds it from the yard's files.
-class OlderSchemaError : public UserError {
+class OtherSchemaError : public UserError {
  public:
-  OlderSchemaError(int schema, const std::filesystem::path& file);
-  int schema;
+  using UserError::UserError;
 };
 
 // An open connection, for one thread at a time. The openers throw UserError if the file is not a database, or

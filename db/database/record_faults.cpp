@@ -1,14 +1,13 @@
 #include "db/database/record_faults.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
-#include <utility>
+#include <array>
+#include <map>
+#include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/parameter.h"
 #include "base/text.h"
 #include "db/database/run_states.h"
 #include "db/database/statements.h"
@@ -19,72 +18,155 @@ namespace trainyard::db {
 
 namespace {
 
-constexpr double unmeasured = std::numeric_limits<double>::infinity();
-constexpr double rounding = 1e-9;        // of a sum that a program has added up in floating point
-constexpr std::int64_t of_the_test = 0;  // the epoch of test metrics
+// Tables of attempt ?2 of run ?1, which all rules may read:
+// - `chain`: the attempts that it consists of, each with the epochs that it contributes.
+// - `wanted`: what the run requires. The sampler may repeat samples to fill the last step. Their number depends
+//   on the epoch.
+// - `wall`: upper limit of the seconds from launch to end per attempt, with clock tolerance. NULL if unknown.
+// - `own`: the epochs of all attempts of the chain. `counts`: the chain uses this one.
+std::string tables_of_attempt() {
+  return "WITH RECURSIVE " + attempt_chain_from_last() + R"sql(, wanted AS (
+  SELECT r.epochs, a.world_size AS ranks, r.resolved ->> '$.sampler' = 'distributed' OR EXISTS (
+    SELECT 1 FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2
+      AND p.start_extra ->> '$.sampler' LIKE '%distributed%') AS repeats_samples
+  FROM attempt a JOIN run r ON r.run_key = a.run_key WHERE a.run_key = ?1 AND a.attempt = ?2
+), wall AS (
+  SELECT attempt, (SELECT MAX(e.extra ->> '$.seconds') * 1.001 + 0.1 FROM event e
+    WHERE e.run_key = ?1 AND e.attempt = c.attempt AND e.type = 'exited'
+    HAVING COUNT(DISTINCT e.of_rank) >= (SELECT world_size FROM attempt WHERE run_key = ?1 AND attempt = c.attempt))
+    AS seconds
+  FROM chain c
+), own AS (
+  SELECT e.*, e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch AS counts
+  FROM chain c JOIN epoch e ON e.run_key = ?1 AND e.attempt = c.attempt
+  WHERE e.rank BETWEEN 0 AND (SELECT ranks - 1 FROM wanted)
+)
+)sql";
+}
 
-// SQL: the weight is negative, or a count of predictions is negative or larger than its weight.
-std::string wrong_metric() {
+// One rule per row, in the order in which they are checked. Each selects faults: the attempt, rank, type and
+// epoch (0: none) of the record, and the error. The first row is the fault. `@` begins a name of `names`.
+constexpr std::array rules{
+    // An event of the orchestrator fails the attempt.
+    R"sql(SELECT attempt, COALESCE(of_rank, 0), type, 0, why FROM event
+WHERE run_key = ?1 AND attempt = ?2 AND type IN ('over_limit', 'changed_file') ORDER BY seq)sql",
+
+    // A record is impossible as a whole. One after the end of its rank may have come later.
+    R"sql(SELECT x.attempt, x.rank, x.type, 0, @record_problem
+FROM chain c JOIN extra_record x ON x.run_key = ?1 AND x.attempt = c.attempt
+WHERE x.rank >= 0 AND (x.problem IN (@impossible) OR (x.problem = '@after_end' AND NOT COALESCE((
+  SELECT MAX(type = 'cause') = 0 FROM event WHERE run_key = ?1 AND attempt = ?2), FALSE)))
+ORDER BY x.attempt, x.rank, x.seq)sql",
+
+    // No rank has other epochs than the run requires.
+    R"sql(SELECT attempt, rank, 'epoch', epoch, printf('rank %d, epoch %d: the run asks for %d epochs', rank, epoch, epochs)
+FROM own JOIN wanted WHERE counts AND epoch > epochs ORDER BY attempt, epoch, rank)sql",
+
+    // Each rank has each epoch.
+    R"sql(SELECT ?2, rank, 'end', 0, printf('rank %d finished, but its records lack %s %s of %d', rank,
+    IIF(number = 1, 'epoch', 'epochs'), missing, epochs) || COALESCE((
+    SELECT printf('; a record (seq %d) could not be read: %s', x.seq, x.problem) FROM extra_record x
+    WHERE x.run_key = ?1 AND x.attempt = ?2 AND x.rank = m.rank AND x.type = 'epoch' AND x.problem <> '@after_end'
+    ORDER BY x.seq LIMIT 1), '')
+FROM (
+  SELECT rank, SUM(last - first + 1) AS number,
+    group_concat(IIF(first = last, first, first || ' to ' || last), ', ') AS missing
+  FROM (
+    SELECT rank, before + 1 AS first, epoch - 1 AS last
+    FROM (
+      SELECT rank, epoch, LAG(epoch, 1, 0) OVER (PARTITION BY rank ORDER BY epoch) AS before
+      FROM (SELECT rank, epoch FROM own WHERE counts
+            UNION SELECT rank, epochs + 1 FROM process JOIN wanted WHERE run_key = ?1 AND attempt = ?2 AND rank < ranks))
+    WHERE epoch > before + 1 ORDER BY rank, epoch)
+  GROUP BY rank) m JOIN wanted ORDER BY rank)sql",
+
+    // No time of an epoch is negative.
+    R"sql(SELECT attempt, rank, 'epoch', epoch,
+  printf('rank %d, epoch %d: %s is %.15g s, but times are ≥ 0 s', rank, epoch, name, ROUND(taken, 6))
+FROM (SELECT attempt, rank, epoch, 'train_seconds' AS name, train_seconds AS taken FROM own
+      UNION ALL SELECT attempt, rank, epoch, 'validation_seconds', validation_seconds FROM own)
+WHERE taken < 0 ORDER BY attempt, epoch, rank, name)sql",
+
+    // The epochs of a rank fit into the time of its attempt.
+    R"sql(SELECT attempt, rank, 'epoch', epoch,
+  printf('rank %d, epoch %d: train_seconds and validation_seconds are %.15g s up to here, but the run took at most %.15g s from launch to end',
+         rank, epoch, ROUND(taken, 6), ROUND(seconds, 6))
+FROM (SELECT attempt, rank, epoch,
+        SUM(COALESCE(train_seconds, 0) + COALESCE(validation_seconds, 0)) OVER (PARTITION BY attempt, rank ORDER BY epoch) AS taken
+      FROM own) JOIN wall USING (attempt)
+WHERE taken > seconds ORDER BY attempt, epoch, rank)sql",
+
+    // All ranks have the same data order.
+    R"sql(SELECT attempt, rank, 'epoch', epoch,
+  printf('rank %d, epoch %d: states another data order (batches) than rank %d: %s against %s', rank, epoch,
+         first_rank, substr(batches, 1, 40), substr(first, 1, 40))
+FROM (SELECT attempt, rank, epoch, batches, FIRST_VALUE(rank) OVER same AS first_rank, FIRST_VALUE(batches) OVER same AS first
+      FROM own WHERE counts AND batches <> '' WINDOW same AS (PARTITION BY attempt, epoch ORDER BY rank))
+WHERE batches <> first ORDER BY attempt, epoch, rank)sql",
+
+    // The test can be read.
+    R"sql(SELECT ?2, x.rank, x.type, 0, @record_problem FROM extra_record x
+WHERE x.run_key = ?1 AND x.attempt = ?2 AND x.type = 'test' AND x.problem <> '@after_end' ORDER BY x.rank, x.seq)sql",
+
+    // A weight is not negative. A count of predictions is from 0 to its weight, which is rounded.
+    R"sql(SELECT m.attempt, rank, IIF(epoch = 0, 'test', 'epoch'), epoch,
+  printf('rank %d, %s: %s %s has the ', rank, IIF(epoch = 0, 'record test', 'epoch ' || epoch), phase, name)
+  || IIF(weight < 0, printf('weight %.15g, but weights are ≥ 0', weight),
+         printf('sum %.15g of a weight of %.15g, and it counts from 0 to its weight', sum, weight))
+FROM chain c JOIN metric m ON m.run_key = ?1 AND m.attempt = c.attempt
+  AND (m.epoch > c.after_epoch AND m.epoch <= c.up_to_epoch OR m.epoch = 0 AND m.attempt = ?2)
+WHERE weight < 0 OR (name IN (@counts) AND (sum < 0 OR sum > weight * (1 + 1e-9)))
+ORDER BY m.attempt, epoch, rank, phase, name)sql",
+
+    // What a phase weighs over all ranks does not change from epoch to epoch. The rank that changed most is named.
+    R"sql(SELECT o.attempt, p.rank, 'epoch', o.epoch,
+  printf('rank %d, epoch %d: %s %s has a weight of %.15g, but in epoch %d of %.15g, and over all ranks it must stay the same',
+         p.rank, o.epoch, o.phase, o.name, COALESCE(n.weight, 0), first_epoch, COALESCE(b.weight, 0))
+FROM (
+  SELECT *
+  FROM (
+    SELECT attempt, epoch, phase, name, weight, FIRST_VALUE(weight) OVER same AS first_weight,
+      FIRST_VALUE(attempt) OVER same AS first_attempt, FIRST_VALUE(epoch) OVER same AS first_epoch
+    FROM (
+      SELECT m.attempt, m.epoch, phase, name, SUM(weight) AS weight
+      FROM chain c JOIN metric m ON m.run_key = ?1 AND m.attempt = c.attempt AND m.epoch > c.after_epoch
+        AND m.epoch <= c.up_to_epoch JOIN wanted
+      WHERE phase <> 'train' OR NOT repeats_samples GROUP BY m.attempt, m.epoch, phase, name)
+    WINDOW same AS (PARTITION BY phase, name ORDER BY attempt, epoch))
+  WHERE ABS(first_weight - weight) > 1e-9 * ABS(first_weight) ORDER BY attempt, epoch, phase, name LIMIT 1) o
+JOIN process p ON p.run_key = ?1 AND p.attempt = ?2
+LEFT JOIN metric n ON n.run_key = ?1 AND n.attempt = o.attempt AND n.epoch = o.epoch AND n.phase = o.phase
+  AND n.name = o.name AND n.rank = p.rank
+LEFT JOIN metric b ON b.run_key = ?1 AND b.attempt = first_attempt AND b.epoch = first_epoch AND b.phase = o.phase
+  AND b.name = o.name AND b.rank = p.rank
+ORDER BY ABS(COALESCE(n.weight, 0) - COALESCE(b.weight, 0)) DESC, p.rank)sql",
+
+    // The times after training are possible.
+    R"sql(SELECT attempt, rank, type, 0, printf('rank %d, record %s: %s is %.15g s, but ', rank, type, name, ROUND(taken, 6))
+  || IIF(taken < 0, 'times are ≥ 0 s', printf('the run took at most %.15g s from launch to end', ROUND(seconds, 6)))
+FROM (SELECT *, 'test' AS type, 'seconds' AS name, test_seconds AS taken FROM process
+      UNION ALL SELECT *, 'end', 'setup_seconds', setup_seconds FROM process
+      UNION ALL SELECT *, 'end', 'total_seconds', total_seconds FROM process) JOIN wall USING (attempt)
+WHERE run_key = ?1 AND attempt = ?2 AND (taken < 0 OR taken > seconds) ORDER BY rank, type DESC, name)sql"};
+
+// The SQL of a rule, with its names replaced.
+std::string statement_of(std::string rule) {
   std::vector<std::string> counts;
   for (const models::Metric& metric : models::all_metrics)
     if (metric.kind == models::MetricKind::accuracy) counts.push_back(fmt::format("'{}'", metric.record));
-  return fmt::format("(weight < 0 OR (name IN ({}) AND (sum < 0 OR sum > weight * (1 + 1e-9))))",
-                     joined(counts));
+  const std::array<std::pair<std::string, std::string>, 4> names{
+      {{"@record_problem", record_problem},
+       {"@after_end", impossible::after_end},
+       {"@counts", joined(counts)},
+       {"@impossible", fmt::format("'{}', '{}', '{}'", impossible::no_epoch, impossible::negative_seconds,
+                                   impossible::second_test)}}};
+  for (const auto& [name, text] : names)
+    for (std::size_t place = 0; (place = rule.find(name)) != std::string::npos;)
+      rule.replace(place, name.size(), text);
+  return tables_of_attempt() + rule + " LIMIT 1";
 }
 
-// What the orchestrator measured between launch and the end of the last rank. Releases before this one wrote
-// the time of day alone, which is adjusted now and then.
-constexpr const char* find_wall = R"sql(
-SELECT MAX(e.extra ->> '$.seconds') * 1.001 + 0.1,
-  (julianday(MAX(e.time)) - (SELECT julianday(MIN(l.time)) FROM event l
-     WHERE l.run_key = ?1 AND l.attempt = ?2 AND l.type IN ('leased', 'launched'))) * 86400 * 1.01 + 1
-FROM event e
-WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.type = 'exited'
-HAVING COUNT(DISTINCT e.of_rank) >= (SELECT world_size FROM attempt WHERE run_key = ?1 AND attempt = ?2))sql";
-
-std::string number_text(double value) {
-  constexpr double exact = 1e15;
-  return value == std::trunc(value) && std::abs(value) < exact
-             ? std::to_string(static_cast<std::int64_t>(value))
-             : trainyard::to_text(value);
-}
-
-std::string seconds_text(double value) {
-  constexpr double microseconds = 1e6;
-  return number_text(std::round(value * microseconds) / microseconds) + " s";
-}
-
-// "2, 5 to 7".
-std::string ranges_text(const std::vector<std::pair<std::int64_t, std::int64_t>>& parts) {
-  return joined(parts, [](const auto& part) {
-    const std::string first = std::to_string(part.first);
-    return part.first == part.second ? first : fmt::format("{} to {}", first, part.second);
-  });
-}
-
-// The epochs of one rank, as they come, and its time so far.
-struct RankEpochs {
-  std::int64_t next = 1;
-  std::vector<std::pair<std::int64_t, std::int64_t>> missing;
-  double seconds = 0;  // of the attempt at hand
-
-  void take(std::int64_t epoch) {
-    if (epoch > next) missing.emplace_back(next, epoch - 1);
-    next = std::max(next, epoch + 1);
-  }
-};
-
-// What one rank states of a term.
-struct RankStatement {
-  std::int64_t rank = 0;
-  std::string text;
-};
-
-std::string at_most_40(const std::string& text) {
-  return shortened(printable_line(text), 40);
-}
-
-// A start's terms by a name that ranks can be held to: of first weights each layer by itself.
+// Terms in `start` that ranks must state alike, by name. First weights are compared per layer.
 std::map<std::string, std::string> terms_of(const nlohmann::json& start, const std::string& stage) {
   std::map<std::string, std::string> terms;
   for (const auto& [name, text] : experiments::stated_by_start(start)) {
@@ -105,318 +187,44 @@ std::map<std::string, std::string> terms_of(const nlohmann::json& start, const s
 
 }  // namespace
 
-std::string error_of_record(std::int64_t rank, const std::string& type, std::int64_t seq,
-                            const std::string& problem) {
-  return fmt::format("rank {}, record {} (seq {}): {}", rank, at_most_40(type), seq, problem);
-}
-
-struct RecordFaults::Fault {
-  std::int64_t attempt = 0;  // of the record
-  std::int64_t rank = 0;
-  std::string type;  // of the record
-  std::int64_t epoch = of_the_test;
-  std::string error;
-};
-
-struct RecordFaults::Link {
-  std::int64_t attempt = 0;
-  std::int64_t after_epoch = 0;
-  std::int64_t up_to_epoch = 0;
-  bool holds(std::int64_t epoch) const { return epoch > after_epoch && epoch <= up_to_epoch; }
-};
-
-struct RecordFaults::Asked {
-  std::int64_t epochs = 0;
-  std::int64_t ranks = 0;
-  bool foreign = false;
-  bool repeats_samples = false;  // to fill up: which ones hangs on the epoch, and so may their weight
-};
-
 RecordFaults::RecordFaults(SQLite::Database& connection)
     : clear_(connection, "DELETE FROM attempt_fault WHERE run_key = ? AND attempt = ?"),
       put_(connection, R"sql(
         INSERT INTO attempt_fault (run_key, attempt, of_attempt, of_rank, type, epoch, error)
         VALUES (?, ?, ?, ?, ?, ?, ?))sql"),
-      asked_(connection, R"sql(
-        SELECT r.epochs, a.world_size, r.strategy_kind = 'foreign',
-          r.resolved ->> '$.sampler' = 'distributed' OR EXISTS (
-            SELECT 1 FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2
-              AND p.start_extra ->> '$.sampler' LIKE '%distributed%')
-        FROM attempt a JOIN run r ON r.run_key = a.run_key
+      finished_(connection, R"sql(
+        SELECT r.strategy_kind = 'foreign' FROM attempt a JOIN run r ON r.run_key = a.run_key
         WHERE a.run_key = ?1 AND a.attempt = ?2 AND a.world_size = (
           SELECT COUNT(*) FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2 AND p.status = 'finished'))sql"),
-      chain_(connection, "WITH RECURSIVE " + attempt_chain_from_last() +
-                             " SELECT attempt, after_epoch, up_to_epoch FROM chain ORDER BY attempt"),
-      epochs_(connection, R"sql(
-        SELECT epoch, rank, train_seconds, validation_seconds, batches FROM epoch
-        WHERE run_key = ? AND attempt = ? ORDER BY epoch, rank)sql"),
-      after_training_(connection, R"sql(
-        SELECT rank, test_seconds, setup_seconds, total_seconds FROM process
-        WHERE run_key = ? AND attempt = ? ORDER BY rank)sql"),
-      metrics_(connection,
-               std::string("SELECT epoch, phase, name, SUM(weight), MAX") + wrong_metric() + R"sql(
-        FROM metric WHERE run_key = ? AND attempt = ? GROUP BY epoch, phase, name)sql"),
-      wrong_metric_(connection, std::string(R"sql(
-        SELECT rank, phase, name, sum, weight FROM metric
-        WHERE run_key = ? AND attempt = ? AND epoch = ? AND )sql") +
-                                    wrong_metric() + " ORDER BY rank LIMIT 1"),
-      weights_(connection, R"sql(
-        SELECT rank, SUM(before), SUM(now)
-        FROM (SELECT rank, weight AS before, 0 AS now FROM metric
-              WHERE run_key = ?1 AND attempt = ?2 AND epoch = ?3 AND phase = ?6 AND name = ?7
-              UNION ALL SELECT rank, 0, weight FROM metric
-              WHERE run_key = ?1 AND attempt = ?4 AND epoch = ?5 AND phase = ?6 AND name = ?7)
-        GROUP BY rank ORDER BY ABS(SUM(now) - SUM(before)) DESC, rank LIMIT 1)sql"),
       starts_(connection, R"sql(
         SELECT rank, COALESCE(stage, 0), start_extra FROM process
-        WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql"),
-      unreadable_(connection, fmt::format(R"sql(
-        SELECT rank, seq, problem FROM extra_record
-        WHERE run_key = ? AND attempt = ? AND type = ? AND problem <> '{}' ORDER BY rank, seq)sql",
-                                          impossible::after_end)),
-      impossible_(connection, fmt::format(R"sql(
-        SELECT rank, seq, type, problem FROM extra_record
-        WHERE run_key = ? AND attempt = ? AND rank >= 0
-          AND (problem IN ('{}', '{}', '{}') OR (? AND problem = '{}'))
-        ORDER BY rank, seq LIMIT 1)sql",
-                                          impossible::no_epoch, impossible::negative_seconds,
-                                          impossible::second_test, impossible::after_end)),
-      without_cause_(connection, R"sql(
-        SELECT MAX(type = 'cause') = 0 FROM event WHERE run_key = ? AND attempt = ?)sql"),
-      ruled_out_(connection, R"sql(
-        SELECT COALESCE(of_rank, 0), type, why FROM event
-        WHERE run_key = ? AND attempt = ? AND type IN ('over_limit', 'changed_file') ORDER BY seq LIMIT 1)sql"),
-      wall_(connection, find_wall) {}
+        WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql") {
+  for (const char* rule : rules) rules_.emplace_back(connection, statement_of(rule));
+}
 
 void RecordFaults::put(const std::string& run_key, int attempt) {
   execute(clear_, run_key, attempt);
-  if (const auto fault = find(run_key, attempt))
-    execute(put_, run_key, attempt, fault->attempt, fault->rank, fault->type, fault->epoch, fault->error);
+  Bound finished(finished_, run_key, attempt);
+  if (!finished.next()) return;
+  for (SQLite::Statement& rule : rules_)
+    if (put_first(rule, run_key, attempt)) return;
+  if (RowReader(finished.row()).flag()) put_other_terms(run_key, attempt);
 }
 
-std::optional<RecordFaults::Asked> RecordFaults::asked(const std::string& run_key, int attempt) {
-  Bound rows(asked_, run_key, attempt);
-  if (!rows.next()) return std::nullopt;
+bool RecordFaults::put_first(SQLite::Statement& rule, const std::string& run_key, int attempt) {
+  Bound rows(rule, run_key, attempt);
+  if (!rows.next()) return false;
   RowReader row(rows.row());
-  Asked asked;
-  asked.epochs = row.integer();
-  asked.ranks = row.integer();
-  asked.foreign = row.flag();
-  asked.repeats_samples = row.flag();
-  return asked;
-}
-
-std::vector<RecordFaults::Link> RecordFaults::chain(const std::string& run_key, int attempt) {
-  std::vector<Link> links;
-  Bound rows(chain_, run_key, attempt);
-  while (rows.next()) {
-    RowReader row(rows.row());
-    Link link;
-    link.attempt = row.integer();
-    link.after_epoch = row.integer();
-    link.up_to_epoch = row.integer();
-    links.push_back(link);
-  }
-  return links;
-}
-
-RecordFaults::Found RecordFaults::find(const std::string& run_key, int attempt) {
-  const auto asks = asked(run_key, attempt);
-  if (!asks) return std::nullopt;
-  const std::vector<Link> links = chain(run_key, attempt);
-  if (links.empty()) return std::nullopt;
-  if (auto fault = ruled_out(run_key, attempt)) return fault;
-  if (auto fault = impossible_record(run_key, links)) return fault;
-  if (auto fault = in_epochs(run_key, links, *asks)) return fault;
-  if (auto fault = unreadable(run_key, attempt, "test")) return fault;
-  if (auto fault = in_metrics(run_key, links, *asks)) return fault;
-  if (auto fault = in_times_after_training(run_key, links.back())) return fault;
-  return in_terms(run_key, attempt, *asks);
-}
-
-// An event of the orchestrator that fails the attempt.
-RecordFaults::Found RecordFaults::ruled_out(const std::string& run_key, int attempt) {
-  Bound rows(ruled_out_, run_key, attempt);
-  if (!rows.next()) return std::nullopt;
-  RowReader row(rows.row());
-  const std::int64_t rank = row.integer();
+  const std::int64_t of_attempt = row.integer(), rank = row.integer();
   const std::string type = row.text();
-  return Fault{attempt, rank, type, of_the_test, row.text()};
-}
-
-RecordFaults::Found RecordFaults::impossible_record(const std::string& run_key,
-                                                    const std::vector<Link>& links) {
-  const bool late_ones_count = !has_events_but_no_cause(run_key, static_cast<int>(links.back().attempt));
-  for (const Link& link : links) {
-    Bound rows(impossible_, run_key, link.attempt, late_ones_count ? 1 : 0);
-    if (!rows.next()) continue;
-    RowReader row(rows.row());
-    const std::int64_t rank = row.integer();
-    const std::int64_t seq = row.integer();
-    const std::string type = row.text();
-    return Fault{link.attempt, rank, type, of_the_test, error_of_record(rank, type, seq, row.text())};
-  }
-  return std::nullopt;
-}
-
-bool RecordFaults::has_events_but_no_cause(const std::string& run_key, int attempt) {
-  Bound row(without_cause_, run_key, attempt);
-  return row.next() && row.row().getColumn(0).getInt() == 1;  // NULL without events
-}
-
-// Each rank has each epoch once, in times that fit into the attempt's own, and with the others' data order.
-RecordFaults::Found RecordFaults::in_epochs(const std::string& run_key, const std::vector<Link>& links,
-                                            const Asked& asked) {
-  std::vector<RankEpochs> ranks(static_cast<std::size_t>(asked.ranks));
-  Found impossible;  // said only if all epochs are there
-  const auto claim = [&](const Link& link, std::int64_t epoch, std::int64_t rank, const std::string& error) {
-    if (!impossible) impossible = Fault{link.attempt, rank, "epoch", epoch, error};
-  };
-  for (const Link& link : links) {
-    const double wall = wall_seconds(run_key, static_cast<int>(link.attempt));
-    for (RankEpochs& rank : ranks) rank.seconds = 0;
-    std::int64_t stated_epoch = 0;
-    RankStatement stated;
-    Bound rows(epochs_, run_key, link.attempt);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      const std::int64_t epoch = row.integer();
-      const std::int64_t rank = row.integer();
-      const std::string of = fmt::format("rank {}, epoch {}: ", rank, epoch);
-      if (rank < 0 || rank >= asked.ranks) continue;
-      RankEpochs& own = ranks[static_cast<std::size_t>(rank)];
-      for (const char* name : {"train_seconds", "validation_seconds"}) {
-        const double taken = row.number();
-        if (taken < 0)
-          claim(link, epoch, rank,
-                fmt::format("{}{} is {}, and no time is below 0 s", of, name, seconds_text(taken)));
-        if (taken > 0) own.seconds += taken;
-      }
-      if (own.seconds > wall)
-        claim(link, epoch, rank,
-              fmt::format("{}train_seconds and validation_seconds are {} up to here, but the run took at "
-                          "most {} from launch to end",
-                          of, seconds_text(own.seconds), seconds_text(wall)));
-      if (!link.holds(epoch)) continue;
-      own.take(epoch);
-      if (epoch > asked.epochs)
-        return Fault{link.attempt, rank, "epoch", epoch,
-                     fmt::format("{}the run asks for {} epochs", of, asked.epochs)};
-      const std::string batches = row.text();
-      if (batches.empty()) continue;
-      if (stated_epoch == epoch && stated.text != batches)
-        claim(link, epoch, rank,
-              fmt::format("{}states another data order (batches) than rank {}: {} against {}", of,
-                          stated.rank, at_most_40(batches), at_most_40(stated.text)));
-      if (stated_epoch != epoch) stated = {rank, batches};
-      stated_epoch = epoch;
-    }
-  }
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    RankEpochs& rank = ranks[i];
-    rank.take(asked.epochs + 1);
-    if (rank.missing.empty()) continue;
-    const auto number = static_cast<std::int64_t>(i);
-    const bool one = rank.missing.size() == 1 && rank.missing[0].first == rank.missing[0].second;
-    return Fault{
-        links.back().attempt, number, "end", of_the_test,
-        fmt::format(
-            "rank {} says that it has finished, but of the {}{} asked for it has recorded none of {}{}{}", i,
-            asked.epochs, asked.epochs == 1 ? " epoch" : " epochs", one ? "epoch " : "epochs ",
-            ranges_text(rank.missing),
-            why_left_out(run_key, static_cast<int>(links.back().attempt), number, "epoch"))};
-  }
-  return impossible;
-}
-
-RecordFaults::Found RecordFaults::in_times_after_training(const std::string& run_key, const Link& last) {
-  const double wall = wall_seconds(run_key, static_cast<int>(last.attempt));
-  Bound rows(after_training_, run_key, last.attempt);
-  while (rows.next()) {
-    RowReader row(rows.row());
-    const std::int64_t rank = row.integer();
-    using Member = std::pair<const char*, const char*>;
-    for (const auto& [type, name] :
-         {Member{"test", "seconds"}, Member{"end", "setup_seconds"}, Member{"end", "total_seconds"}}) {
-      const double taken = row.number();
-      if (!(taken < 0 || taken > wall)) continue;
-      return Fault{last.attempt, rank, type, of_the_test,
-                   fmt::format("rank {}, record {}: {} is {}{}", rank, type, name, seconds_text(taken),
-                               taken < 0 ? ", and no time is below 0 s"
-                                         : ", but the run took at most " + seconds_text(wall) +
-                                               " from launch to end")};
-    }
-  }
-  return std::nullopt;
-}
-
-// What a phase weighs over all ranks does not change from epoch to epoch.
-RecordFaults::Found RecordFaults::in_metrics(const std::string& run_key, const std::vector<Link>& links,
-                                             const Asked& asked) {
-  struct First {
-    Link link;
-    std::int64_t epoch = 0;
-    double weight = 0;
-  };
-  std::map<std::pair<std::string, std::string>, First> firsts;  // by phase and name
-  for (const Link& link : links) {
-    Bound rows(metrics_, run_key, link.attempt);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      const std::int64_t epoch = row.integer();
-      std::string phase = row.text();
-      std::string name = row.text();
-      const double weight = row.number();
-      if (epoch == of_the_test ? &link != &links.back() : !link.holds(epoch)) continue;
-      if (row.flag()) return in_metric(run_key, link, epoch);
-      if (epoch == of_the_test || (phase == "train" && asked.repeats_samples)) continue;
-      const auto [first, is_new] = firsts.try_emplace({phase, name}, First{link, epoch, weight});
-      const First& before = first->second;
-      if (is_new || std::abs(before.weight - weight) <= rounding * std::abs(before.weight)) continue;
-      return of_weights(run_key, before.link, before.epoch, link, epoch, phase, name);
-    }
-  }
-  return std::nullopt;
-}
-
-RecordFaults::Found RecordFaults::in_metric(const std::string& run_key, const Link& link,
-                                            std::int64_t epoch) {
-  Bound rows(wrong_metric_, run_key, link.attempt, epoch);
-  if (!rows.next()) return std::nullopt;
-  RowReader row(rows.row());
-  const std::int64_t rank = row.integer();
-  const std::string phase = row.text();
-  const std::string name = row.text();
-  const double sum = row.number();
-  const double weight = row.number();
-  const std::string record = epoch == of_the_test ? "record test" : fmt::format("epoch {}", epoch);
-  const std::string of = fmt::format("rank {}, {}: {} {}", rank, record, phase, name);
-  return Fault{link.attempt, rank, epoch == of_the_test ? "test" : "epoch", epoch,
-               weight < 0
-                   ? fmt::format("{} has the weight {}, and none is below 0", of, number_text(weight))
-                   : fmt::format("{} has the sum {} of a weight of {}, and it counts from 0 to its weight",
-                                 of, number_text(sum), number_text(weight))};
-}
-
-RecordFaults::Found RecordFaults::of_weights(const std::string& run_key, const Link& first,
-                                             std::int64_t first_epoch, const Link& link, std::int64_t epoch,
-                                             const std::string& phase, const std::string& name) {
-  Bound rows(weights_, run_key, first.attempt, first_epoch, link.attempt, epoch, phase, name);
-  if (!rows.next()) return std::nullopt;
-  RowReader row(rows.row());
-  const std::int64_t rank = row.integer();
-  const double before = row.number();
-  const double now = row.number();
-  return Fault{link.attempt, rank, "epoch", epoch,
-               fmt::format("rank {}, epoch {}: {} {} has a weight of {}, but in epoch {} of {}, and over all "
-                           "ranks it must stay the same",
-                           rank, epoch, phase, name, number_text(now), first_epoch, number_text(before))};
+  const std::int64_t epoch = row.integer();
+  execute(put_, run_key, attempt, of_attempt, rank, type, epoch, printable_line(row.text()));
+  return true;
 }
 
 // Ranks of a program of the user's state the terms of one training.
-RecordFaults::Found RecordFaults::in_terms(const std::string& run_key, int attempt, const Asked& asked) {
-  if (!asked.foreign) return std::nullopt;
-  std::map<std::string, RankStatement> stated;
+void RecordFaults::put_other_terms(const std::string& run_key, int attempt) {
+  std::map<std::string, std::pair<std::int64_t, std::string>> stated;  // rank and text by term
   Bound rows(starts_, run_key, attempt);
   while (rows.next()) {
     RowReader row(rows.row());
@@ -425,47 +233,15 @@ RecordFaults::Found RecordFaults::in_terms(const std::string& run_key, int attem
     const auto start = nlohmann::json::parse(row.text(), nullptr, false);
     if (!start.is_object()) continue;
     for (const auto& [term, text] : terms_of(start, stage)) {
-      const auto [first, is_new] = stated.try_emplace(term, RankStatement{rank, text});
-      if (is_new || first->second.text == text) continue;
-      return Fault{attempt, rank, "start", of_the_test,
-                   fmt::format("rank {} states another term than rank {}: {} {} against {}", rank,
-                               first->second.rank, term, at_most_40(text), at_most_40(first->second.text))};
+      const auto& [first_rank, first] = stated.try_emplace(term, rank, text).first->second;
+      if (first == text) continue;
+      const auto short_text = [](const std::string& of) { return shortened(printable_line(of), 40); };
+      execute(put_, run_key, attempt, attempt, rank, std::string("start"), 0,
+              fmt::format("rank {} states another term than rank {}: {} {} against {}", rank, first_rank,
+                          term, short_text(text), short_text(first)));
+      return;
     }
   }
-  return std::nullopt;
-}
-
-RecordFaults::Found RecordFaults::unreadable(const std::string& run_key, int attempt,
-                                             const std::string& type) {
-  Bound rows(unreadable_, run_key, attempt, type);
-  if (!rows.next()) return std::nullopt;
-  RowReader row(rows.row());
-  const std::int64_t rank = row.integer();
-  const std::int64_t seq = row.integer();
-  return Fault{attempt, rank, type, of_the_test, error_of_record(rank, type, seq, row.text())};
-}
-
-// The first record of this type that could not be read; empty if there is none.
-std::string RecordFaults::why_left_out(const std::string& run_key, int attempt, std::int64_t rank,
-                                       const std::string& type) {
-  Bound rows(unreadable_, run_key, attempt, type);
-  while (rows.next()) {
-    RowReader row(rows.row());
-    if (row.integer() != rank) continue;
-    const std::int64_t seq = row.integer();
-    return fmt::format("; a record (seq {}) could not be read: {}", seq, row.text());
-  }
-  return "";
-}
-
-// With what clocks may differ by; infinite where nobody has measured it.
-double RecordFaults::wall_seconds(const std::string& run_key, int attempt) {
-  Bound rows(wall_, run_key, attempt);
-  if (!rows.next()) return unmeasured;
-  const double measured = number_or_nan(rows.row().getColumn(0));
-  const double by_time_of_day = number_or_nan(rows.row().getColumn(1));
-  const double wall = std::isnan(measured) ? by_time_of_day : measured;
-  return std::isnan(wall) || wall < 0 ? unmeasured : wall;
 }
 
 }  // namespace trainyard::db

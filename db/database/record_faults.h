@@ -10,20 +10,16 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
-#include <optional>
+#include <deque>
 #include <string>
-#include <vector>
 
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Statement.h>
 
-#include "db/database/database.h"
-
 namespace trainyard::db {
 
-// Problems in `extra_record` of records that no program writes by mistake of one member: they fail the run,
-// even if all other records are complete.
+// Problems in `extra_record` of records that are impossible as a whole. One of them fails the run, even if all
+// other records are complete.
 namespace impossible {
 inline constexpr const char* no_epoch = "epochs count from 1";
 inline constexpr const char* negative_seconds = "a member of seconds is below 0 s";
@@ -31,9 +27,11 @@ inline constexpr const char* second_test = "the rank has recorded its test alrea
 inline constexpr const char* after_end = "the rank has recorded its end already";
 }  // namespace impossible
 
-// "rank 0, record epoch (seq 4): epochs count from 1". `attempt_fault` finds the record by its "(seq 4)".
-std::string error_of_record(std::int64_t rank, const std::string& type, std::int64_t seq,
-                            const std::string& problem);
+// SQL of "rank 0, record epoch (seq 4): epochs count from 1", from a row `x` of `extra_record`. `attempt_fault`
+// finds the record by its "(seq 4)".
+inline constexpr const char* record_problem =
+    "printf('rank %d, record %s (seq %d): %s', x.rank, "
+    "IIF(length(x.type) > 40, substr(x.type, 1, 39) || '…', x.type), x.seq, x.problem)";
 
 class RecordFaults {
  public:
@@ -43,31 +41,12 @@ class RecordFaults {
   void put(const std::string& run_key, int attempt);
 
  private:
-  struct Fault;
-  struct Link;   // an attempt of the chain and the epochs that it contributes
-  struct Asked;  // what the run requires
-  using Found = std::optional<Fault>;
+  // Put the fault of the first row of this statement, if it has one.
+  bool put_first(SQLite::Statement& rule, const std::string& run_key, int attempt);
+  void put_other_terms(const std::string& run_key, int attempt);
 
-  std::optional<Asked> asked(const std::string& run_key, int attempt);
-  std::vector<Link> chain(const std::string& run_key, int attempt);
-  Found find(const std::string& run_key, int attempt);
-  Found ruled_out(const std::string& run_key, int attempt);
-  Found impossible_record(const std::string& run_key, const std::vector<Link>& links);
-  bool has_events_but_no_cause(const std::string& run_key, int attempt);
-  Found in_epochs(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
-  Found in_times_after_training(const std::string& run_key, const Link& last);
-  Found in_metrics(const std::string& run_key, const std::vector<Link>& links, const Asked& asked);
-  Found of_weights(const std::string& run_key, const Link& first, std::int64_t first_epoch, const Link& link,
-                   std::int64_t epoch, const std::string& phase, const std::string& name);
-  Found in_metric(const std::string& run_key, const Link& link, std::int64_t epoch);
-  Found in_terms(const std::string& run_key, int attempt, const Asked& asked);
-  Found unreadable(const std::string& run_key, int attempt, const std::string& type);
-  std::string why_left_out(const std::string& run_key, int attempt, std::int64_t rank,
-                           const std::string& type);
-  double wall_seconds(const std::string& run_key, int attempt);
-
-  SQLite::Statement clear_, put_, asked_, chain_, epochs_, after_training_, metrics_, wrong_metric_, weights_,
-      starts_, unreadable_, impossible_, without_cause_, ruled_out_, wall_;
+  SQLite::Statement clear_, put_, finished_, starts_;
+  std::deque<SQLite::Statement> rules_;
 };
 
 }  // namespace trainyard::db

@@ -54,8 +54,7 @@ FROM (SELECT e.rank, SUM(e.train_seconds) AS trained, COUNT(e.extra ->> '$.proce
     AND p.device LIKE 'cpu%' GROUP BY e.rank)
 WHERE known AND trained > 1.2 * explained AND trained - explained > 0.5 ORDER BY rank LIMIT 1)sql";
 
-// Set the first reason why the times of an attempt do not count. Cores are checked because releases before
-// the host lock pinned a rank with two threads to one core.
+// Set the first reason why the times of an attempt do not count.
 std::string put_times_problem() {
   return std::string(R"sql(
 UPDATE attempt SET
@@ -65,11 +64,6 @@ UPDATE attempt SET
   times_problem = COALESCE(
     IIF(host_exclusive, NULL, 'other runs shared the host'),
     IIF(devices_shared, 'its ranks shared devices', NULL),
-    (SELECT 'a rank had ' || MIN(n) || IIF(MIN(n) = 1, ' core', ' cores') || ' for ' ||
-            (launch ->> '$.circumstances.threads_per_rank') || ' threads'
-     FROM (SELECT json_array_length(value) AS n FROM json_each(launch, '$.cores'))
-     WHERE n > 0 AND n < launch ->> '$.circumstances.threads_per_rank'),
-    IIF(overlapped, 'another timed run of this yard trained on the host at the same time', NULL),
     (SELECT e.why FROM event e
      WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
      ORDER BY e.seq DESC LIMIT 1),
@@ -79,24 +73,6 @@ UPDATE attempt SET
 WHERE run_key = ?1
 )sql";
 }
-
-// Attempts that overlap, ordered by launch. An attempt lasts from its launch to its last record. It overlaps
-// if an earlier one ends after its launch, or if the next one begins before its end.
-constexpr const char* overlapping = R"sql(
-WITH timed AS (
-  SELECT run_key, attempt, host, created, overlapped,
-    (SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS ended
-  FROM attempt a
-  WHERE host_exclusive AND launch ->> '$.host_locked' IS NULL
-    AND json_array_length(launch, '$.cores') > 0
-)
-SELECT run_key, attempt FROM (
-  SELECT run_key, attempt, overlapped,
-    COALESCE(MAX(ended) OVER (in_order ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) > created, 0)
-      OR COALESCE(LEAD(created) OVER in_order < ended, 0) AS overlaps
-  FROM timed WINDOW in_order AS (PARTITION BY host ORDER BY created, run_key, attempt)
-) WHERE overlaps AND NOT overlapped
-)sql";
 
 // Parameters of the statements below: ?1 the run, ?2 its effective attempt, ?3 its status.
 std::string put_chain() {
@@ -151,7 +127,7 @@ SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   )sql" + mean_over_ranks(test_metrics, "test", "correct") +
          R"sql(,
   s.failure,
-  COALESCE((SELECT MAX(o.last_time) FROM spool o WHERE o.run_key = ?1),
+  COALESCE((SELECT MAX(o.last_time) FROM record_log o WHERE o.run_key = ?1),
            (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
   t.problem, t.problem IS NULL, t.other_share
 FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_hash) = 1, NULL,
@@ -171,55 +147,6 @@ std::string put_final() {
          ", (SELECT SUM(validation_seconds) FROM done) "
          "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
 }
-
-}  // namespace
-
-RunStates::RunStates(SQLite::Database& connection)
-    : epochs_(connection),
-      put_times_problem_(connection, put_times_problem()),
-      faults_(connection),
-      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
-      clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
-      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
-      find_counted_(connection, find_counted),
-      put_chain_(connection, put_chain()),
-      put_state_(connection, put_state()),
-      put_final_(connection, put_final()) {}
-
-void RunStates::refresh() {
-  for (const auto& [run_key, changes] : changed_) {
-    for (const auto& [attempt, epoch] : changes.epochs) epochs_.put(run_key, attempt, epoch);
-    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
-    refresh(run_key);
-  }
-  changed_.clear();
-}
-
-void RunStates::refresh(const std::string& run_key) {
-  execute(put_times_problem_, run_key);
-  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
-  Bound counted(find_counted_, run_key);
-  if (!counted.next()) return;
-  const std::int64_t attempt = counted.row().getColumn(0).getInt64();
-  const std::string status = counted.row().getColumn(1).getString();
-  execute(put_chain_, run_key, attempt);
-  execute(put_state_, run_key, attempt, status);
-  if (status == "finished") execute(put_final_, run_key, attempt, status);
-}
-
-void mark_overlaps(SQLite::Database& connection, RunStates& states) {
-  std::vector<std::pair<std::string, int>> found;
-  SQLite::Statement rows(connection, overlapping);
-  while (rows.executeStep()) found.emplace_back(rows.getColumn(0).getString(), rows.getColumn(1).getInt());
-  rows.reset();
-  SQLite::Statement mark(connection, "UPDATE attempt SET overlapped = 1 WHERE run_key = ? AND attempt = ?");
-  for (const auto& [run_key, attempt] : found) {
-    execute(mark, run_key, attempt);
-    states.changed(run_key);
-  }
-}
-
-namespace {
 
 // The sum over devices, each once, because all ranks of a device record its energy. NULL if one device is not
 // known. Most epochs have no energy.
@@ -245,10 +172,37 @@ std::string put_epoch() {
 
 }  // namespace
 
-AttemptEpochs::AttemptEpochs(SQLite::Database& connection) : put_(connection, put_epoch()) {}
+RunStates::RunStates(SQLite::Database& connection)
+    : put_epoch_(connection, put_epoch()),
+      put_times_problem_(connection, put_times_problem()),
+      faults_(connection),
+      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
+      clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
+      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
+      find_counted_(connection, find_counted),
+      put_chain_(connection, put_chain()),
+      put_state_(connection, put_state()),
+      put_final_(connection, put_final()) {}
 
-void AttemptEpochs::put(const std::string& run_key, int attempt, std::int64_t epoch) {
-  execute(put_, run_key, attempt, epoch);
+void RunStates::refresh() {
+  for (const auto& [run_key, changes] : changed_) {
+    for (const auto& [attempt, epoch] : changes.epochs) execute(put_epoch_, run_key, attempt, epoch);
+    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
+    refresh(run_key);
+  }
+  changed_.clear();
+}
+
+void RunStates::refresh(const std::string& run_key) {
+  execute(put_times_problem_, run_key);
+  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
+  Bound counted(find_counted_, run_key);
+  if (!counted.next()) return;
+  const std::int64_t attempt = counted.row().getColumn(0).getInt64();
+  const std::string status = counted.row().getColumn(1).getString();
+  execute(put_chain_, run_key, attempt);
+  execute(put_state_, run_key, attempt, status);
+  if (status == "finished") execute(put_final_, run_key, attempt, status);
 }
 
 }  // namespace trainyard::db

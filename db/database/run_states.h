@@ -21,19 +21,6 @@
 
 namespace trainyard::db {
 
-// Rows of `attempt_epoch`: each epoch of an attempt, over all ranks that have written it. Used by
-// `RunStates`.
-class AttemptEpochs {
- public:
-  explicit AttemptEpochs(SQLite::Database& connection);
-
-  // Update the row of this epoch.
-  void put(const std::string& run_key, int attempt, std::int64_t epoch);
-
- private:
-  SQLite::Statement put_;
-};
-
 class RunStates {
  public:
   explicit RunStates(SQLite::Database& connection);
@@ -57,7 +44,7 @@ class RunStates {
   void refresh(const std::string& run_key);
 
   std::map<std::string, Changes> changed_;  // by run
-  AttemptEpochs epochs_;
+  SQLite::Statement put_epoch_;
   SQLite::Statement put_times_problem_;
   RecordFaults faults_;
   SQLite::Statement clear_chain_;
@@ -68,10 +55,6 @@ class RunStates {
   SQLite::Statement put_state_;
   SQLite::Statement put_final_;
 };
-
-// After a replay, mark attempts that overlap in time on one host, and the states of their runs. Only releases
-// without a host lock could record such attempts as alone on the host.
-void mark_overlaps(SQLite::Database& connection, RunStates& states);
 
 // A common table `chain (attempt, after_epoch, up_to_epoch)`, to follow WITH RECURSIVE: attempt ?2 of run ?1
 // and the attempts that it resumes. Each contributes the epochs after_epoch + 1 … up_to_epoch. The recursion

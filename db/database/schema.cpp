@@ -49,7 +49,7 @@ CREATE TABLE experiment (
 CREATE TABLE removed (
   run_key TEXT PRIMARY KEY,
   time TEXT NOT NULL,
-  up_to_attempt INTEGER
+  up_to_attempt INTEGER NOT NULL
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE earlier_result (
@@ -113,14 +113,13 @@ CREATE TABLE attempt (
   resumes_attempt INTEGER,
   resumes_after_epoch INTEGER,
   launch TEXT NOT NULL,
-  overlapped INTEGER NOT NULL DEFAULT 0,
   other_share REAL,
   times_problem TEXT,
   times_count INTEGER AS (times_problem IS NULL),
   PRIMARY KEY (run_key, attempt)
 ) STRICT;
 
-CREATE TABLE spool (
+CREATE TABLE record_log (
   run_key TEXT NOT NULL,
   attempt INTEGER NOT NULL,
   rank INTEGER NOT NULL,

@@ -1,5 +1,5 @@
 // The schema of results.db: tables, indices and views. `Database::open_for_writing` creates it. There are no
-// migrations: a database of an older schema is rebuilt from the yard's files (db/ingest/maintenance.h).
+// migrations: a database of another schema is rebuilt from the yard's files (db/ingest/maintenance.h).
 // db/README.md documents every table and view.
 #pragma once
 

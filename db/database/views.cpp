@@ -42,7 +42,7 @@ SELECT a.run_key, a.attempt, s.status, a.created,
     (SELECT p.error FROM process p
      WHERE p.run_key = a.run_key AND p.attempt = a.attempt AND p.error <> '' ORDER BY p.ended, p.rank LIMIT 1))
   END AS failure,
-  (SELECT MAX(o.last_time) FROM spool o
+  (SELECT MAX(o.last_time) FROM record_log o
    WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS last_record,
   a.host, a.processor, a.world_size, a.times_count, a.circumstances_hash, a.directory, a.times_problem,
   a.other_share

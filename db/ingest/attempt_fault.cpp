@@ -4,19 +4,19 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include "base/text.h"
 #include "db/database/record_faults.h"
 #include "db/database/statements.h"
 
 namespace trainyard::db {
 
-std::optional<AttemptFault> attempt_fault(const Database& database, const std::string& run_key, int attempt) {
+namespace {
+
+// The fault of the first row: attempt, rank, type and epoch of the record, the error, and the record's seq.
+std::optional<AttemptFault> first_fault(const Database& database, const std::string& sql,
+                                        const std::string& run_key, int attempt) {
   return translated(database.connection(), [&]() -> std::optional<AttemptFault> {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT f.of_attempt, f.of_rank, f.type, f.epoch, f.error, (
-        SELECT MIN(e.seq) FROM extra_record e
-        WHERE e.run_key = f.run_key AND e.attempt = f.of_attempt AND e.rank = f.of_rank
-          AND e.problem IS NOT NULL AND INSTR(f.error, '(seq ' || e.seq || ')'))
-      FROM attempt_fault f WHERE f.run_key = ? AND f.attempt = ?)sql");
+    SQLite::Statement statement(database.connection(), sql);
     Bound rows(statement, run_key, attempt);
     if (!rows.next()) return std::nullopt;
     RowReader row(rows.row());
@@ -25,30 +25,33 @@ std::optional<AttemptFault> attempt_fault(const Database& database, const std::s
     fault.rank = static_cast<int>(row.integer());
     fault.type = row.text();
     fault.epoch = row.integer();
-    fault.error = row.text();
+    fault.error = printable_line(row.text());
     if (const double seq = row.number(); !std::isnan(seq)) fault.seq = static_cast<std::int64_t>(seq);
     return fault;
   });
 }
 
+}  // namespace
+
+std::optional<AttemptFault> attempt_fault(const Database& database, const std::string& run_key, int attempt) {
+  return first_fault(database, R"sql(
+    SELECT f.of_attempt, f.of_rank, f.type, f.epoch, f.error, (
+      SELECT MIN(e.seq) FROM extra_record e
+      WHERE e.run_key = f.run_key AND e.attempt = f.of_attempt AND e.rank = f.of_rank
+        AND e.problem IS NOT NULL AND INSTR(f.error, '(seq ' || e.seq || ')'))
+    FROM attempt_fault f WHERE f.run_key = ? AND f.attempt = ?)sql",
+                     run_key, attempt);
+}
+
 std::optional<AttemptFault> fault_at_close(const Database& database, const std::string& run_key,
                                            int attempt) {
   if (auto fault = attempt_fault(database, run_key, attempt)) return fault;
-  return translated(database.connection(), [&]() -> std::optional<AttemptFault> {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT rank, type, seq FROM extra_record WHERE run_key = ? AND attempt = ? AND problem = ?
-      ORDER BY rank, seq LIMIT 1)sql");
-    Bound rows(statement, run_key, attempt, std::string(impossible::after_end));
-    if (!rows.next()) return std::nullopt;
-    RowReader row(rows.row());
-    AttemptFault fault;
-    fault.attempt = attempt;
-    fault.rank = static_cast<int>(row.integer());
-    fault.type = row.text();
-    fault.seq = row.integer();
-    fault.error = error_of_record(fault.rank, fault.type, *fault.seq, impossible::after_end);
-    return fault;
-  });
+  return first_fault(
+      database,
+      std::string("SELECT x.attempt, x.rank, x.type, 0, ") + record_problem +
+          ", x.seq FROM extra_record x WHERE x.run_key = ? AND x.attempt = ? AND x.problem = '" +
+          impossible::after_end + "' ORDER BY x.rank, x.seq LIMIT 1",
+      run_key, attempt);
 }
 
 }  // namespace trainyard::db

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/plain_file.h"
+#include "experiments/protocol/record_lines.h"
 
 namespace trainyard::db {
 
@@ -18,60 +19,29 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr std::size_t chunk_bytes = std::size_t{256} << 10;
-// After so many bytes of a damaged line, the rest of the file is not worth reading.
-constexpr std::size_t longest_damage = std::size_t{64} << 20;
 
 [[noreturn]] void refuse_unreadable(const fs::path& file, const std::string& problem) {
   throw UserError("cannot be read: " + problem, "check it and its permissions", {.file = file.string()});
 }
 
-// Cuts a stream of bytes into lines. `false` from a call means: stop reading.
-class Lines {
- public:
-  explicit Lines(const LineReader& reader) : reader_(reader) {}
+std::string zeros_from(std::size_t byte) {
+  return "zeros from byte " + std::to_string(byte + 1) + " of the line on";
+}
 
-  bool add(std::string_view bytes) {
-    for (std::size_t end = 0; (end = bytes.find('\n')) != std::string_view::npos;) {
-      if (!append(bytes.substr(0, end)) || !end_line()) return false;
-      bytes.remove_prefix(end + 1);
-    }
-    return append(bytes);
+// Gives the whole lines to the reader. Returns whether to continue.
+bool take_lines(experiments::RecordLines& lines, const LineReader& reader) {
+  using Kind = DamagedLine::Kind;
+  while (const auto line = lines.next()) {
+    const std::size_t zero = line->find('\0');
+    if (zero == std::string::npos ? !reader.take(*line, lines.count())
+                                  : !reader.damaged({Kind::zeros, lines.count(), zeros_from(zero)}))
+      return false;
   }
-
- private:
-  bool append(std::string_view bytes) {
-    if (damaged_) return (skipped_ += bytes.size()) < longest_damage;
-    const std::size_t zero = bytes.find('\0');
-    if (zero != std::string_view::npos)
-      return leave_out(DamagedLine::Kind::zeros,
-                       "zeros from byte " + std::to_string(line_.size() + zero + 1) + " of the line on");
-    if (line_.size() + bytes.size() > reader_.longest_line)
-      return leave_out(DamagedLine::Kind::too_long,
-                       "longer than " + std::to_string(reader_.longest_line >> 20) + " MiB");
-    line_.append(bytes);
-    return true;
-  }
-
-  bool leave_out(DamagedLine::Kind kind, const std::string& problem) {
-    damaged_ = true;
-    skipped_ = 0;
-    return reader_.damaged({kind, number_, problem});
-  }
-
-  bool end_line() {
-    const bool goes_on = damaged_ || reader_.take(line_, number_);
-    damaged_ = false;
-    line_.clear();
-    ++number_;
-    return goes_on;
-  }
-
-  const LineReader& reader_;
-  std::string line_;
-  std::int64_t number_ = 1;
-  bool damaged_ = false;  // the rest of this line is skipped
-  std::size_t skipped_ = 0;
-};
+  if (lines.too_long())
+    reader.damaged({Kind::too_long, lines.count() + 1,
+                    "longer than " + std::to_string(reader.longest_line >> 20) + " MiB"});
+  return !lines.too_long();
+}
 
 }  // namespace
 
@@ -89,14 +59,18 @@ void read_lines(const fs::path& file, const LineReader& reader) {
   }
   const OpenedFile opened = open_plain(file, O_RDONLY | O_NOFOLLOW);
   if (!opened.fd) refuse_unreadable(file, opened.problem);
-  Lines lines(reader);
+  experiments::RecordLines lines(reader.longest_line);
   std::vector<char> chunk(chunk_bytes);
   while (true) {
     const ssize_t count = ::read(opened.fd.get(), chunk.data(), chunk.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) refuse_unreadable(file, std::generic_category().message(errno));
-    if (count == 0 || !lines.add({chunk.data(), static_cast<std::size_t>(count)})) return;
+    if (count == 0) break;
+    lines.add({chunk.data(), static_cast<std::size_t>(count)});
+    if (!take_lines(lines, reader)) return;
   }
+  if (const std::size_t zero = lines.rest().find('\0'); zero != std::string_view::npos)
+    reader.damaged({DamagedLine::Kind::zeros, lines.count() + 1, zeros_from(zero)});
 }
 
 }  // namespace trainyard::db

@@ -10,6 +10,9 @@
 
 namespace trainyard::db {
 
+// Limit of a line of the journal: an entry has all runs of an experiment.
+inline constexpr std::size_t longest_entry = std::size_t{256} << 20;
+
 struct DamagedLine {
   enum class Kind { not_plain, zeros, too_long } kind;
   std::int64_t number;  // 0: the file as a whole, which is not a plain file
@@ -20,8 +23,8 @@ struct LineReader {
   std::size_t longest_line;
   // Called for each line that ends in a newline. Returns whether to continue.
   std::function<bool(const std::string& line, std::int64_t number)> take;
-  // Called for each line that cannot be read, also for the last one without its newline: it has zeros or is
-  // too long. Returns whether to continue after it.
+  // Called for each line that cannot be read: it has zeros, also if it is the last one without its newline, or it
+  // is too long. Returns whether to continue after zeros. A line that is too long ends the reading.
   std::function<bool(const DamagedLine& line)> damaged;
 };
 

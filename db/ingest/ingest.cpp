@@ -87,12 +87,6 @@ void Ingest::together(const std::function<void()>& work) {
   statements_->together = false;
 }
 
-void Ingest::replayed() {
-  translated(database_.connection(), [&] {
-    statements_->atomically([&] { mark_overlaps(database_.connection(), statements_->states); });
-  });
-}
-
 void Ingest::journal_entry(const nlohmann::json& entry) {
   translated(database_.connection(), [&] {
     statements_->atomically([&] {

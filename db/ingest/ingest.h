@@ -42,8 +42,6 @@ class Ingest {
   Accepted record(const experiments::Record& record);
   // The number of the next record of a rank, or of the orchestrator. 0 if the database has none.
   std::int64_t next_number(const std::string& run_key, int attempt, std::optional<int> rank);
-  // Call after all attempts of a yard: marks old attempts that overlap in time (`run_states.h`).
-  void replayed();
 
  private:
   struct Statements;

@@ -35,7 +35,7 @@ JournalRows::JournalRows(SQLite::Database& connection, RunRows& runs)
       put_removed_(connection, R"sql(
         INSERT INTO removed (run_key, time, up_to_attempt) VALUES (?, ?, ?)
         ON CONFLICT (run_key) DO UPDATE SET time = MAX(time, excluded.time),
-          up_to_attempt = NULLIF(MAX(COALESCE(up_to_attempt, 0), COALESCE(excluded.up_to_attempt, 0)), 0))sql"),
+          up_to_attempt = MAX(up_to_attempt, excluded.up_to_attempt))sql"),
       put_earlier_(connection, R"sql(
         INSERT OR IGNORE INTO earlier_result (run_key, attempt, launched, times_problem, "values")
         VALUES (?, ?, ?, ?, ?))sql") {}
@@ -91,24 +91,13 @@ void JournalRows::plan(std::int64_t id, const json& entry) {
   }
 }
 
-namespace {
-
-// The last attempt of the run that the entry removes. Old entries do not have it.
-std::optional<std::int64_t> last_attempt(const json& entry, const std::string& key) {
-  const auto attempts = entry.find("attempts");
-  if (attempts == entry.end()) return std::nullopt;
-  return attempts->at(key).get<std::int64_t>();
-}
-
-}  // namespace
-
 void JournalRows::remove(std::int64_t id, const json& entry) {
   const std::string time = entry.at("time").get<std::string>();
   std::int64_t position = 0;
   for (const json& element : entry.at("keys")) {
     const std::string key = element.get<std::string>();
     execute(insert_key_, id, position++, key, nullptr);
-    execute(put_removed_, key, time, last_attempt(entry, key));
+    execute(put_removed_, key, time, entry.at("attempts").at(key).get<std::int64_t>());
     runs_.remove(key);
   }
 }
@@ -121,8 +110,6 @@ void JournalRows::insert_earlier_results(const json& entry) {
             result.at("launched").get<std::string>(), result.at("times_problem").get<std::string>(),
             json_text(result.at("values")));
 }
-
-using nlohmann::json;
 
 namespace {
 
@@ -194,13 +181,11 @@ void RunRows::remove(const std::string& key) {
   execute(remove_unplanned_, key);
 }
 
-using nlohmann::json;
-
 AttemptRows::AttemptRows(SQLite::Database& connection, RunRows& runs)
     : runs_(runs),
       find_(connection, "SELECT 1 FROM attempt WHERE run_key = ? AND attempt = ?"),
       find_removed_(connection, R"sql(
-        SELECT 1 FROM removed WHERE run_key = ?1 AND IIF(up_to_attempt IS NULL, time >= ?2, up_to_attempt >= ?3))sql"),
+        SELECT 1 FROM removed WHERE run_key = ? AND up_to_attempt >= ?)sql"),
       insert_(connection, R"sql(
         INSERT INTO attempt (run_key, attempt, experiment, directory, created, world_size, host_exclusive,
                              devices_shared, circumstances_hash, circumstances, host, processor, resumes_attempt,
@@ -222,7 +207,7 @@ bool AttemptRows::known(const experiments::Launch& launch) {
 }
 
 bool AttemptRows::was_removed(const experiments::Launch& launch) {
-  return Bound(find_removed_, launch.key, launch.created, launch.attempt).next();
+  return Bound(find_removed_, launch.key, launch.attempt).next();
 }
 
 void AttemptRows::insert(const experiments::Launch& launch, const json& run_json) try {

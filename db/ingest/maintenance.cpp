@@ -4,14 +4,14 @@
 #include <array>
 #include <cerrno>
 #include <fstream>
-#include <functional>
-#include <iterator>
+#include <optional>
 #include <string_view>
 #include <system_error>
 
 #include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fcntl.h>
+#include <nlohmann/json.hpp>
 #include <sqlite3.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -21,10 +21,11 @@
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
-#include "base/text.h"
-#include "db/database/page_checksums.h"
 #include "db/database/statements.h"
 #include "db/ingest/file_lines.h"
+#include "db/ingest/kept_rows.h"
+#include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 
 namespace trainyard::db {
 
@@ -33,7 +34,6 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* file_name = "results.db";
-constexpr int busy_milliseconds = 10'000;
 
 fs::path with_suffix(fs::path file, const char* suffix) {
   file += suffix;
@@ -57,7 +57,7 @@ std::int64_t lines_of(const fs::path& file) {
   std::int64_t lines = 0;
   if (!fs::exists(fs::symlink_status(file))) return lines;
   read_lines(file,
-             {std::size_t{256} << 20,
+             {longest_entry,
               [&](const std::string& line, std::int64_t) { return lines += line.empty() ? 0 : 1, true; },
               [&](const DamagedLine&) { return ++lines, true; }});
   return lines;
@@ -76,141 +76,17 @@ std::vector<std::string> damage(const Database& database) {
   });
 }
 
-namespace {
-
-std::string of_earlier_release(std::int64_t number, const std::string& noun) {
-  return counted(number, noun) + (number == 1 ? " has" : " have") + " no checksum";
-}
-
-// What cannot be proven, because earlier releases and other programs wrote no checksums.
-std::vector<std::string> unsealed(const fs::path& yard, const Database* database, const Replay& replayed) {
-  std::vector<std::string> lines;
-  if (database && !has_page_checksums(database->connection()))
-    lines.push_back((yard / file_name).string() +
-                    ": its pages have no checksums. `trainyard db rebuild` adds them");
-  if (replayed.unsealed_entries > 0)
-    lines.push_back((yard / "journal.jsonl").string() + ": " +
-                    of_earlier_release(replayed.unsealed_entries, "line") +
-                    ". The keys of their runs are right");
-  if (replayed.unsealed_run_files > 0)
-    lines.push_back(of_earlier_release(replayed.unsealed_run_files, "run file") + ". Their keys are right");
-  if (replayed.unsealed_record_files > 0)
-    lines.push_back(of_earlier_release(replayed.unsealed_record_files, "record file"));
-  return lines;
-}
-
-Sides sides_of(Database& rebuilt, const Database& database, const fs::path& yard, const Replay& replayed) {
-  SQLite::Statement attach(rebuilt.connection(), "ATTACH ? AS held");
-  attach.bind(1, database.connection().getFilename());
-  attach.exec();
-  return compare_sides(rebuilt.connection(), yard, replayed);
-}
-
-}  // namespace
-
-FileCheck check_files(const fs::path& yard, const Database* database, Workplace workplace) {
-  const fs::path again = with_suffix(yard / file_name, ".check");
-  const bool in_yard = workplace == Workplace::yard;
-  if (in_yard) remove_database(again);
-  FileCheck found;
-  {
-    Database rebuilt = in_yard ? Database::open_new(again) : Database::open_temporary();
-    const Replay replayed = replay(yard, rebuilt);
-    found.unreadable = replayed.problems;
-    found.unsealed = unsealed(yard, database, replayed);
-    if (database)
-      static_cast<Sides&>(found) =
-          translated(rebuilt.connection(), [&] { return sides_of(rebuilt, *database, yard, replayed); });
-  }
-  if (in_yard) remove_database(again);
+FileCheck check_files(const fs::path& yard, const Database* database) {
+  Database rebuilt = Database::open_temporary();
+  const Replay replayed = replay(yard, rebuilt, database);
+  FileCheck found{replayed.problems, replayed.kept, {}};
+  if (database)
+    found.differences = translated(rebuilt.connection(), [&] {
+      auto lines = differing_schema(rebuilt.connection(), true);
+      return lines.empty() ? differing_rows(rebuilt.connection()) : lines;
+    });
   return found;
 }
-
-namespace {
-
-// A database rebuilt from the files, beside the yard's database until it replaces it.
-class Rebuilt {
- public:
-  explicit Rebuilt(const fs::path& yard)
-      : yard_(yard), file_(yard / file_name), fresh_(with_suffix(file_, ".rebuilt")) {
-    remove_database(fresh_);
-    {
-      Database database = Database::open_new(fresh_);
-      replay_ = trainyard::db::replay(yard, database);
-    }  // closing it leaves no log beside it
-    sync_file(fresh_);
-  }
-
-  const fs::path& file() const { return fresh_; }
-  const Replay& replay() const { return replay_; }
-
-  // A kill between these steps is safe. Without a database the next sweep replays the files, and the old log
-  // is moved before the database.
-  void replace(const fs::path& before) {
-    remove_database(before);
-    for (const char* suffix : {"-shm", "-wal", ""})
-      if (fs::exists(with_suffix(file_, suffix)))
-        fs::rename(with_suffix(file_, suffix), with_suffix(before, suffix));
-    fs::rename(fresh_, file_);
-    sync_folder(yard_);
-  }
-  void discard() { remove_database(fresh_); }
-
- private:
-  const fs::path yard_, file_, fresh_;
-  Replay replay_;
-};
-
-// Runs and attempts, sorted, from tables that every schema has.
-std::vector<std::string> runs_and_attempts(const fs::path& file) {
-  const SQLite::Database connection(file.string(), SQLite::OPEN_READONLY, busy_milliseconds,
-                                    page_checksum_vfs());
-  return texts(connection,
-               "SELECT 'run ' || run_key AS name FROM run UNION "
-               "SELECT 'attempt ' || attempt || ' of run ' || run_key FROM attempt ORDER BY name DESC");
-}
-
-// Runs and attempts that only the older database has.
-std::vector<std::string> lost(const OlderSchemaError& older, const fs::path& old, const fs::path& fresh) try {
-  const auto before = runs_and_attempts(old), after = runs_and_attempts(fresh);
-  std::vector<std::string> found;
-  std::ranges::set_difference(before, after, std::back_inserter(found), std::greater<>());
-  return found;
-} catch (const SQLite::Exception& error) {
-  throw UserError("has the older schema " + std::to_string(older.schema) + ", and its runs cannot be read (" +
-                      error.what() + ")",
-                  advice_for(SQLITE_CORRUPT), {.file = old.string()});
-}
-
-void bring_up_to_date(const fs::path& yard, const OlderSchemaError& older, const Tell& tell) {
-  const fs::path file = yard / file_name;
-  const std::string schema = std::to_string(older.schema);
-  const fs::path before = with_suffix(file, (".schema-" + schema).c_str());
-  Rebuilt rebuilt(yard);
-  if (const auto missing = lost(older, file, rebuilt.file()); !missing.empty()) {
-    rebuilt.discard();
-    throw UserError(
-        "has the older schema " + schema + ", and the yard has no files of its " + missing.front() +
-            (missing.size() > 1 ? " and " + std::to_string(missing.size() - 1) + " more" : ""),
-        "restore the files, or leave it out with `trainyard db rebuild`", {.file = file.string()});
-  }
-  rebuilt.replace(before);
-  for (const std::string& problem : rebuilt.replay().problems) tell(problem);
-  tell(file.string() + " had the older schema " + schema + " and was rebuilt from " +
-       std::to_string(rebuilt.replay().records) + " records. The old file is kept as " +
-       before.filename().string());
-}
-
-Database open_up_to_date(const fs::path& yard, const Tell& tell) {
-  try {
-    return Database::open_for_writing(yard / file_name);
-  } catch (const OlderSchemaError& older) {
-    bring_up_to_date(yard, older, tell);
-  }
-  return Database::open_for_writing(yard / file_name);
-}
-
-}  // namespace
 
 namespace {
 
@@ -222,19 +98,68 @@ fs::path unused(const fs::path& file) {
   return free;
 }
 
+// A kill between these steps is safe. Without a database the next sweep replays the files, and the old log is
+// moved before the database.
+void replace(const fs::path& file, const fs::path& fresh, const fs::path& before) {
+  for (const char* suffix : {"-shm", "-wal", ""})
+    if (fs::exists(with_suffix(file, suffix)))
+      fs::rename(with_suffix(file, suffix), with_suffix(before, suffix));
+  fs::rename(fresh, file);
+  sync_folder(file.parent_path());
+}
+
+// The database, if it exists and its rows can be used. Else `why` is set, unless it does not exist.
+std::optional<Database> usable_database(const fs::path& file, std::string& why) try {
+  if (!fs::exists(file)) return std::nullopt;
+  Database database = Database::open_read_only(file);
+  const auto found = damage(database);
+  if (found.empty()) return database;
+  why = file.string() + " is damaged: " + found.front();
+  return std::nullopt;
+} catch (const UserError& error) {
+  why = error.what();
+  return std::nullopt;
+}
+
 }  // namespace
 
 Rebuild rebuild(const fs::path& yard) {
   refuse_network_file_system(yard);
-  Rebuilt rebuilt(yard);
-  const fs::path kept = unused(with_suffix(yard / file_name, ".before-rebuild"));
-  rebuilt.replace(kept);
-  return {rebuilt.replay(), kept};
+  refuse_other_format(yard);
+  const fs::path file = yard / file_name, fresh = with_suffix(file, ".rebuilt");
+  remove_database(fresh);
+  Rebuild result;
+  {
+    const auto old = usable_database(file, result.unused);
+    Database database = Database::open_new(fresh);
+    result.replayed = replay(yard, database, old ? &*old : nullptr);
+  }  // closing it leaves no log beside it
+  sync_file(fresh);
+  const fs::path before = unused(with_suffix(file, ".before-rebuild"));
+  replace(file, fresh, before);
+  if (fs::exists(before)) result.kept = before;
+  return result;
 }
 
-Database open_yard_for_writing(const fs::path& yard, const Tell& tell) {
+namespace {
+
+Database open_or_rebuild(const fs::path& yard, const OnMessage& on_message) try {
+  return Database::open_for_writing(yard / file_name);
+} catch (const OtherSchemaError&) {
+  const Rebuild made = rebuild(yard);
+  for (const std::string& problem : made.replayed.problems) on_message(problem);
+  on_message((yard / file_name).string() + " had another schema and was rebuilt from " +
+             std::to_string(made.replayed.records) + " records. The old file is kept as " +
+             made.kept.filename().string());
+  return Database::open_for_writing(yard / file_name);
+}
+
+}  // namespace
+
+Database open_yard_for_writing(const fs::path& yard, const OnMessage& on_message) {
   refuse_network_file_system(yard);
-  Database database = open_up_to_date(yard, tell);
+  refuse_other_format(yard);
+  Database database = open_or_rebuild(yard, on_message);
   const auto known = translated(database.connection(), [&] {
     return database.connection().execAndGet("SELECT COUNT(*) FROM journal").getInt64();
   });
@@ -243,6 +168,23 @@ Database open_yard_for_writing(const fs::path& yard, const Tell& tell) {
   else if (known < lines_of(yard / "journal.jsonl"))
     replay_journal(yard, database);
   return database;
+}
+
+void refuse_other_format(const fs::path& yard) {
+  const fs::path journal = yard / "journal.jsonl";
+  if (!fs::exists(fs::symlink_status(journal))) return;
+  const auto check = [&](const std::string& line, std::int64_t) {
+    const auto entry = nlohmann::json::parse(line, nullptr, false);
+    const auto format = entry.is_object() ? entry.find("v") : entry.end();
+    if (format == entry.end() || *format == experiments::format_version ||
+        !experiments::seal_problem(line, entry, experiments::Seal::optional).empty())  // damage, not a format
+      return false;
+    throw UserError("has format " + format->dump() + ", but this program reads format " +
+                        std::to_string(experiments::format_version),
+                    "use the trainyard that made this yard, or name another yard with --yard",
+                    {.file = yard.string()});
+  };
+  read_lines(journal, {longest_entry, check, [](const DamagedLine&) { return false; }});
 }
 
 // A copy is written as FILE.unfinished and renamed to FILE when it is complete. The file is locked meanwhile,
@@ -312,11 +254,9 @@ void back_up(const Database& database, const fs::path& to) {
   refuse_existing(to);            // another copy may have ended just before this one began
   translated(database.connection(), [&] {
     // Without SQLite's own locks, which conflict with ours on some file systems.
-    SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0,
-                          page_checksum_vfs("unix-none"));
+    SQLite::Database copy(unfinished.path().string(), SQLite::OPEN_READWRITE, 0, "unix-none");
     copy.exec("PRAGMA journal_mode = OFF");  // it is useless until it is complete
     copy.exec("PRAGMA page_size = " + database.connection().execAndGet("PRAGMA page_size").getString());
-    if (has_page_checksums(database.connection())) add_page_checksums(copy);
     SQLite::Backup backup(copy, database.connection());
     if (backup.executeStep(-1) != SQLITE_DONE)  // SQLiteCpp does not throw if it waits for a lock
       throw SQLite::Exception("cannot be read now", SQLITE_BUSY);

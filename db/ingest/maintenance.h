@@ -9,48 +9,47 @@
 
 #include "db/database/database.h"
 #include "db/ingest/replay.h"
-#include "db/ingest/sides.h"
 
 namespace trainyard::db {
 
 // Damaged pages, indices and references that SQLite finds. Empty if the database is intact.
 std::vector<std::string> damage(const Database& database);
 
-// The result of reading the yard's files again. The sides are empty if nothing was compared.
-struct FileCheck : Sides {
-  // "file:line: what is wrong" for everything that a rebuild skips.
-  std::vector<std::string> unreadable;
-  // What has no checksum, because an earlier release or another program wrote it. This is not an error.
-  std::vector<std::string> unsealed;
+// What a rebuild would do (db/ingest/kept_rows.h).
+struct FileCheck {
+  std::vector<std::string> unreadable;   // "file:line: what is wrong" for everything that it skips
+  std::vector<std::string> kept;         // attempts, or the journal, whose rows it keeps
+  std::vector<std::string> differences;  // other rows of runs and attempts, which it takes from the files
 };
-// The place of the rebuilt database during the check. A read-only yard needs temporary files.
-enum class Workplace { yard, temporary_files };
-// Nobody may write to the yard meanwhile. If `database` is null, nothing is compared. UserError if a file or
-// folder cannot be read.
-FileCheck check_files(const std::filesystem::path& yard, const Database* database,
-                      Workplace workplace = Workplace::yard);
+// The rebuilt database is in temporary files (TMPDIR). Nobody may write to the yard meanwhile. If `database` is
+// null, only the files are read. UserError if a file or folder cannot be read.
+FileCheck check_files(const std::filesystem::path& yard, const Database* database);
 
 // Copy a consistent snapshot, also while a sweep writes. `to` is complete or does not exist. UserError if
 // `to` exists already, or if another copy is writing it.
 void back_up(const Database& database, const std::filesystem::path& to);
 
-// Rebuild the yard's database from journal and record files. The new file replaces the old one when it is
-// complete. The old file is kept as results.db.before-rebuild, or before-rebuild-2 and so on. The yard must be
-// locked.
+// Rebuild the yard's database from journal and record files, and from the rows of the old one if files are not
+// whole. The new file replaces the old one when it is complete. The old file is kept as
+// results.db.before-rebuild, or before-rebuild-2 and so on. The yard must be locked.
 struct Rebuild {
   Replay replayed;
+  std::string unused;          // why no rows of the old database were used, if there is one
   std::filesystem::path kept;  // the old database, if there was one
 };
 Rebuild rebuild(const std::filesystem::path& yard);
 
-// Open the yard's database for writing. The yard must be locked. UserError on a network file system.
+// Open the yard's database for writing. The yard must be locked. UserError on a network file system, or if
+// the yard has another format.
 // - An empty database is filled from the files. It was moved away, or its writer was killed at the beginning.
 // - If journal entries are missing, they are added. A writer was killed after it wrote the journal.
-// - A database of an older schema is rebuilt from the files, and kept as results.db.schema-N. `tell` gets the
-//   messages. UserError if the files lack one of its runs or attempts: then nothing is replaced.
-using Tell = std::function<void(const std::string& line)>;
+// - A database of another schema is rebuilt from the files. `on_message` gets the messages.
+using OnMessage = std::function<void(const std::string& line)>;
 Database open_yard_for_writing(
-    const std::filesystem::path& yard, const Tell& tell = [](const std::string&) {});
+    const std::filesystem::path& yard, const OnMessage& on_message = [](const std::string&) {});
+
+// UserError if the first entry of the yard's journal has another format (`experiments::format_version`).
+void refuse_other_format(const std::filesystem::path& yard);
 
 // The name of a network file system ("NFS", "Lustre", …) for a magic number of statfs(2). Empty for others.
 // SQLite's write-ahead log needs shared memory and locks of one host. Both can fail silently on a network

@@ -76,12 +76,11 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
 
 RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
     : states_(states),
-      probes_(connection),
       savepoint_(connection, "SAVEPOINT one_record"),
       roll_back_(connection, "ROLLBACK TO one_record"),
       find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
-      find_spool_(connection, R"sql(
-        SELECT s.next_seq, p.status IS NOT NULL FROM spool s
+      find_log_(connection, R"sql(
+        SELECT s.next_seq, p.status IS NOT NULL FROM record_log s
         LEFT JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt AND p.rank = s.rank
         WHERE s.run_key = ? AND s.attempt = ? AND s.rank = ?)sql"),
       find_test_(connection, R"sql(
@@ -89,17 +88,17 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
           AND (test_seconds IS NOT NULL OR test_extra IS NOT NULL)
         UNION ALL SELECT 1 FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND rank = ?3)sql"),
       find_known_(connection, R"sql(
-        SELECT last_time FROM spool WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
+        SELECT last_time FROM record_log WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
           AND last_time IS NOT NULL
         UNION ALL SELECT time FROM event WHERE run_key = ?1 AND attempt = ?2 AND ?3 = -1 AND seq = ?4
         UNION ALL SELECT time FROM message WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4
         UNION ALL SELECT time FROM extra_record WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4)sql"),
       advance_(connection, R"sql(
-        INSERT INTO spool (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
+        INSERT INTO record_log (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
           next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql"),
       note_gap_(connection, R"sql(
-        INSERT INTO spool (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
+        INSERT INTO record_log (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
       put_start_(connection, R"sql(
         INSERT INTO process (run_key, attempt, rank, started, started_elapsed, host, device, threads, pid, world_size, replica,
@@ -145,7 +144,16 @@ RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
       put_extra_(connection, R"sql(
         INSERT INTO extra_record (run_key, attempt, rank, seq, time, type, problem, body)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql") {}
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      clear_probe_(connection,
+                   "DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
+      put_probe_(connection, R"sql(
+        INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+      put_layer_(connection, R"sql(
+        INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
+                                 parameter_hash)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
 
 Accepted RecordRows::take(const Record& record) {
   const auto ranks = world_size(record);
@@ -171,9 +179,8 @@ std::optional<std::int64_t> RecordRows::world_size(const Record& record) {
   return row.row().getColumn(0).getInt64();
 }
 
-RecordRows::SpoolState RecordRows::state_of(const std::string& run_key, int attempt,
-                                            std::optional<int> rank) {
-  Bound row(find_spool_, run_key, attempt, rank.value_or(orchestrator_rank));
+RecordRows::LogState RecordRows::state_of(const std::string& run_key, int attempt, std::optional<int> rank) {
+  Bound row(find_log_, run_key, attempt, rank.value_or(orchestrator_rank));
   if (!row.next()) return {};
   return {row.row().getColumn(0).getInt64(), row.row().getColumn(1).getInt() != 0};
 }
@@ -265,10 +272,6 @@ void RecordRows::test(const Record& record, Members& members) {
   execute(put_test_, record.run, record.attempt, *record.rank, seconds, members.rest());
 }
 
-void RecordRows::probe(const Record& record, Members& members) {
-  probes_.take(record, members);
-}
-
 void RecordRows::message(const Record& record, Members& members) {
   const std::string level = members.required_text("level");
   const std::string text = members.required_text("text");
@@ -322,9 +325,6 @@ void RecordRows::extra(const Record& record, const std::optional<std::string>& p
           problem, record.body);
 }
 
-using experiments::Record;
-using nlohmann::json;
-
 namespace {
 
 struct Layer {
@@ -355,24 +355,16 @@ std::vector<Layer> layers_of(Members& members) {
 
 }  // namespace
 
-ProbeRows::ProbeRows(SQLite::Database& connection)
-    : clear_(connection, "DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
-      put_step_(connection, R"sql(
-        INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      put_layer_(connection, R"sql(
-        INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
-                                 parameter_hash)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
-
-void ProbeRows::take(const Record& record, Members& members) {
+// One row in `probe` per step of a rank, one in `probe_layer` per parameter. They replace those of an earlier
+// record of the step.
+void RecordRows::probe(const Record& record, Members& members) {
   const std::int64_t step = members.required_integer("step");
   const auto loss = members.number("loss");
   const auto reference_loss = members.number("reference_loss");
   const auto gradient_norm = members.number("gradient_norm");
   const std::vector<Layer> layers = layers_of(members);
-  execute(clear_, record.run, record.attempt, *record.rank, step);
-  execute(put_step_, record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
+  execute(clear_probe_, record.run, record.attempt, *record.rank, step);
+  execute(put_probe_, record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
           members.rest());
   for (std::size_t i = 0; i < layers.size(); ++i)
     execute(put_layer_, record.run, record.attempt, *record.rank, step, i, layers[i].path,

@@ -1,5 +1,5 @@
 // Rows of records. The records of an attempt and rank (−1: the orchestrator) are read strictly in the order
-// of `seq`. `spool.next_seq` is the next one. Records that come too early are skipped.
+// of `seq`. `record_log.next_seq` is the next one. Records that come too early are skipped.
 #pragma once
 
 #include <cstdint>
@@ -16,20 +16,6 @@
 
 namespace trainyard::db {
 
-// Rows of `probe` records: one in `probe` per step of a rank, one in `probe_layer` per parameter.
-class ProbeRows {
- public:
-  explicit ProbeRows(SQLite::Database& connection);
-
-  // Replaces the rows of an earlier record of the step. Unreadable if a member has the wrong type.
-  void take(const experiments::Record& record, Members& members);
-
- private:
-  SQLite::Statement clear_;
-  SQLite::Statement put_step_;
-  SQLite::Statement put_layer_;
-};
-
 class RecordRows {
  public:
   RecordRows(SQLite::Database& connection, RunStates& states);
@@ -44,11 +30,11 @@ class RecordRows {
   static const Kind* find_kind(const std::string& type);
 
   std::optional<std::int64_t> world_size(const experiments::Record& record);
-  struct SpoolState {
+  struct LogState {
     std::int64_t next_seq = 0;
     bool ended = false;  // the rank has recorded its end
   };
-  SpoolState state_of(const std::string& run_key, int attempt, std::optional<int> rank);
+  LogState state_of(const std::string& run_key, int attempt, std::optional<int> rank);
   bool is_other(const experiments::Record& record);  // than the one with its number in the database
   void store(const experiments::Record& record);
 
@@ -63,11 +49,10 @@ class RecordRows {
   void extra(const experiments::Record& record, const std::optional<std::string>& problem);
 
   RunStates& states_;
-  ProbeRows probes_;
   SQLite::Statement savepoint_;
   SQLite::Statement roll_back_;
   SQLite::Statement find_attempt_;
-  SQLite::Statement find_spool_;
+  SQLite::Statement find_log_;
   SQLite::Statement find_test_;
   SQLite::Statement find_known_;
   SQLite::Statement advance_;
@@ -81,6 +66,9 @@ class RecordRows {
   SQLite::Statement put_message_;
   SQLite::Statement put_event_;
   SQLite::Statement put_extra_;
+  SQLite::Statement clear_probe_;
+  SQLite::Statement put_probe_;
+  SQLite::Statement put_layer_;
 };
 
 }  // namespace trainyard::db

@@ -7,16 +7,20 @@
 #include <optional>
 #include <string_view>
 
+#include <SQLiteCpp/SQLiteCpp.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_members.h"
 #include "base/plain_file.h"
+#include "db/database/statements.h"
 #include "db/ingest/file_lines.h"
 #include "db/ingest/ingest.h"
+#include "db/ingest/kept_rows.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/record_lines.h"
 #include "experiments/protocol/seal.h"
 
 namespace trainyard::db {
@@ -26,10 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// Limits of what is read into memory. An entry of the journal has all runs of an experiment.
-constexpr std::size_t longest_entry = std::size_t{256} << 20;
-// Releases before the limit of `experiments::longest_record` read lines of any length.
-constexpr std::size_t longest_line = std::size_t{16} << 20;
 constexpr std::size_t longest_run_file = std::size_t{64} << 20;
 constexpr int most_named_lines = 20;  // damaged lines of one record log
 
@@ -71,7 +71,7 @@ bool there(const fs::path& path) {
 }
 
 // A record file, identified by its path in the yard.
-struct Spool {
+struct RecordLog {
   fs::path file;
   std::string run;
   int attempt = 0;
@@ -104,18 +104,17 @@ class Replayer {
         if (is_folder(found.path)) attempt(found.path, run.filename().string(), found.number);
   }
 
-  void ended() { ingest_.replayed(); }
   void together(const std::function<void()>& work) { ingest_.together(work); }
+  bool found_damage() const { return !result_.problems.empty(); }
   Replay result() && { return std::move(result_); }
 
  private:
   void entry(const fs::path& file, const std::string& line, std::int64_t number) try {
     json object = json::parse(line);
-    const experiments::Seal seal = experiments::seal_of(line, object);
-    if (!seal.problem.empty()) return damaged_line(file, number, seal.problem);
-    if (object.is_object()) object.erase("crc");
+    if (const std::string problem = experiments::seal_problem(line, object); !problem.empty())
+      return damaged_line(file, number, problem);
+    object.erase("crc");
     ingest_.journal_entry(object);
-    if (!seal.present) ++result_.unsealed_entries;
   } catch (const json::parse_error& error) {
     damaged_line(file, number, "not JSON at byte " + std::to_string(error.byte));
   } catch (const json::exception& error) {
@@ -132,9 +131,9 @@ class Replayer {
       return;  // trainyard ended before the launch
     if (!take_run_file(run_file, run, number)) return;
     unread_lines_.clear();
-    if (there(orchestrator)) spool({orchestrator, run, number, std::nullopt});
+    if (there(orchestrator)) record_log({orchestrator, run, number, std::nullopt});
     for (const Numbered& rank : ranks)
-      spool({rank.path, run, number, rank.number, unread_lines_[rank.number]});
+      record_log({rank.path, run, number, rank.number, unread_lines_[rank.number]});
   }
 
   // False if the records beside it cannot or need not be read.
@@ -142,80 +141,71 @@ class Replayer {
     const auto run_file = read_run_file(file);
     if (!run_file) return false;
     if (run_file->launch.key != run || run_file->launch.attempt != attempt) {
-      damaged_spool(file, 0, "belongs to another run or attempt than its folder's name says");
+      damaged_file(file, 0, "belongs to another run or attempt than its folder's name says");
       return false;
-    }
-    if (!run_file->sealed) {
-      ++result_.unsealed_run_files;
-      result_.unsealed_launches.insert({run, attempt});
     }
     try {
       return ingest_.run_file(run_file->content) != Accepted::refused;
     } catch (const InternalError& error) {
-      damaged_spool(file, 0, error.what());
+      damaged_file(file, 0, error.what());
       return false;
     }
   }
 
-  // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged spool.
+  // Empty if the file is missing or is not the JSON of a launch. Then it counts as a damaged file.
   std::optional<experiments::RunFile> read_run_file(const fs::path& file) {
-    if (!there(file)) return damaged_spool(file, 0, "is missing"), std::nullopt;
+    if (!there(file)) return damaged_file(file, 0, "is missing"), std::nullopt;
     if (const std::string why = why_not_plain(file); !why.empty())
-      return damaged_spool(file, 0, why), std::nullopt;
+      return damaged_file(file, 0, why), std::nullopt;
     const PlainContent content = plain_content(file, longest_run_file);
     if (content.error != 0)
       throw UserError("cannot be read: " + content.problem, "check it and its permissions",
                       {.file = file.string()});
-    if (!content.problem.empty()) return damaged_spool(file, 0, content.problem), std::nullopt;
+    if (!content.problem.empty()) return damaged_file(file, 0, content.problem), std::nullopt;
     try {
       return experiments::run_file_from_text(content.text);
     } catch (const UserError& error) {
-      return damaged_spool(file, 0, error.what()), std::nullopt;
+      return damaged_file(file, 0, error.what()), std::nullopt;
     }
   }
 
   // What is wrong with lines of a log that exceeded a limit is known: it has failed its run.
-  void spool(const Spool& spool) {
-    bool sealed = true;
+  void record_log(const RecordLog& log) {
     std::int64_t damaged = 0;
     const auto name_line = [&](std::int64_t number, const std::string& problem) {
       if (++damaged <= most_named_lines)
-        damaged_line(spool.file, number, problem);
+        damaged_line(log.file, number, problem);
       else
         ++result_.damaged_lines;
       return true;
     };
     const auto leave_out = [&](std::int64_t number, const std::string& problem) {
-      return spool.unread_line > 0 || name_line(number, problem);
+      return log.unread_line > 0 || name_line(number, problem);
     };
     const auto take = [&](const std::string& line, std::int64_t number) {
-      if (number == spool.unread_line) return false;
+      if (number == log.unread_line) return false;
       const auto parsed = experiments::parse_line(line);
       if (!parsed.record) return leave_out(number, parsed.problem);
-      if (!spool.holds(*parsed.record)) return leave_out(number, "a record of another run, attempt or rank");
-      sealed = sealed && parsed.sealed;
+      if (!log.holds(*parsed.record)) return leave_out(number, "a record of another run, attempt or rank");
       ++result_.records;
-      if (!spool.rank) note_over_limit(*parsed.record);
+      if (!log.rank) note_over_limit(*parsed.record);
       const Accepted accepted = ingest_.record(*parsed.record);
       if (accepted == Accepted::conflict)
         return name_line(number,
                          "another record has the number " + std::to_string(parsed.record->seq) + " too");
-      return took(spool, *parsed.record, accepted, number);
+      return took(log, *parsed.record, accepted, number);
     };
     const auto unreadable = [&](const DamagedLine& line) {
-      if (line.kind == DamagedLine::Kind::not_plain) return damaged_spool(spool.file, 0, line.problem), false;
-      if (line.number == spool.unread_line) return false;
+      if (line.kind == DamagedLine::Kind::not_plain) return damaged_file(log.file, 0, line.problem), false;
+      if (line.number == log.unread_line) return false;
       if (line.kind == DamagedLine::Kind::zeros) return leave_out(line.number, line.problem);
-      damaged_spool(spool.file, line.number, line.problem + ", so the rest of the file is skipped");
+      damaged_file(log.file, line.number, line.problem + ", so the rest of the file is skipped");
       return false;
     };
-    read_lines(spool.file, {longest_line, take, unreadable});
+    read_lines(log.file, {experiments::longest_record, take, unreadable});
     if (damaged > most_named_lines)
-      result_.problems.push_back(spool.file.string() + ": " + std::to_string(damaged - most_named_lines) +
+      result_.problems.push_back(log.file.string() + ": " + std::to_string(damaged - most_named_lines) +
                                  " more lines are damaged");
-    if (sealed) return;
-    ++result_.unsealed_record_files;
-    result_.unsealed_records.insert({spool.run, spool.attempt});
   }
 
   void note_over_limit(const experiments::Record& record) {
@@ -228,12 +218,12 @@ class Replayer {
   }
 
   // Whether the records after this one can be taken.
-  bool took(const Spool& spool, const experiments::Record& record, Accepted accepted, std::int64_t number) {
+  bool took(const RecordLog& log, const experiments::Record& record, Accepted accepted, std::int64_t number) {
     if (accepted == Accepted::taken || accepted == Accepted::known) return true;
-    damaged_spool(spool.file, number,
-                  accepted == Accepted::gap ? "records before seq " + std::to_string(record.seq) +
-                                                  " are missing, so the rest of the file is skipped"
-                                            : "the run has no such rank, so the file is skipped");
+    damaged_file(log.file, number,
+                 accepted == Accepted::gap ? "records before seq " + std::to_string(record.seq) +
+                                                 " are missing, so the rest of the file is skipped"
+                                           : "the run has no such rank, so the file is skipped");
     return false;
   }
 
@@ -243,8 +233,8 @@ class Replayer {
                                problem);
   }
 
-  void damaged_spool(const fs::path& file, std::int64_t number, const std::string& problem) {
-    ++result_.damaged_spools;
+  void damaged_file(const fs::path& file, std::int64_t number, const std::string& problem) {
+    ++result_.damaged_files;
     result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
                                problem);
   }
@@ -256,14 +246,33 @@ class Replayer {
 
 }  // namespace
 
-Replay replay(const fs::path& yard, Database& database) {
+Replay replay(const fs::path& yard, Database& database, const Database* old) {
   Replayer replayer(database);
-  replayer.together([&] {
-    replayer.journal(yard / "journal.jsonl");
-    replayer.runs(yard / "runs");
-    replayer.ended();
+  std::vector<std::string> kept;
+  translated(database.connection(), [&] {
+    if (old) {
+      SQLite::Statement attach(database.connection(), "ATTACH ? AS held");
+      execute(attach, old->connection().getFilename());
+    }
+    replayer.together([&] {
+      replayer.journal(yard / "journal.jsonl");
+      const bool keeps = old && differing_schema(database.connection(), false).empty();
+      if (keeps) {
+        if (std::string line = keep_journal_rows(database.connection(), yard, replayer.found_damage());
+            !line.empty()) {
+          kept.push_back(std::move(line));
+          replay_journal(yard, database);  // entries that only the file has
+        }
+      }
+      replayer.runs(yard / "runs");
+      if (keeps)
+        for (std::string& line : keep_attempt_rows(database.connection(), yard))
+          kept.push_back(std::move(line));
+    });
   });
-  return std::move(replayer).result();
+  Replay result = std::move(replayer).result();
+  result.kept = std::move(kept);
+  return result;
 }
 
 Replay replay_journal(const fs::path& yard, Database& database) {

@@ -86,17 +86,10 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
 TimeParts time_parts_of(RowReader row) {
   TimeParts parts;
   parts.run_key = row.text();
-  parts.model = row.text();
-  parts.strategy = row.text();
-  parts.seed = row.integer();
   for (const std::string_view part : experiments::time_parts)
     if (const double seconds = row.number(); !std::isnan(seconds)) parts.seconds[std::string(part)] = seconds;
   return parts;
 }
-
-}  // namespace
-
-namespace {
 
 NamedColumn named(const std::string& name) {
   return {name, MetricColumn::named(name)};
@@ -192,8 +185,8 @@ std::vector<PackedRun> packed_runs(const Database& database) {
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
                                   const std::string& run_key) {
   return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), "SELECT r.run_key, r.model, r.strategy, r.seed" +
-                                                           each_part("AVG(e.{part}_seconds)") + R"sql(
+    SQLite::Statement statement(database.connection(),
+                                "SELECT r.run_key" + each_part("AVG(e.{part}_seconds)") + R"sql(
       FROM run_in_experiment r
       CROSS JOIN attempt_chain k ON k.run_key = r.run_key
       CROSS JOIN epoch e

@@ -293,8 +293,7 @@ std::set<std::pair<std::string, int>> completed_attempts(const Database& databas
       WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
         (SELECT COUNT(*) FROM event e
          WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')
-        AND (NOT a.host_exclusive OR a.launch ->> '$.host_locked' IS NULL
-             OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
+        AND (NOT a.host_exclusive OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
              OR EXISTS (SELECT 1 FROM event e WHERE e.run_key = s.run_key AND e.attempt = s.attempt
                         AND e.type = 'processor_use'))))sql");
     Bound rows(statement);

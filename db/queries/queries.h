@@ -80,7 +80,7 @@ struct Plan {
   std::vector<std::string> varied;
   std::vector<std::string> keys;  // planned by the latest entry
   std::string file;               // as the user named it
-  nlohmann::json asked;           // what the command line added to it; null in old entries
+  nlohmann::json asked;           // what the command line added to it; null if that is nothing
 };
 Plan latest_plan(const Database& database, const std::string& experiment);  // UserError: no such experiment
 
@@ -141,9 +141,6 @@ std::vector<EpochRow> epochs_of_run(const Database& database, const std::string&
 // rank has measured is absent.
 struct TimeParts {
   std::string run_key;
-  std::string model;
-  std::string strategy;
-  std::int64_t seed = 0;
   std::map<std::string, double> seconds;  // by part: experiments/protocol/time_parts.h
 };
 // All finished runs of the experiment, or one of them.

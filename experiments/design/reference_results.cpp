@@ -58,7 +58,7 @@ Published published_from_json(const nlohmann::json& object) try {
     from.at("name").get_to(source.name);
     from.at("hardware").get_to(source.hardware);
     for (const nlohmann::json& series : from.at("series")) source.series.push_back(series_from(series));
-    for (const nlohmann::json& verdict : from.value("verdicts", nlohmann::json::array()))
+    for (const nlohmann::json& verdict : from.at("verdicts"))
       source.verdicts.push_back(verdict_from(verdict));
     published.sources.push_back(std::move(source));
   }

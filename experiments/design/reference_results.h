@@ -45,7 +45,7 @@ struct PublishedSource {
   std::string name;                             // "stifi-2025"
   std::map<std::string, std::string> hardware;  // by arm
   std::vector<PublishedSeries> series;
-  std::vector<PublishedVerdict> verdicts = {};  // journals of earlier releases have none
+  std::vector<PublishedVerdict> verdicts = {};
 };
 
 struct Published {

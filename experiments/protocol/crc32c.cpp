@@ -1,6 +1,5 @@
-// CRC-32C of eight bytes at a time: with the processor's instruction, or with one table per byte (Kounavis and
-// Berry 2005, "slicing by 8"). It must be fast, because each page of the database is checked when it is read,
-// and checkpoints of hundreds of megabytes before a run resumes.
+// CRC-32C of eight bytes at a time, with one table per byte (Kounavis and Berry 2005, "slicing by 8"). It must be
+// fast, because checkpoints of hundreds of megabytes are checked before a run resumes.
 #include "experiments/protocol/crc32c.h"
 
 #include <array>
@@ -45,40 +44,13 @@ std::uint32_t after_eight(std::uint32_t crc, const char* bytes) {
   return next;
 }
 
-#ifdef __x86_64__
-// SSE 4.2 has an instruction for this polynomial: eight times as fast as the tables on pages of 4096 bytes.
-[[gnu::target("sse4.2")]] std::uint32_t by_instruction(std::string_view bytes, std::uint32_t before) {
-  std::uint64_t crc = ~before;
-  for (; bytes.size() >= 8; bytes.remove_prefix(8)) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    crc = __builtin_ia32_crc32di(crc, word);
-  }
-  auto rest = static_cast<std::uint32_t>(crc);
-  for (const char byte : bytes) rest = __builtin_ia32_crc32qi(rest, static_cast<unsigned char>(byte));
-  return ~rest;
-}
-
-bool has_instruction() {
-  static const bool has = __builtin_cpu_supports("sse4.2") != 0;
-  return has;
-}
-#endif
-
 }  // namespace
 
-std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before) {
+std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
   std::uint32_t crc = ~before;
   for (; bytes.size() >= 8; bytes.remove_prefix(8)) crc = after_eight(crc, bytes.data());
   for (const char byte : bytes) crc = after_byte(crc, byte);
   return ~crc;
-}
-
-std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
-#ifdef __x86_64__
-  if (has_instruction()) return by_instruction(bytes, before);
-#endif
-  return crc32c_by_tables(bytes, before);
 }
 
 std::string hexadecimal(std::uint32_t number) {

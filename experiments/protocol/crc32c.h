@@ -1,4 +1,4 @@
-// CRC-32C (Castagnoli), the checksum of records, progress files, checkpoints and pages of the database.
+// CRC-32C (Castagnoli), the checksum of records, journal entries, progress files and checkpoints.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,6 @@ namespace trainyard::experiments {
 
 // The CRC-32C of `bytes`: e3069283 for "123456789". `before`: CRC-32C of the preceding bytes.
 std::uint32_t crc32c(std::string_view bytes, std::uint32_t before = 0);
-// The same on any processor.
-std::uint32_t crc32c_by_tables(std::string_view bytes, std::uint32_t before = 0);
 
 std::string hexadecimal(std::uint32_t number);  // 8 digits
 

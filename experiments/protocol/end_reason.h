@@ -29,8 +29,7 @@ bool is_interruption(EndReason reason);  // "interrupted": a later attempt conti
 // Whether the run is started again at once, without using one of its retries.
 bool starts_again(EndReason reason);
 
-// The reason from an error text, for records of earlier releases and logs of foreign programs, which state no
-// reason. `peer_lost` if the text blames a peer, else `failed`.
+// The reason from an error text, for programs that state no reason. `peer_lost` if the text blames a peer, else `failed`.
 EndReason reason_in_text(std::string_view error);
 
 }  // namespace trainyard::experiments

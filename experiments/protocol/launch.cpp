@@ -19,14 +19,12 @@ using nlohmann::json;
 
 namespace {
 
-constexpr int launch_version = 1;
-
 // Checks the version of run.json. Its members are checked when they are read.
 void check_version(const json& object) {
   const int version = read_as<int>(object.at("v"));
-  if (version != launch_version)
+  if (version != format_version)
     throw UserError("the run file has version " + std::to_string(version) +
-                    ", but this program reads version " + std::to_string(launch_version));
+                    ", but this program reads version " + std::to_string(format_version));
 }
 
 }  // namespace
@@ -103,7 +101,7 @@ std::string gpu_of_task(std::size_t rank) {
 }
 
 json to_json(const Launch& launch) {
-  json object = {{"v", launch_version},
+  json object = {{"v", format_version},
                  {"run", launch.key},
                  {"attempt", launch.attempt},
                  {"records", launch.records.string()},
@@ -115,7 +113,6 @@ json to_json(const Launch& launch) {
                  {"cores", launch.cores},
                  {"host_exclusive", launch.host_exclusive},
                  {"devices_shared", launch.devices_shared},
-                 {"host_locked", launch.host_locked},
                  {"probe", launch.probe},
                  {"circumstances", to_json(launch.circumstances)},
                  {"circumstances_hash", circumstances_hash(launch.circumstances)},
@@ -143,8 +140,7 @@ Launch launch_from_json(const json& object) try {
   read(object.at("cores"), launch.cores);
   read(object.at("host_exclusive"), launch.host_exclusive);
   read(object.at("devices_shared"), launch.devices_shared);
-  launch.host_locked = object.value("host_locked", false);
-  launch.probe = object.value("probe", false);
+  read(object.at("probe"), launch.probe);
   if (object.contains("retries_left")) read(object.at("retries_left"), launch.retries_left);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
   read(object.at("created"), launch.created);
@@ -167,23 +163,14 @@ namespace {
 
 constexpr std::size_t longest_run_file = std::size_t{64} << 20;
 
-// Nothing else protects the work in a run file of an earlier release.
-void check_key(const Launch& launch) {
-  const std::string key = run_key(launch.run);
-  if (key != launch.key)
-    throw UserError("it has no checksum, and its work has the run key " + key + " instead of " + launch.key);
-}
-
 }  // namespace
 
 RunFile run_file_from_text(std::string_view text) try {
   RunFile file;
   file.content = json::parse(text);
-  const Seal seal = seal_of(text, file.content);
-  if (!seal.problem.empty()) throw UserError(seal.problem);
-  file.sealed = seal.present;
+  if (const std::string problem = seal_problem(text, file.content); !problem.empty())
+    throw UserError(problem);
   file.launch = launch_from_json(file.content);
-  if (!file.sealed) check_key(file.launch);
   file.content.erase("crc");
   return file;
 } catch (const json::parse_error& error) {

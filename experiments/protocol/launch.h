@@ -24,11 +24,11 @@ struct Circumstances {
   std::string processor;  // CPU or GPU model
   int threads_per_rank = 1;
   double ranks_per_device = 1;
-  std::string release;                // of trainyard, with build type: "0.1.0 Release"
-  std::string libtorch;               // "2.13.0"
-  std::string nccl;                   // empty on CPU
-  std::string communicator = "auto";  // as in [machine]
-  std::string build = {};  // orchestrator/resources/build_id.h; empty: recorded by a release without it
+  std::string release;                                  // of trainyard, with build type: "0.1.0 Release"
+  std::string libtorch;                                 // "2.13.0"
+  std::string nccl;                                     // empty on CPU
+  std::string communicator = "auto";                    // as in [machine]
+  std::string build = {};                               // orchestrator/resources/build_id.h; empty: not known
   std::map<std::string, std::string> environment = {};  // of its ranks: what `may_change_speed`
   bool operator==(const Circumstances&) const = default;
 };
@@ -66,9 +66,8 @@ struct Launch {
   std::vector<std::vector<int>> cores;  // per rank: CPUs it is pinned to; empty: not pinned
   bool host_exclusive = true;           // no other timed run on the host: its times count in verdicts
   bool devices_shared = false;          // more ranks than devices: its times are flagged
-  bool host_locked = true;  // the host lock for timed runs was held; false for releases without a lock
-  bool probe = false;       // do the parity check first: runner/parity/parity_check.h
-  int retries_left = 0;     // further attempts if this one fails
+  bool probe = false;                   // do the parity check first: runner/parity/parity_check.h
+  int retries_left = 0;                 // further attempts if this one fails
   Circumstances circumstances;
   std::filesystem::path checkpoints;  // the run's folder for them, absolute; empty: no checkpoints
   std::optional<Resumes> resumes;     // empty: starts at epoch 1
@@ -79,7 +78,7 @@ struct Launch {
 std::string gpu_of_task(std::size_t rank);
 
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
-// host_exclusive, devices_shared, host_locked (absent: false), probe (absent: false), circumstances,
+// host_exclusive, devices_shared, probe, circumstances,
 // circumstances_hash, world_size, created. The file has `crc` too.
 // Optional: checkpoints, retries_left, resumes_attempt, resumes_after_epoch.
 nlohmann::json to_json(const Launch& launch);
@@ -87,11 +86,10 @@ Launch launch_from_json(const nlohmann::json& json);
 // Writes run.json in `records`, atomically and durably, with a seal (seal.h) as the last member `crc`.
 void write_launch(const Launch& launch);
 
-// The content of a run.json. Its seal is right. If it has none, the run's key is that of its work.
+// The content of a run.json, whose seal is right.
 struct RunFile {
   nlohmann::json content;  // without the seal
   Launch launch;
-  bool sealed = false;
 };
 RunFile run_file_from_text(std::string_view text);  // UserError without the file's name
 

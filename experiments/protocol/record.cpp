@@ -67,7 +67,7 @@ std::string member_problem(const json& object, std::string& time) {
   constexpr auto max_integer = std::numeric_limits<std::int64_t>::max();
   if (!object.is_object()) return "not a JSON object";
   const std::array<std::string, 8> problems{
-      integer_problem(object, "v", record_version, record_version),
+      integer_problem(object, "v", format_version, format_version),
       text_problem(object, "run"),
       integer_problem(object, "attempt", 1, max_int),
       object.contains("rank") ? integer_problem(object, "rank", 0, max_int) : "",
@@ -164,10 +164,10 @@ ParsedLine parse_line(std::string_view line) {
   }
   if (!object.is_object()) return {std::nullopt, "not a JSON object"};
   std::string time;
-  const Seal seal = seal_of(line, object);
-  std::string problem = seal.problem.empty() ? member_problem(object, time) : seal.problem;
-  if (!problem.empty()) return {std::nullopt, std::move(problem), seal.present};
-  return {to_record(std::move(object), std::move(time)), "", seal.present};
+  std::string problem = seal_problem(line, object, Seal::optional);
+  if (problem.empty()) problem = member_problem(object, time);
+  if (!problem.empty()) return {std::nullopt, std::move(problem)};
+  return {to_record(std::move(object), std::move(time)), ""};
 }
 
 std::string utc_now() {
@@ -227,10 +227,6 @@ void write_whole(int fd, const std::string& line, const std::filesystem::path& f
   throw_file_error(file, ENOSPC);
 }
 
-}  // namespace
-
-namespace {
-
 // The number after the last of these whole lines. They may begin after 0, if the file has lost records. A line
 // that no reader accepts is not read.
 std::int64_t number_after(const WholeLines& lines, int fd, const std::filesystem::path& file) {
@@ -252,35 +248,35 @@ std::int64_t number_after(const WholeLines& lines, int fd, const std::filesystem
 
 }  // namespace
 
-RecordWriter::RecordWriter(const std::filesystem::path& spool, std::string run, int attempt,
+RecordWriter::RecordWriter(const std::filesystem::path& file, std::string run, int attempt,
                            std::optional<int> rank, std::int64_t at_least)
-    : spool_(spool),
+    : file_(file),
       run_(std::move(run)),
       attempt_(attempt),
       rank_(rank),
       start_(std::chrono::steady_clock::now()) {
-  fd_ = FileDescriptor::open(spool_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
-  if (!fd_) throw_file_error(spool_);
-  const WholeLines lines = whole_lines(fd_.get(), spool_);
-  if (lines.torn) truncate(fd_.get(), lines.bytes, spool_);
-  next_seq_ = std::max(at_least, number_after(lines, fd_.get(), spool_));
+  fd_ = FileDescriptor::open(file_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
+  if (!fd_) throw_file_error(file_);
+  const WholeLines lines = whole_lines(fd_.get(), file_);
+  if (lines.torn) truncate(fd_.get(), lines.bytes, file_);
+  next_seq_ = std::max(at_least, number_after(lines, fd_.get(), file_));
 }
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start_;
-  nlohmann::ordered_json record{{"v", record_version}, {"run", run_}, {"attempt", attempt_}};
+  nlohmann::ordered_json record{{"v", format_version}, {"run", run_}, {"attempt", attempt_}};
   if (rank_) record["rank"] = *rank_;
   record["seq"] = next_seq_;
   record["type"] = type;
   record["time"] = utc_now();
   record["elapsed_seconds"] = elapsed.count();
   for (const auto& [name, value] : body.items()) record[name] = value;
-  write_whole(fd_.get(), sealed_line(record) + '\n', spool_);
+  write_whole(fd_.get(), sealed_line(record) + '\n', file_);
   ++next_seq_;
 }
 
 void RecordWriter::sync() {
-  if (::fsync(fd_.get()) != 0) throw_file_error(spool_);
+  if (::fsync(fd_.get()) != 0) throw_file_error(file_);
 }
 
 std::string rank_records_name(int rank) {

@@ -1,5 +1,5 @@
-// Records: format, writer and times. Runner and orchestrator append them to the spools of an attempt, the
-// orchestrator tails the spools, and `db` ingests them.
+// Records: format, writer and times. Runner and orchestrator append them to the record logs of an attempt, the
+// orchestrator tails them, and `db` ingests them.
 // - A record is one line with one JSON object, sealed with a CRC-32C (seal.h).
 // - Members: `v, run, attempt, rank, seq, type, time, elapsed_seconds`, then those of its type, then `crc`.
 // - `crc` is optional when reading, for foreign programs. The orchestrator's own records have no `rank`.
@@ -21,7 +21,8 @@
 
 namespace trainyard::experiments {
 
-inline constexpr int record_version = 1;
+// The format of a yard: `v` of journal entries, run files and records.
+inline constexpr int format_version = 1;
 
 struct Record {
   std::string run;
@@ -43,22 +44,21 @@ std::string sealed_line(const nlohmann::ordered_json& object);
 struct ParsedLine {
   std::optional<Record> record;
   std::string problem;
-  bool sealed = false;  // it has a `crc`
 };
 ParsedLine parse_line(std::string_view line);
 
 // The current time in the format of records: UTC with milliseconds.
 std::string utc_now();
 
-// Appends records to one spool: that of a rank, or of the orchestrator.
+// Appends records to one record log: that of a rank, or of the orchestrator.
 // - Each record is one `write`. `seq` counts from 0 without gaps, and continues after the last whole record.
 // - `elapsed_seconds` is the time since construction on the monotonic clock.
 class RecordWriter {
  public:
-  // Opens `spool` and continues after its last complete record. A torn last line is removed.
+  // Opens `file` and continues after its last complete record. A torn last line is removed.
   // std::system_error with the file's name on failure.
   // `at_least`: the smallest number of the next record. The database may know more records than the file.
-  RecordWriter(const std::filesystem::path& spool, std::string run, int attempt, std::optional<int> rank,
+  RecordWriter(const std::filesystem::path& file, std::string run, int attempt, std::optional<int> rank,
                std::int64_t at_least = 0);
 
   // Appends a record of `type` with the members of `body` after the common ones.
@@ -67,7 +67,7 @@ class RecordWriter {
 
  private:
   FileDescriptor fd_;
-  std::filesystem::path spool_;
+  std::filesystem::path file_;
   std::string run_;
   int attempt_;
   std::optional<int> rank_;

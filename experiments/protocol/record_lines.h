@@ -25,6 +25,8 @@ class RecordLines {
   std::optional<std::string> next();             // the next whole line without its newline
   std::int64_t count() const { return count_; }  // lines that `next` has returned
   bool too_long() const { return too_long_; }    // the line after these is
+  // What follows the last whole line, after `next` has returned nothing.
+  std::string_view rest() const { return bytes_; }
 
  private:
   std::size_t longest_;

@@ -1,61 +1,13 @@
 #include "experiments/protocol/seal.h"
 
-#include <optional>
+#include <algorithm>
 
 #include "base/error.h"
 #include "experiments/protocol/crc32c.h"
 
 namespace trainyard::experiments {
 
-namespace {
-
-constexpr std::string_view spaces = " \t\r\n";
-
-// Reads a text from its end.
-class Backwards {
- public:
-  explicit Backwards(std::string_view text) : text_(text) {}
-
-  bool take(char expected) {
-    skip_spaces();
-    if (!text_.ends_with(expected)) return false;
-    text_.remove_suffix(1);
-    return true;
-  }
-  // A string without escapes.
-  std::optional<std::string_view> take_string() {
-    if (!take('"')) return std::nullopt;
-    const std::size_t quote = text_.rfind('"');
-    if (quote == std::string_view::npos) return std::nullopt;
-    const std::string_view string = text_.substr(quote + 1);
-    text_.remove_suffix(string.size() + 1);
-    return string;
-  }
-  std::string_view rest() const { return text_; }
-
- private:
-  void skip_spaces() { text_.remove_suffix(text_.size() - (text_.find_last_not_of(spaces) + 1)); }
-
-  std::string_view text_;
-};
-
-struct LastMember {
-  std::string_view name, value;
-  std::string_view before;  // all bytes before its comma
-};
-
-// The last member of an object, if its value is a string.
-std::optional<LastMember> last_member(std::string_view object) {
-  Backwards text(object);
-  if (!text.take('}')) return std::nullopt;
-  const auto value = text.take_string();
-  if (!value || !text.take(':')) return std::nullopt;
-  const auto name = text.take_string();
-  if (!name || !text.take(',')) return std::nullopt;
-  return LastMember{*name, *value, text.rest()};
-}
-
-}  // namespace
+static constexpr std::string_view spaces = " \t\r\n";
 
 std::string sealed(std::string object) {
   const bool has_members = object.size() > 2 && object.starts_with('{') && object.ends_with('}');
@@ -68,20 +20,21 @@ std::string sealed(std::string object) {
   return object.append(",\"crc\":\"").append(crc).append("\"}");
 }
 
-Seal seal_of(std::string_view text, const nlohmann::json& object) {
-  const bool present = object.contains("crc");
-  const auto last = last_member(text);
-  if (!present) {
-    // A damaged name would hide the seal.
-    if (last && last->value.size() == 8 && last->value == hexadecimal(crc32c(last->before)))
-      return {true, "the name of the member crc is damaged"};
-    return {};
+std::string seal_problem(std::string_view text, const nlohmann::json& object, Seal seal) {
+  constexpr std::string_view name = "\"crc\":\"";
+  const std::size_t comma = std::min(text.rfind(','), text.size());
+  std::string last(text.substr(comma));  // the last member, from its comma on
+  std::erase_if(last, [](char each) { return spaces.find(each) != std::string_view::npos; });
+  const std::string expected = hexadecimal(crc32c(text.substr(0, comma)));
+  if (!object.contains("crc")) {
+    if (last.ends_with(":\"" + expected + "\"}"))  // a damaged name would hide the seal
+      return "the name of the member crc is damaged";
+    return seal == Seal::required ? "has no checksum (crc)" : "";
   }
-  if (!last || last->name != "crc")
-    return {true, "crc is not the last member, written as ,\"crc\":\"8 hexadecimal digits\""};
-  const std::string expected = hexadecimal(crc32c(last->before));
-  if (last->value == expected) return {true, ""};
-  return {true, "CRC is " + std::string(last->value) + ", should be " + expected};
+  if (!last.starts_with(',' + std::string(name)) || !last.ends_with("\"}"))
+    return "crc is not the last member, written as ,\"crc\":\"8 hexadecimal digits\"";
+  const std::string found = last.substr(1 + name.size(), last.size() - name.size() - 3);
+  return found == expected ? "" : "CRC is " + found + ", should be " + expected;
 }
 
 }  // namespace trainyard::experiments

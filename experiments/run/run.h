@@ -119,8 +119,7 @@ Value value_from_json(const nlohmann::json& value);
 
 // The whole run, including `axes` and `data.folder`. Members are in alphabetical order.
 nlohmann::json to_json(const Run& run);
-// Also reads JSON of earlier releases. Members that were added later may be missing and then have the value
-// that reproduces the old behaviour. InternalError if another member is missing, or a type is wrong.
+// InternalError if a member that each run has is missing, or a type is wrong.
 Run run_from_json(const nlohmann::json& json);
 
 // Canonical work: everything that the result depends on, and nothing else. One line of JSON that begins with

@@ -91,9 +91,9 @@ json strategy_json(const Strategy& strategy) {
   return object;
 }
 
-// Reads a member that was added later. If it is missing, the value stays unchanged.
+// Reads a member that only some runs have. If it is missing, the value stays unchanged.
 template <typename T>
-void get_later(const json& object, const char* name, T& value) {
+void read_if_there(const json& object, const char* name, T& value) {
   if (const auto found = object.find(name); found != object.end()) read(*found, value);
 }
 
@@ -127,20 +127,13 @@ models::InputShape input_from_json(const json& object) {
   return input;
 }
 
-// The shape for JSON of earlier releases without `input`: that of the data set.
-models::InputShape known_input(const std::string& source) {
-  for (const models::Dataset& dataset : models::datasets())
-    if (dataset.name == source) return models::input_shape(dataset);
-  return {};
-}
-
 models::DataChoice data_from_json(const json& object) {
   models::DataChoice data;
   read(object.at("fingerprint"), data.fingerprint);
   data.folder = object.at("folder").get<std::string>();
   read(object.at("source"), data.source);
   read(object.at("split_seed"), data.split_seed);
-  data.input = object.contains("input") ? input_from_json(object.at("input")) : known_input(data.source);
+  data.input = input_from_json(object.at("input"));
   return data;
 }
 
@@ -148,15 +141,15 @@ Strategy strategy_from_json(const json& object) {
   Strategy strategy;
   read(object.at("kind"), strategy.kind);
   read(object.at("name"), strategy.name);
-  get_later(object, "boundaries", strategy.boundaries);
-  get_later(object, "split", strategy.split);
-  get_later(object, "command", strategy.command);
-  get_later(object, "folder", strategy.folder);
+  read(object.at("boundaries"), strategy.boundaries);
+  read(object.at("split"), strategy.split);
+  read_if_there(object, "command", strategy.command);
+  read_if_there(object, "folder", strategy.folder);
   if (object.contains("files"))
     for (const json& file : object.at("files"))
       strategy.files.push_back({file.at("name").get<std::string>(), file.at("sha256").get<std::string>(),
                                 file.value("found", false)});
-  get_later(object, "env", strategy.environment);
+  read_if_there(object, "env", strategy.environment);
   return strategy;
 }
 
@@ -194,7 +187,7 @@ static Declaration declared_from_json(const json& object) {
   Declaration declared;
   if (object.contains("model")) {
     read(object.at("model").at("title"), declared.model_title);
-    get_later(object.at("model"), "task", declared.task);
+    read_if_there(object.at("model"), "task", declared.task);
   }
   if (object.contains("dataset")) read(object.at("dataset").at("title"), declared.dataset_title);
   return declared;
@@ -222,9 +215,8 @@ Run run_from_json(const json& object) try {
   run.axes = values_from_json(object.at("axes"));
   run.data = data_from_json(object.at("data"));
   read(object.at("global_batch"), run.global_batch);
-  run.batch_size = run.global_batch;
-  get_later(object, "batch_size", run.batch_size);
-  get_later(object, "batch_per", run.batch_per);
+  read(object.at("batch_size"), run.batch_size);
+  read(object.at("batch_per"), run.batch_per);
   run.hyperparameters = values_from_json(object.at("hyperparameters"));
   read(object.at("model"), run.model);
   run.strategy = strategy_from_json(object.at("strategy"));

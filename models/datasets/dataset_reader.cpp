@@ -166,10 +166,9 @@ DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice&
                             : read_parts(source, folder, nullptr, nullptr);
 }
 
-Splits read(const DataChoice& choice) {
-  const Dataset& source = find_dataset(choice.source);
-  if (source.kind == DataKind::windows) return read_windows(choice);
-  if (source.kind != DataKind::images) return read_texts(choice, user_cache());
+Splits read(const Dataset& source, const DataChoice& choice) {
+  if (source.kind == DataKind::windows) return read_windows(source, choice);
+  if (source.kind != DataKind::images) return read_texts(source, choice, user_cache());
   if (source.generated()) {
     check_fingerprint(choice, recipe_fingerprint(source, choice.split_seed));
     return drawn(source, choice);

@@ -64,10 +64,13 @@ struct DataFacts {
 // - All files are checked as `read` checks them. UserError for a missing or damaged file.
 DataFacts facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice);
 
-// Read or generate the data of a run, and split it.
+// Read or generate the data of a run, and split it. `source` is the data set that the choice names.
 // - Each sample is in exactly one part. The parts are a pure function of the choice.
 // - UserError for a missing or damaged file, for a fingerprint other than `choice.fingerprint` (unless that
 //   is empty), and if `train_samples` is too large.
-Splits read(const DataChoice& choice);
+Splits read(const Dataset& source, const DataChoice& choice);
+inline Splits read(const DataChoice& choice) {
+  return read(find_dataset(choice.source), choice);
+}
 
 }  // namespace trainyard::models

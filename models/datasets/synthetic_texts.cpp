@@ -298,9 +298,9 @@ constexpr std::array degrees{"", "really ", "quite ", "simply ", "truly ", "just
 constexpr std::array people{"a young detective", "an old sailor", "two sisters", "the teacher",
                             "a retired boxer",   "the mayor",     "a nurse",     "three friends",
                             "a taxi driver",     "the inventor"};
-constexpr std::array deeds{"travels to",           "moves to",           "comes back from",
-                           "spends the summer in", "looks for work in",  "meets a stranger in",
-                           "opens a shop in",      "writes letters from"};
+constexpr std::array activities{"travels to",           "moves to",           "comes back from",
+                                "spends the summer in", "looks for work in",  "meets a stranger in",
+                                "opens a shop in",      "writes letters from"};
 constexpr std::array review_places{
     "a small town", "the desert",      "new york",     "a village by the sea", "the mountains",
     "paris",        "the countryside", "an old hotel", "the harbor",           "a northern city"};
@@ -335,7 +335,7 @@ std::string neutral(SplitMix64& random) {
   if (random.below(3) == 0) return one_of(random, facts);
   std::string person = one_of(random, people);
   person.front() = static_cast<char>(person.front() - ('a' - 'A'));
-  return person + " " + one_of(random, deeds) + " " + one_of(random, review_places) + ".";
+  return person + " " + one_of(random, activities) + " " + one_of(random, review_places) + ".";
 }
 
 std::string review(std::uint64_t seed, bool positive) {

@@ -144,45 +144,6 @@ Sequences numbered(const std::vector<std::string>& texts, const Vocabulary& voca
   return sequences;
 }
 
-}  // namespace
-
-DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
-                     const ContentCache& cache) {
-  Source found = load(source, folder, choice.split_seed);
-  DataChoice named = choice;
-  named.source = source.name;  // for messages
-  const PartSizes sizes = sizes_of(found.parts);
-  const RawTexts train = divided(named, std::move(found.parts)).train;
-  const Words words = words_of_training(train, found.fingerprint, choice, cache);
-  InputShape input = input_shape(source);
-  input.vocabulary = special_tokens + static_cast<std::int64_t>(words.source.size());
-  if (source.kind == DataKind::text_pairs)
-    input.target_vocabulary = special_tokens + static_cast<std::int64_t>(words.target.size());
-  input.source_length = words.source_length;
-  input.target_length = words.target_length;
-  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes};
-}
-
-Splits read_texts(const DataChoice& choice, const ContentCache& cache) {
-  const Dataset& dataset = find_dataset(choice.source);
-  Source found = load(dataset, choice.folder, choice.split_seed);
-  check_fingerprint(choice, found.fingerprint);
-  Parts<RawTexts> parts = divided(choice, std::move(found.parts));
-  const Words words = words_of_training(parts.train, found.fingerprint, choice, cache);
-  const Vocabulary source(words.source);
-  const Vocabulary target(words.target);
-  const auto samples = [&](RawTexts& part) -> Samples {
-    if (dataset.kind == DataKind::text_pairs)
-      return TextPairs{.source = numbered(part.source, source, false, true),
-                       .target = numbered(part.target, target, true, true)};
-    return Texts{.tokens = numbered(part.source, source, false, false), .labels = std::move(part.labels)};
-  };
-  return {
-      .train = samples(parts.train), .validation = samples(parts.validation), .test = samples(parts.test)};
-}
-
-namespace {
-
 constexpr std::size_t digest_line = 65;  // 64 digits and a newline
 
 std::string variable(const char* name) {
@@ -204,6 +165,40 @@ bool write_new(std::string& name, std::string_view content) {
 }
 
 }  // namespace
+
+DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
+                     const ContentCache& cache) {
+  Source found = load(source, folder, choice.split_seed);
+  DataChoice named = choice;
+  named.source = source.name;  // for messages
+  const PartSizes sizes = sizes_of(found.parts);
+  const RawTexts train = divided(named, std::move(found.parts)).train;
+  const Words words = words_of_training(train, found.fingerprint, choice, cache);
+  InputShape input = input_shape(source);
+  input.vocabulary = special_tokens + static_cast<std::int64_t>(words.source.size());
+  if (source.kind == DataKind::text_pairs)
+    input.target_vocabulary = special_tokens + static_cast<std::int64_t>(words.target.size());
+  input.source_length = words.source_length;
+  input.target_length = words.target_length;
+  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes};
+}
+
+Splits read_texts(const Dataset& dataset, const DataChoice& choice, const ContentCache& cache) {
+  Source found = load(dataset, choice.folder, choice.split_seed);
+  check_fingerprint(choice, found.fingerprint);
+  Parts<RawTexts> parts = divided(choice, std::move(found.parts));
+  const Words words = words_of_training(parts.train, found.fingerprint, choice, cache);
+  const Vocabulary source(words.source);
+  const Vocabulary target(words.target);
+  const auto samples = [&](RawTexts& part) -> Samples {
+    if (dataset.kind == DataKind::text_pairs)
+      return TextPairs{.source = numbered(part.source, source, false, true),
+                       .target = numbered(part.target, target, true, true)};
+    return Texts{.tokens = numbered(part.source, source, false, false), .labels = std::move(part.labels)};
+  };
+  return {
+      .train = samples(parts.train), .validation = samples(parts.validation), .test = samples(parts.test)};
+}
 
 std::optional<std::string> ContentCache::get(const std::string& name) const {
   if (folder_.empty()) return std::nullopt;

@@ -36,6 +36,6 @@ inline constexpr std::size_t longest_text = 400;
 // `facts` and `read` (datasets.h) for data sets of texts. A text without tokens becomes one <unk>.
 DataFacts text_facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice,
                      const ContentCache& cache);
-Splits read_texts(const DataChoice& choice, const ContentCache& cache);
+Splits read_texts(const Dataset& dataset, const DataChoice& choice, const ContentCache& cache);
 
 }  // namespace trainyard::models

@@ -107,8 +107,8 @@ DataFacts window_facts(const Dataset& source, const fs::path& folder, const Data
   return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes_of(found.parts)};
 }
 
-Splits read_windows(const DataChoice& choice) {
-  Found found = find(find_dataset(choice.source), choice.folder, choice);
+Splits read_windows(const Dataset& source, const DataChoice& choice) {
+  Found found = find(source, choice.folder, choice);
   check_fingerprint(choice, found.fingerprint);
   Parts<Windows> parts = divided(choice, std::move(found.parts));
   return {.train = std::move(parts.train),

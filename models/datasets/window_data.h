@@ -21,6 +21,6 @@ inline constexpr int windows_version = 1;
 // `facts` and `read` (datasets.h) for data sets of windows.
 // UserError if a part has too few characters for one window.
 DataFacts window_facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice);
-Splits read_windows(const DataChoice& choice);
+Splits read_windows(const Dataset& source, const DataChoice& choice);
 
 }  // namespace trainyard::models

@@ -131,6 +131,31 @@ Intervals overwriting(Graph& graph) {
   return forbidden;
 }
 
+// The first and the last node that read a value.
+struct Readers {
+  std::size_t first = 0;
+  std::size_t last = 0;
+};
+
+// By value. Without a reader both are behind the graph.
+std::vector<Readers> readers_of(const Graph& graph) {
+  const std::size_t count = graph.nodes.size();
+  std::vector<Readers> all(graph.values, Readers{count, count});
+  for (std::size_t i = 0; i < count; ++i)
+    for (const ValueId value : graph.nodes[i].reads)
+      all[value] = {.first = std::min(all[value].first, i), .last = i};
+  return all;
+}
+
+// The last node up to each node, and up to the end, at which a stage may begin.
+std::vector<std::size_t> last_cuts(const Graph& graph) {
+  const std::size_t count = graph.nodes.size();
+  std::vector<std::size_t> cuts(count + 1, count);
+  for (std::size_t i = 0; i < count; ++i)
+    cuts[i] = i == 0 || graph.nodes[i].may_begin_stage ? i : cuts[i - 1];
+  return cuts;
+}
+
 }  // namespace
 
 void find_cuts(Graph& graph, const Values& values) {
@@ -158,35 +183,6 @@ void find_cuts(Graph& graph, const Values& values) {
     node.begins_block = i == 0 || (node.may_begin_stage && floats_at[i] == 1);
   }
 }
-
-namespace {
-
-// The first and the last node that read a value.
-struct Readers {
-  std::size_t first = 0;
-  std::size_t last = 0;
-};
-
-// By value. Without a reader both are behind the graph.
-std::vector<Readers> readers_of(const Graph& graph) {
-  const std::size_t count = graph.nodes.size();
-  std::vector<Readers> all(graph.values, Readers{count, count});
-  for (std::size_t i = 0; i < count; ++i)
-    for (const ValueId value : graph.nodes[i].reads)
-      all[value] = {.first = std::min(all[value].first, i), .last = i};
-  return all;
-}
-
-// The last node up to each node, and up to the end, at which a stage may begin.
-std::vector<std::size_t> last_cuts(const Graph& graph) {
-  const std::size_t count = graph.nodes.size();
-  std::vector<std::size_t> cuts(count + 1, count);
-  for (std::size_t i = 0; i < count; ++i)
-    cuts[i] = i == 0 || graph.nodes[i].may_begin_stage ? i : cuts[i - 1];
-  return cuts;
-}
-
-}  // namespace
 
 void match_cuts(Graph& training, const Graph& evaluation) {
   const std::size_t count = training.nodes.size();

@@ -59,6 +59,12 @@ class Check final : public nlohmann::json_sax<Json> {
   std::vector<std::set<std::string>> names_;  // of the open objects; a list has none
 };
 
+[[noreturn]] void refuse_type(const Json& json, const char* wanted) {
+  throw Fault(fmt::format("expected {}, but found {} of type {}", wanted,
+                          json.is_structured() ? "a value" : in_quotes(json.dump(-1, ' ', true)),
+                          json.type_name()));
+}
+
 }  // namespace
 
 Json parsed(std::string_view text, std::size_t most_bytes) {
@@ -68,16 +74,6 @@ Json parsed(std::string_view text, std::size_t most_bytes) {
   Json::sax_parse(text, &check);
   return Json::parse(text);
 }
-
-namespace {
-
-[[noreturn]] void refuse_type(const Json& json, const char* wanted) {
-  throw Fault(fmt::format("expected {}, but found {} of type {}", wanted,
-                          json.is_structured() ? "a value" : in_quotes(json.dump(-1, ' ', true)),
-                          json.type_name()));
-}
-
-}  // namespace
 
 const Json* member_or_null(const Json& json, const std::string& name) {
   if (!json.is_object()) refuse_type(json, "an object");

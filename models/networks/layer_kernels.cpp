@@ -82,14 +82,6 @@ class MeanOfRows : public autograd::Function<MeanOfRows> {
   }
 };
 
-}  // namespace
-
-at::Tensor mean_of_rows(const at::Tensor& matrix, const at::Tensor& rows, const at::Tensor& starts) {
-  return MeanOfRows::apply(matrix, rows.contiguous(), starts.contiguous());
-}
-
-namespace {
-
 // With more outputs, the plain operator was as fast or faster.
 constexpr std::int64_t few_outputs = 4;
 
@@ -133,6 +125,10 @@ class ToFewOutputs : public autograd::Function<ToFewOutputs> {
 };
 
 }  // namespace
+
+at::Tensor mean_of_rows(const at::Tensor& matrix, const at::Tensor& rows, const at::Tensor& starts) {
+  return MeanOfRows::apply(matrix, rows.contiguous(), starts.contiguous());
+}
 
 at::Tensor transposed_convolution(const at::Tensor& images, const at::Tensor& weight, const at::Tensor& bias,
                                   const TransposedConvolution& how) {

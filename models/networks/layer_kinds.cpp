@@ -65,43 +65,8 @@ at::Tensor bias_of(const Layer& layer) {
   return layer.parameters.size() > 1 ? layer.parameters[1].value : at::Tensor();
 }
 
-}  // namespace
-
-Layer conv2d(const models::Node& row, const Initialisation& start) {
-  const std::int64_t kernel = row.sizes.at("kernel");
-  Layer layer = convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs"), kernel, kernel});
-  layer.forward =
-      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
-                    stride = row.sizes.at("stride"), padding = row.sizes.at("padding")](const at::Tensor& x) {
-        return at::conv2d(x, weight, bias, stride, padding);
-      });
-  return layer;
-}
-
-// PyTorch computes fan_in of a transposed convolution as the product of all sizes but the first, too,
-// although that is not its number of inputs.
-Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
-  const std::int64_t kernel = row.sizes.at("kernel");
-  Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
-  const TransposedConvolution how{
-      row.sizes.at("stride"),
-      row.sizes.at("padding"),
-      {row.sizes.at("output_padding_height"), row.sizes.at("output_padding_width")}};
-  layer.forward =
-      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer), how](const at::Tensor& x) {
-        return transposed_convolution(x, weight, bias, how);
-      });
-  return layer;
-}
-
-Layer max_pool2d(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
-}
-
 // Batch normalisation: Ioffe, Szegedy, "Batch normalization", ICML 2015, algorithm 1, with the momentum and
 // the running variance (n − 1) of PyTorch.
-namespace {
-
 constexpr double momentum = 0.1;
 constexpr double epsilon = 1e-5;
 
@@ -118,29 +83,6 @@ struct Normalisation {
   }
 };
 
-}  // namespace
-
-Layer batch_norm2d(const models::Node& row, const Initialisation& start) {
-  const std::int64_t channels = row.sizes.at("channels");
-  InitialWeights weights(row.path, start);
-  const NamedParameter weight = weights.constant("weight", {channels}, 1);
-  const NamedParameter bias = weights.constant("bias", {channels}, 0);
-  const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.options())};
-  const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.options())};
-  const Normalisation normalisation{weight.value, bias.value, mean.value, variance.value};
-  return {row.path,
-          row.kind,
-          {weight, bias},
-          {mean, variance},
-          [normalisation](const Activations& inputs, const ForwardContext& context) {
-            const bool synchronised = context.training && context.sum_over_replicas;
-            return Activations{synchronised ? normalisation.synchronised(inputs.front(), context)
-                                            : normalisation.local(inputs.front(), context.training)};
-          }};
-}
-
-namespace {
-
 // Normal, as in PyTorch. The row of padding is 0 and stays 0, because its gradient is always 0.
 NamedParameter embedding_weight(const models::Node& row, const Initialisation& start) {
   NamedParameter weight =
@@ -149,7 +91,7 @@ NamedParameter embedding_weight(const models::Node& row, const Initialisation& s
   return weight;
 }
 
-// Removing the padding before the look-up is faster than ignoring it there.
+// Removing the padding before the rows are read is faster than ignoring it there.
 at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
   const at::Tensor words = tokens.ne(models::pad_token);
   const at::Tensor lengths = words.sum(1);
@@ -157,47 +99,12 @@ at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
   return mean_of_rows(weight, tokens.masked_select(words), starts);
 }
 
-at::Tensor look_up(const at::Tensor& weight, const at::Tensor& tokens) {
+at::Tensor token_rows(const at::Tensor& weight, const at::Tensor& tokens) {
   return at::embedding(weight, tokens, models::pad_token);
-}
-
-}  // namespace
-
-at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens) {
-  constexpr std::int64_t mean = 1;
-  const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
-  return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
-                                       /*sparse=*/false, /*per_sample_weights=*/{},
-                                       /*include_last_offset=*/false, models::pad_token));
-}
-
-Layer mean_embedding(const models::Node& row, const Initialisation& start) {
-  const NamedParameter weight = embedding_weight(row, start);
-  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
-            return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_sync(w, tokens);
-          })};
-}
-
-Layer source_embedding(const models::Node& row, const Initialisation& start) {
-  const NamedParameter weight = embedding_weight(row, start);
-  return {
-      row.path, row.kind, {weight}, {}, [w = weight.value](const Activations& inputs, const ForwardContext&) {
-        const at::Tensor& source = inputs.at(0);
-        return Activations{look_up(w, source), source.ne(models::pad_token).sum(1)};
-      }};
-}
-
-Layer target_embedding(const models::Node& row, const Initialisation& start) {
-  const NamedParameter weight = embedding_weight(row, start);
-  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
-            return look_up(w, tokens);
-          })};
 }
 
 // LSTM layers with the parameters and the gate order (input, forget, cell, output) of PyTorch: Hochreiter,
 // Schmidhuber, "Long short-term memory", 1997, with forget gates.
-namespace {
-
 std::vector<NamedParameter> lstm_weights(const models::Node& row, const Initialisation& start) {
   const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
   const double bound = 1 / std::sqrt(static_cast<double>(outputs));
@@ -326,6 +233,87 @@ void lay_out_for_cudnn(const models::Node& row, const std::vector<at::Tensor>& w
 }
 
 }  // namespace
+
+Layer conv2d(const models::Node& row, const Initialisation& start) {
+  const std::int64_t kernel = row.sizes.at("kernel");
+  Layer layer = convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs"), kernel, kernel});
+  layer.forward =
+      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
+                    stride = row.sizes.at("stride"), padding = row.sizes.at("padding")](const at::Tensor& x) {
+        return at::conv2d(x, weight, bias, stride, padding);
+      });
+  return layer;
+}
+
+// PyTorch computes fan_in of a transposed convolution as the product of all sizes but the first, too,
+// although that is not its number of inputs.
+Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
+  const std::int64_t kernel = row.sizes.at("kernel");
+  Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
+  const TransposedConvolution how{
+      row.sizes.at("stride"),
+      row.sizes.at("padding"),
+      {row.sizes.at("output_padding_height"), row.sizes.at("output_padding_width")}};
+  layer.forward =
+      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer), how](const at::Tensor& x) {
+        return transposed_convolution(x, weight, bias, how);
+      });
+  return layer;
+}
+
+Layer max_pool2d(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
+}
+
+Layer batch_norm2d(const models::Node& row, const Initialisation& start) {
+  const std::int64_t channels = row.sizes.at("channels");
+  InitialWeights weights(row.path, start);
+  const NamedParameter weight = weights.constant("weight", {channels}, 1);
+  const NamedParameter bias = weights.constant("bias", {channels}, 0);
+  const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.options())};
+  const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.options())};
+  const Normalisation normalisation{weight.value, bias.value, mean.value, variance.value};
+  return {row.path,
+          row.kind,
+          {weight, bias},
+          {mean, variance},
+          [normalisation](const Activations& inputs, const ForwardContext& context) {
+            const bool synchronised = context.training && context.sum_over_replicas;
+            return Activations{synchronised ? normalisation.synchronised(inputs.front(), context)
+                                            : normalisation.local(inputs.front(), context.training)};
+          }};
+}
+
+at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens) {
+  constexpr std::int64_t mean = 1;
+  const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
+  return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
+                                       /*sparse=*/false, /*per_sample_weights=*/{},
+                                       /*include_last_offset=*/false, models::pad_token));
+}
+
+Layer mean_embedding(const models::Node& row, const Initialisation& start) {
+  const NamedParameter weight = embedding_weight(row, start);
+  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
+            return tokens.is_cpu() ? mean_of_words(w, tokens) : mean_without_sync(w, tokens);
+          })};
+}
+
+Layer source_embedding(const models::Node& row, const Initialisation& start) {
+  const NamedParameter weight = embedding_weight(row, start);
+  return {
+      row.path, row.kind, {weight}, {}, [w = weight.value](const Activations& inputs, const ForwardContext&) {
+        const at::Tensor& source = inputs.at(0);
+        return Activations{token_rows(w, source), source.ne(models::pad_token).sum(1)};
+      }};
+}
+
+Layer target_embedding(const models::Node& row, const Initialisation& start) {
+  const NamedParameter weight = embedding_weight(row, start);
+  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
+            return token_rows(w, tokens);
+          })};
+}
 
 Layer encoder_lstm(const models::Node& row, const Initialisation& start) {
   auto parameters = lstm_weights(row, start);

@@ -162,6 +162,28 @@ models::NodeRange range_in_evaluation(const models::Graph& graph, const models::
   return {at(range.first), at(range.last)};
 }
 
+struct Kind {
+  std::string_view name;
+  Layer (*make)(const models::Node&, const Initialisation&);
+};
+
+constexpr std::array kinds{
+    Kind{"batch_norm2d", batch_norm2d},
+    Kind{"conv2d", conv2d},
+    Kind{"conv_transpose2d", conv_transpose2d},
+    Kind{"decoder_lstm", decoder_lstm},
+    Kind{"dropout", dropout},
+    Kind{"encoder_lstm", encoder_lstm},
+    Kind{"flatten", flatten},
+    Kind{"linear", linear},
+    Kind{"max_pool2d", max_pool2d},
+    Kind{"mean_embedding", mean_embedding},
+    Kind{"relu", relu},
+    Kind{"sigmoid", sigmoid},
+    Kind{"source_embedding", source_embedding},
+    Kind{"target_embedding", target_embedding},
+};
+
 }  // namespace
 
 Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
@@ -303,32 +325,6 @@ Network build_network(const models::Graph& graph, const Initialisation& start,
                       "export the network in float32");
   return {graph, range, layers_of(graph, range, start), start};
 }
-
-namespace {
-
-struct Kind {
-  std::string_view name;
-  Layer (*make)(const models::Node&, const Initialisation&);
-};
-
-constexpr std::array kinds{
-    Kind{"batch_norm2d", batch_norm2d},
-    Kind{"conv2d", conv2d},
-    Kind{"conv_transpose2d", conv_transpose2d},
-    Kind{"decoder_lstm", decoder_lstm},
-    Kind{"dropout", dropout},
-    Kind{"encoder_lstm", encoder_lstm},
-    Kind{"flatten", flatten},
-    Kind{"linear", linear},
-    Kind{"max_pool2d", max_pool2d},
-    Kind{"mean_embedding", mean_embedding},
-    Kind{"relu", relu},
-    Kind{"sigmoid", sigmoid},
-    Kind{"source_embedding", source_embedding},
-    Kind{"target_embedding", target_embedding},
-};
-
-}  // namespace
 
 std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters) {
   std::vector<at::Tensor> values;

@@ -397,7 +397,7 @@ at::Tensor constant_number(const models::Argument& argument, const std::string& 
 Forward number_forward(const models::Node& node) {
   const std::string name = described(node);
   const NumberOperator* op = row_or_null(number_operators, &NumberOperator::kind, node.kind);
-  if (op == nullptr) throw UserError(name + " cannot be executed: there is no such operator of numbers");
+  if (op == nullptr) throw UserError(name + " cannot be executed: unsupported scalar operator");
   if (node.arguments.size() != op->operands || node.makes.size() != 1)
     throw UserError(name + " cannot be executed: it has another number of arguments or results");
   Activations constants;

@@ -219,22 +219,6 @@ bool holds_arrays(const fs::path& folder) {
   return fs::exists(folder / "train-images.npy") || fs::exists(folder / "train-labels.npy");
 }
 
-}  // namespace
-
-bool holds_images(const fs::path& folder) {
-  return holds_arrays(folder) || !classes_in(folder).empty() || !classes_in(folder / "train").empty();
-}
-
-FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, Sha256& hash) {
-  if (!holds_images(folder))
-    throw UserError(
-        fmt::format("\"{}\" has no images", folder.string()),
-        "add one folder per class with PNG or JPEG files, or train-images.npy and train-labels.npy");
-  return holds_arrays(folder) ? read_arrays(folder, hash) : read_picture_folders(folder, image_size, hash);
-}
-
-namespace {
-
 std::string read_bytes(DataFile& file, std::uint64_t count, const std::string& whole) {
   std::string text;
   file.read_exactly(count, whole, [&](std::span<const std::uint8_t> bytes) {
@@ -319,6 +303,18 @@ void refuse_others(std::string_view header, const DataFile& file, const std::str
 }
 
 }  // namespace
+
+bool holds_images(const fs::path& folder) {
+  return holds_arrays(folder) || !classes_in(folder).empty() || !classes_in(folder / "train").empty();
+}
+
+FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, Sha256& hash) {
+  if (!holds_images(folder))
+    throw UserError(
+        fmt::format("\"{}\" has no images", folder.string()),
+        "add one folder per class with PNG or JPEG files, or train-images.npy and train-labels.npy");
+  return holds_arrays(folder) ? read_arrays(folder, hash) : read_picture_folders(folder, image_size, hash);
+}
 
 ByteArray read_npy(const std::filesystem::path& path, Sha256* hash) {
   DataFile file(path, hash, "write it again with numpy.save");

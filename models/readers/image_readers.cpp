@@ -92,6 +92,9 @@ void read_labels(DataFile& file, const IdxPart& part, std::uint32_t images, std:
   file.expect_end(whole);
 }
 
+constexpr std::size_t record_bytes = 1 + 3 * 32 * 32;
+constexpr std::size_t records_at_once = 256;
+
 }  // namespace
 
 std::vector<std::string> idx_images_names(const std::string& prefix) {
@@ -119,13 +122,6 @@ std::int64_t read_idx_part(const IdxPart& part, const ImageShape& shape, std::in
   read_labels(labels_file, part, count, classes, images);
   return count;
 }
-
-namespace {
-
-constexpr std::size_t record_bytes = 1 + 3 * 32 * 32;
-constexpr std::size_t records_at_once = 256;
-
-}  // namespace
 
 std::vector<std::string> cifar10_train_names() {
   return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};

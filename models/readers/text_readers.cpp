@@ -86,6 +86,48 @@ void hash_review(const Review& review, Sha256& hash) {
   hash.update(review.text);
 }
 
+fs::path file_of(const fs::path& folder, const std::string& name) {
+  for (const char* packed : {"", ".gz"})
+    if (fs::exists(folder / (name + packed))) return folder / (name + packed);
+  throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name),
+                  "download the data set again");
+}
+
+// The lines without their ends, "\n" or "\r\n".
+std::vector<std::string> split_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t start = 0; start < text.size();) {
+    const std::size_t end = std::min(text.find('\n', start), text.size());
+    std::string line = text.substr(start, end - start);
+    if (line.ends_with('\r')) line.pop_back();
+    lines.push_back(std::move(line));
+    start = end + 1;
+  }
+  return lines;
+}
+
+std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash) {
+  std::string text = read_text_file(path);
+  hash.update(name + '\n' + std::to_string(text.size()) + '\n');
+  hash.update(text);
+  return text;
+}
+
+RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash) {
+  const fs::path source = file_of(folder, name + ".de");
+  const fs::path target = file_of(folder, name + ".en");
+  RawTexts part{.source = split_lines(read_hashed(source, name + ".de", hash)),
+                .target = split_lines(read_hashed(target, name + ".en", hash)),
+                .labels = {}};
+  if (part.source.size() != part.target.size())
+    throw UserError(fmt::format("{} has {} lines, but {} has {}", source.string(), part.source.size(),
+                                target.string(), part.target.size()),
+                    "download both files again");
+  if (part.size() == 0)
+    throw UserError(fmt::format("{} is empty", source.string()), "download the file again");
+  return part;
+}
+
 }  // namespace
 
 bool is_archive_name(const fs::path& file) {
@@ -114,52 +156,6 @@ Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
           "download the data set again");
   return parts;
 }
-
-namespace {
-
-fs::path file_of(const fs::path& folder, const std::string& name) {
-  for (const char* packed : {"", ".gz"})
-    if (fs::exists(folder / (name + packed))) return folder / (name + packed);
-  throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name),
-                  "download the data set again");
-}
-
-// The lines without their ends, "\n" or "\r\n".
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    std::string line = text.substr(start, end - start);
-    if (line.ends_with('\r')) line.pop_back();
-    lines.push_back(std::move(line));
-    start = end + 1;
-  }
-  return lines;
-}
-
-std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash) {
-  std::string text = read_text_file(path);
-  hash.update(name + '\n' + std::to_string(text.size()) + '\n');
-  hash.update(text);
-  return text;
-}
-
-RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash) {
-  const fs::path source = file_of(folder, name + ".de");
-  const fs::path target = file_of(folder, name + ".en");
-  RawTexts part{.source = lines_of(read_hashed(source, name + ".de", hash)),
-                .target = lines_of(read_hashed(target, name + ".en", hash)),
-                .labels = {}};
-  if (part.source.size() != part.target.size())
-    throw UserError(fmt::format("{} has {} lines, but {} has {}", source.string(), part.source.size(),
-                                target.string(), part.target.size()),
-                    "download both files again");
-  if (part.size() == 0)
-    throw UserError(fmt::format("{} is empty", source.string()), "download the file again");
-  return part;
-}
-
-}  // namespace
 
 Parts<RawTexts> read_multi30k(const fs::path& folder, Sha256& hash) {
   RawTexts train = read_part(folder, "train", hash);

@@ -20,7 +20,7 @@ namespace trainyard::orchestrator {
 
 namespace {
 
-constexpr auto between_looks = std::chrono::milliseconds(100);
+constexpr auto between_polls = std::chrono::milliseconds(100);
 constexpr auto late_files = std::chrono::seconds(5);  // maximum delay on a network file system
 constexpr auto late_local_files = std::chrono::milliseconds(500);
 constexpr const char* at_its_limit = "its time limit was reached";
@@ -37,15 +37,16 @@ bool on_a_local_disk(const std::filesystem::path& folder) {
 
 }  // namespace
 
-ClusterRankGroup::ClusterRankGroup(std::filesystem::path attempt_folder, int world_size)
-    : folder_(std::move(attempt_folder)),
-      world_size_(world_size),
+ClusterRankGroup::ClusterRankGroup(const LaunchSpec& spec)
+    : folder_(spec.directory),
+      first_rank_log_(spec.ranks.front().log),
+      world_size_(static_cast<int>(spec.ranks.size())),
       patience_(on_a_local_disk(folder_) ? Clock::duration(late_local_files) : Clock::duration(late_files)) {}
 
-void ClusterRankGroup::look() {
+void ClusterRankGroup::poll_job() {
   const auto now = Clock::now();
-  if (now < next_look_) return;
-  next_look_ = now + between_looks;
+  if (now < next_poll_) return;
+  next_poll_ = now + between_polls;
   step();
   const auto names = fresh_listing(folder_);
   const auto there = [&](const std::string& name) { return std::ranges::find(names, name) != names.end(); };
@@ -54,7 +55,8 @@ void ClusterRankGroup::look() {
     if (exits_.contains(rank) || !there(rank_exit_name(rank))) continue;
     const auto exit = read_rank_exit(folder_, rank);
     if (!exit) continue;
-    if (exit->told != 0 && !told_by_us_ && told_by_others_ == 0) told_by_others_ = exit->told;
+    if (exit->received_signal != 0 && !signalled_by_us_ && signal_of_others_ == 0)
+      signal_of_others_ = exit->received_signal;
     exits_.emplace(rank, *exit);
   }
   const auto job = over();
@@ -63,12 +65,12 @@ void ClusterRankGroup::look() {
 }
 
 std::optional<ExitStatus> ClusterRankGroup::poll(int rank) {
-  look();
+  poll_job();
   const auto exit = exits_.find(rank);
   if (exit != exits_.end()) {
     ExitStatus status = exit->second.status;
-    status.lost = !status.clean() && told_by_others_ != 0 && exit->second.told != 0;
-    if (!status.clean()) wants_to_know();
+    status.lost = !status.clean() && signal_of_others_ != 0 && exit->second.received_signal != 0;
+    if (!status.clean()) poll_soon();
     return status;
   }
   if (over_since_ == Clock::time_point::max() || Clock::now() - over_since_ < patience_) return std::nullopt;
@@ -83,24 +85,24 @@ bool ClusterRankGroup::all_clean() const {
 
 std::optional<RankGroupEnd> ClusterRankGroup::end() {
   if (all_clean()) {
-    let_go();
+    detach();
     return RankGroupEnd{};
   }
-  look();
+  poll_job();
   const auto job = over();
   if (!job) return std::nullopt;
   if (job->reason == EndReason::not_started) return job;
-  if (job->reason == EndReason::out_of_time || told_by_others_ == SIGUSR1)
+  if (job->reason == EndReason::out_of_time || signal_of_others_ == SIGUSR1)
     return RankGroupEnd{EndReason::out_of_time, at_its_limit};
   if (job->reason) return job;
-  if (told_by_others_ != 0)
+  if (signal_of_others_ != 0)
     return RankGroupEnd{EndReason::preempted, "its ranks were ended from outside: " + job->why};
-  if (any_lost_ && !told_by_us_) return RankGroupEnd{EndReason::preempted, job->why};
+  if (any_lost_ && !signalled_by_us_) return RankGroupEnd{EndReason::preempted, job->why};
   return RankGroupEnd{};
 }
 
 void ClusterRankGroup::signal(int number) {
-  told_by_us_ = true;
+  signalled_by_us_ = true;
   signal_job(number);
 }
 

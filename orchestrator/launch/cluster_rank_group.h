@@ -18,7 +18,7 @@ namespace trainyard::orchestrator {
 
 class ClusterRankGroup : public RankGroup {
  public:
-  ClusterRankGroup(std::filesystem::path attempt_folder, int world_size);
+  explicit ClusterRankGroup(const LaunchSpec& spec);
   std::optional<ExitStatus> poll(int rank) override;
   std::optional<RankGroupEnd> end() override;
   void signal(int number) override;
@@ -32,27 +32,31 @@ class ClusterRankGroup : public RankGroup {
   virtual std::optional<RankGroupEnd> over() = 0;
   virtual void step() = 0;  // polls the state of the job; never blocks
   virtual void signal_job(int number) = 0;
-  virtual void wants_to_know() {}        // the job is about to end: poll it more often
-  virtual void let_go() {}               // all ranks exited cleanly, so the job ends by itself
+  virtual void poll_soon() {}            // the job is about to end: poll it more often
+  virtual void detach() {}               // all ranks exited cleanly, so the job ends by itself
   bool begun() const { return begun_; }  // a rank has written something
-  bool none_ended() const { return exits_.empty(); }
+  bool logs() const { return std::filesystem::exists(first_rank_log_); }
+  // Whether the program that starts the ranks has failed before it started any.
+  bool never_began(const ExitStatus& of_starter) const {
+    return of_starter.code > 0 && !logs() && exits_.empty();
+  }
   bool all_ended() const { return static_cast<int>(exits_.size()) == world_size_; }
-  bool told() const { return told_by_us_; }  // `signal` was called
+  bool signalled() const { return signalled_by_us_; }  // `signal` was called
 
  private:
   using Clock = std::chrono::steady_clock;
-  void look();
+  void poll_job();
   bool all_clean() const;
 
-  std::filesystem::path folder_;
+  std::filesystem::path folder_, first_rank_log_;
   int world_size_;
   std::chrono::steady_clock::duration patience_;  // wait for late files of an ended job
   std::map<int, RankExit> exits_;
-  int told_by_others_ = 0;  // signal that a task received but we did not send
-  bool told_by_us_ = false;
+  int signal_of_others_ = 0;  // that a task received but we did not send
+  bool signalled_by_us_ = false;
   bool begun_ = false;
   bool any_lost_ = false;  // a rank has no exit file
-  Clock::time_point next_look_, over_since_ = Clock::time_point::max();
+  Clock::time_point next_poll_, over_since_ = Clock::time_point::max();
 };
 
 // Check that the nodes of a cluster share the folder of the runs with this host. It is made once, before the

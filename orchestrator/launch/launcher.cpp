@@ -10,7 +10,6 @@
 #include "base/files.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
-#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rank_agent.h"
@@ -47,30 +46,20 @@ std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
 
 namespace {
 
-// Pids with start times, which distinguish these processes from later ones with the same pid.
-nlohmann::ordered_json marks_of(const std::vector<int>& pids) {
-  nlohmann::ordered_json start_ticks = nlohmann::ordered_json::array();
-  for (const int pid : pids) {
-    const auto mark = mark_of(pid);
-    start_ticks.push_back(mark ? mark->start_ticks : 0);  // 0: it has ended already
-  }
-  return {{"pids", pids}, {"start_ticks", std::move(start_ticks)}};
-}
-
 // Starts the store and the ranks of an attempt. A single rank needs no store, and a single foreign rank may
 // serve its own, on a free port.
-LocalProcesses start_here(const LaunchSpec& gang, const std::filesystem::path& store_program,
+LocalProcesses start_here(const LaunchSpec& spec, const std::filesystem::path& store_program,
                           const std::filesystem::path& store_file) {
   LocalProcesses processes;
-  const auto ranks = static_cast<int>(gang.ranks.size());
+  const auto ranks = static_cast<int>(spec.ranks.size());
   StoreAddress address{"127.0.0.1", "0"};
-  if (ranks > 1 && gang.foreign) {
-    processes.store.emplace(store_program, gang.directory / "store.log");
+  if (ranks > 1 && spec.foreign) {
+    processes.store.emplace(store_program, spec.directory / "store.log");
     address = processes.store->address();
   }
   for (int rank = 0; rank < ranks; ++rank) {
-    RankCommand command = gang.ranks[static_cast<std::size_t>(rank)];
-    command.environment.merge(torchrun_environment(gang, {rank, ranks, rank, ranks}, address));
+    RankCommand command = spec.ranks[static_cast<std::size_t>(rank)];
+    command.environment.merge(torchrun_environment(spec, {rank, ranks, rank, ranks}, address));
     if (!store_file.empty()) command.environment["TRAINYARD_STORE"] = store_file.string();
     processes.ranks.push_back(start_process(command));
   }
@@ -79,14 +68,12 @@ LocalProcesses start_here(const LaunchSpec& gang, const std::filesystem::path& s
 
 class LocalRankGroup : public RankGroup {
  public:
-  LocalRankGroup(const LaunchSpec& gang, const std::filesystem::path& store_program,
+  LocalRankGroup(const LaunchSpec& spec, const std::filesystem::path& store_program,
                  std::shared_ptr<std::set<int>> supervisors)
-      : store_file_(gang.ranks.size() > 1 && !gang.foreign ? make_store_file(gang.directory) : ""),
-        ranks_({gang.directory, gang.token, std::move(supervisors)},
-               [&] { return start_here(gang, store_program, store_file_); }),
-        marks_(marks_of(ranks_.pids())) {
-    marks_["supervisor"] = ranks_.supervisor();
-  }
+      : store_file_(spec.ranks.size() > 1 && !spec.foreign ? make_store_file(spec.directory) : ""),
+        ranks_({spec.directory, std::move(supervisors)},
+               [&] { return start_here(spec, store_program, store_file_); }),
+        marks_{{"pids", ranks_.pids()}, {"supervisor", ranks_.supervisor()}} {}
   LocalRankGroup(const LocalRankGroup&) = delete;
   LocalRankGroup& operator=(const LocalRankGroup&) = delete;
   ~LocalRankGroup() override {
@@ -121,8 +108,6 @@ class LocalRankGroup : public RankGroup {
 class LocalLauncher : public Launcher {
  public:
   explicit LocalLauncher(const Programs& programs) : store_program_(programs.store) {}
-
-  void prepare() override { remove_empty_cgroups(); }
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
     return std::make_unique<LocalRankGroup>(command, store_program_, supervisors_);
@@ -163,27 +148,21 @@ std::string mpirun_complaint(const fs::path& log) {
 
 class MpiRankGroup : public ClusterRankGroup {
  public:
-  MpiRankGroup(const LaunchSpec& gang, std::unique_ptr<RankProcess> process)
-      : ClusterRankGroup(gang.directory, static_cast<int>(gang.ranks.size())),
-        log_(gang.directory / mpirun_log),
-        first_rank_log_(gang.ranks.front().log),
-        process_(std::move(process)),
-        mark_(mark_of(process_->pid())) {}
+  MpiRankGroup(const LaunchSpec& spec, std::unique_ptr<RankProcess> process)
+      : ClusterRankGroup(spec), log_(spec.directory / mpirun_log), process_(std::move(process)) {}
 
   void add_end_fds(std::vector<int>& fds) const override {
     if (!ended_) fds.push_back(process_->end_fd());
   }
-  nlohmann::ordered_json marks() const override {
-    return {
-        {"launcher", "mpi"}, {"pids", {process_->pid()}}, {"start_ticks", {mark_ ? mark_->start_ticks : 0}}};
-  }
+  nlohmann::ordered_json marks() const override { return {{"launcher", "mpi"}, {"pids", {process_->pid()}}}; }
 
  protected:
   std::optional<RankGroupEnd> over() override {
     if (!ended_) return std::nullopt;
-    const bool never_began = ended_->code > 0 && !fs::exists(first_rank_log_) && none_ended();
-    if (never_began) return RankGroupEnd{EndReason::not_started, "mpirun: " + mpirun_complaint(log_)};
-    return RankGroupEnd{preempted_if(ended_->signal != 0 && !told()), "mpirun ended: " + to_text(*ended_)};
+    if (never_began(*ended_))
+      return RankGroupEnd{EndReason::not_started, "mpirun: " + mpirun_complaint(log_)};
+    return RankGroupEnd{preempted_if(ended_->signal != 0 && !signalled()),
+                        "mpirun ended: " + to_text(*ended_)};
   }
   void step() override {
     if (!ended_) ended_ = process_->poll();
@@ -194,9 +173,8 @@ class MpiRankGroup : public ClusterRankGroup {
   }
 
  private:
-  fs::path log_, first_rank_log_;
+  fs::path log_;
   std::unique_ptr<RankProcess> process_;
-  std::optional<ProcessMark> mark_;
   std::optional<ExitStatus> ended_;
 };
 

@@ -51,8 +51,8 @@ SlurmJob::SlurmJob(SlurmQueue& queue, std::string name, std::vector<std::string>
       give_up_(known_since_ + controller_patience) {
   if (!submit_.empty()) return;
   stage_ = Stage::queued;
-  known_since_ = queue_.asked();
-  look();
+  known_since_ = queue_.answered_at();
+  read_queue();
 }
 
 // Cancels the job if it is not over.
@@ -67,9 +67,8 @@ SlurmJob::~SlurmJob() {
 }
 
 void SlurmJob::step() {
-  std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
   if (stage_ == Stage::submitting) submit();
-  if (stage_ == Stage::queued || stage_ == Stage::running) look();
+  if (stage_ == Stage::queued || stage_ == Stage::running) read_queue();
 }
 
 void SlurmJob::submit() {
@@ -89,7 +88,7 @@ void SlurmJob::submit() {
   if (Clock::now() < try_again_ || !queue_.may_submit()) return;
   if (try_again_ != Clock::time_point()) {  // the last submission may have succeeded all the same
     queue_.soon();
-    if (queue_.asked() < try_again_ - between_tries) return;
+    if (queue_.answered_at() < try_again_ - between_tries) return;
     if (const auto job = queue_.find(name_)) {
       id_ = job->id;
       stage_ = Stage::queued;
@@ -116,19 +115,19 @@ void SlurmJob::submitted(const ClientAnswer& answer) {
   }
 }
 
-void SlurmJob::look() {
-  if (queue_.asked() < known_since_) return;
+void SlurmJob::read_queue() {
+  if (queue_.answered_at() < known_since_) return;
   const auto job = queue_.find(name_);
   if (!job) return ask_accounts();
   sacct_.reset();
   id_ = job->id;
   if (ended(*job)) return note_end(*job);
   const bool waiting = waits(*job);
-  if (waiting && queue_.asked() > begun_by_ && !requeued_) {
+  if (waiting && queue_.answered_at() > begun_by_ && !requeued_) {
     requeued_ = true;  // it would write into the records of its first start
     cancel();
   }
-  if (!waiting) begun_by_ = std::min(begun_by_, queue_.asked());
+  if (!waiting) begun_by_ = std::min(begun_by_, queue_.answered_at());
   if (!requeued_) stage_ = waiting ? Stage::queued : Stage::running;
 }
 
@@ -170,17 +169,13 @@ void SlurmJob::signal(int number) {
   if (id_.empty() || stage_ == Stage::over) return;
   queue_.soon();
   if (stage_ == Stage::queued) return cancel();
-  tell({"--signal=" + std::to_string(number), id_});
-  if (number == SIGKILL) tell({id_});
+  queue_.cancel({"--signal=" + std::to_string(number), id_});
+  if (number == SIGKILL) queue_.cancel({id_});
 }
 
 void SlurmJob::cancel() {
-  tell({id_});
+  queue_.cancel({id_});
   queue_.soon();
-}
-
-void SlurmJob::tell(const std::vector<std::string>& arguments) {
-  telling_.push_back(std::make_unique<ClientCommand>(slurm_client("scancel", arguments)));
 }
 
 namespace {
@@ -289,7 +284,12 @@ void SlurmQueue::ask() {
   asking_ = std::make_unique<ClientCommand>(slurm_client("squeue", arguments));
 }
 
+void SlurmQueue::cancel(const std::vector<std::string>& arguments) {
+  cancelling_.push_back(std::make_unique<ClientCommand>(slurm_client("scancel", arguments)));
+}
+
 void SlurmQueue::step() {
+  std::erase_if(cancelling_, [](const auto& command) { return command->poll().has_value(); });
   const auto now = Clock::now();
   if (!asking_ && now >= next_) ask();
   if (!asking_) return;
@@ -313,7 +313,7 @@ void SlurmQueue::take(const ClientAnswer& answer) {
   if (job_gone) trouble_.clear();
   if (!answer.status.clean() && !job_gone) return;
   jobs_ = parse_squeue(answer.text);
-  asked_ = asking_since_;
+  answered_at_ = asking_since_;
 }
 
 void SlurmQueue::soon() {

@@ -45,12 +45,13 @@ class SlurmQueue {
 
   void step();  // queries if it is due, reads the answer; never blocks
   void soon();  // a change is expected: query more often for a while
+  void cancel(const std::vector<std::string>& arguments);  // of scancel, which runs in the background
   // Queries and waits. UserError if the controller does not answer in time.
   void ask_now(std::chrono::seconds at_most);
 
   std::optional<SlurmState> find(const std::string& name) const;  // as of the last answer
   // Time of the last query that was answered. min() = never.
-  Clock::time_point asked() const { return asked_; }
+  Clock::time_point answered_at() const { return answered_at_; }
 
   // Limits simultaneous submissions, because the controller serves others too.
   bool may_submit() const { return submitting_ < 4; }
@@ -63,7 +64,8 @@ class SlurmQueue {
   std::string steps_of_;
   std::map<std::string, SlurmState> jobs_;
   std::unique_ptr<ClientCommand> asking_;
-  Clock::time_point asked_ = Clock::time_point::min(), asking_since_, next_, soon_until_;
+  std::vector<std::unique_ptr<ClientCommand>> cancelling_;
+  Clock::time_point answered_at_ = Clock::time_point::min(), asking_since_, next_, soon_until_;
   std::string trouble_;  // why the last query failed; empty: it did not
   int submitting_ = 0;
 };
@@ -97,16 +99,15 @@ class SlurmJob {
   // Its ranks have begun, which `squeue` may have missed. If a later answer lists the job as waiting, it was
   // requeued.
   void note_begun();
-  void let_go() { stage_ = Stage::over; }  // it is about to end by itself
+  void detach() { stage_ = Stage::over; }  // it is about to end by itself
 
  private:
   using Clock = SlurmQueue::Clock;
   void submit();
   void submitted(const ClientAnswer& answer);
-  void look();
+  void read_queue();
   void note_end(const SlurmState& job);
   void ask_accounts();
-  void tell(const std::vector<std::string>& arguments);
 
   SlurmQueue& queue_;
   std::string name_;
@@ -117,7 +118,6 @@ class SlurmJob {
   bool requeued_ = false;
   bool cancel_later_ = false;  // cancelled before it was submitted
   std::unique_ptr<ClientCommand> sbatch_, sacct_;
-  std::vector<std::unique_ptr<ClientCommand>> telling_;
   Clock::time_point begun_by_ = Clock::time_point::max();
   Clock::time_point known_since_, try_again_, give_up_, accounts_since_;
 };

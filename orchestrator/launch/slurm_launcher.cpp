@@ -25,11 +25,11 @@ constexpr auto failed_patience = std::chrono::seconds(5);  // the same if the jo
 
 class SlurmRankGroup : public ClusterRankGroup {
  public:
-  SlurmRankGroup(SlurmQueue& queue, const RankGroupFile& gang, std::vector<std::string> submit)
-      : ClusterRankGroup(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
-        name_(gang.job),
+  SlurmRankGroup(SlurmQueue& queue, const RankGroupFile& group, std::vector<std::string> submit)
+      : ClusterRankGroup(group.command),
+        name_(group.job),
         queue_(queue),
-        job_(queue, gang.job, std::move(submit)) {}
+        job_(queue, group.job, std::move(submit)) {}
 
   bool waiting() override {
     return job_.stage() == SlurmJob::Stage::submitting || job_.stage() == SlurmJob::Stage::queued;
@@ -41,7 +41,7 @@ class SlurmRankGroup : public ClusterRankGroup {
   std::optional<RankGroupEnd> over() override {
     if (job_.stage() != SlurmJob::Stage::over) return std::nullopt;
     const std::string id = job_.id().empty() ? "" : "its Slurm job " + job_.id() + ": ";
-    const auto reason = job_.reason() == EndReason::stopped ? preempted_if(!told()) : job_.reason();
+    const auto reason = job_.reason() == EndReason::stopped ? preempted_if(!signalled()) : job_.reason();
     return RankGroupEnd{reason, id + job_.why()};
   }
   void step() override {
@@ -50,8 +50,8 @@ class SlurmRankGroup : public ClusterRankGroup {
     job_.step();
   }
   void signal_job(int number) override { job_.signal(number); }
-  void wants_to_know() override { queue_.soon(); }
-  void let_go() override { job_.let_go(); }
+  void poll_soon() override { queue_.soon(); }
+  void detach() override { job_.detach(); }
 
  private:
   std::string name_;
@@ -69,22 +69,22 @@ class SlurmLauncher : public Launcher {
         runs_(setting.yard.runs()) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const RankGroupFile gang{.launcher = "slurm",
-                             .job = slurm_job_name(command.directory, command.run_id),
-                             .store = programs_.store,
-                             .command = command,
-                             .interface = machine_.interface};
-    write_rank_group_file(gang);
+    const RankGroupFile group{.launcher = "slurm",
+                              .job = slurm_job_name(command.directory, command.run_id),
+                              .store = programs_.store,
+                              .command = command,
+                              .interface = machine_.interface};
+    write_rank_group_file(group);
     return std::make_unique<SlurmRankGroup>(
-        queue_, gang,
-        sbatch_arguments(machine_, gang.job, command.directory, static_cast<int>(command.ranks.size()),
+        queue_, group,
+        sbatch_arguments(machine_, group.job, command.directory, static_cast<int>(command.ranks.size()),
                          script_, {programs_.task.string(), command.directory.string()}));
   }
 
   std::unique_ptr<RankGroup> adopt(const fs::path& attempt_folder) override {
-    const auto gang = read_rank_group_file(attempt_folder);
-    if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
-    return std::make_unique<SlurmRankGroup>(queue_, *gang, std::vector<std::string>{});
+    const auto group = read_rank_group_file(attempt_folder);
+    if (!group) throw InternalError("no ranks.json in " + attempt_folder.string());
+    return std::make_unique<SlurmRankGroup>(queue_, *group, std::vector<std::string>{});
   }
 
   void prepare() override;
@@ -177,7 +177,7 @@ void SlurmLauncher::wait_for_probe(SlurmJob& job, const SharedDirCheck& probe) {
     queue_.step();
     queue_.soon();
     job.step();
-    if (probe.answered(programs_)) return job.let_go();
+    if (probe.answered(programs_)) return job.detach();
     if (job.reason() == experiments::EndReason::not_started)
       throw UserError(job.why(), "correct [machine] in the experiment file");
     if (job.stage() == SlurmJob::Stage::over && over_since == SlurmQueue::Clock::time_point::max())
@@ -210,13 +210,12 @@ constexpr auto step_probe_patience = std::chrono::seconds(60);
 class StepRankGroup : public ClusterRankGroup {
  public:
   // `srun`: null for a step that an earlier orchestrator started.
-  StepRankGroup(SlurmQueue& queue, const RankGroupFile& gang, std::unique_ptr<RankProcess> srun)
-      : ClusterRankGroup(gang.command.directory, static_cast<int>(gang.command.ranks.size())),
+  StepRankGroup(SlurmQueue& queue, const RankGroupFile& group, std::unique_ptr<RankProcess> srun)
+      : ClusterRankGroup(group.command),
         queue_(queue),
-        name_(gang.job),
-        allocation_(gang.allocation),
-        log_(gang.command.directory / slurm_log_name),
-        first_rank_log_(gang.command.ranks.front().log),
+        name_(group.job),
+        allocation_(group.allocation),
+        log_(group.command.directory / slurm_log_name),
         srun_(std::move(srun)),
         adopted_(!srun_),
         since_(SlurmQueue::Clock::now()) {
@@ -233,7 +232,7 @@ class StepRankGroup : public ClusterRankGroup {
     }
   }
 
-  bool waiting() override { return !std::filesystem::exists(first_rank_log_); }
+  bool waiting() override { return !logs(); }
   std::string job() const override { return allocation_; }
   void add_end_fds(std::vector<int>& fds) const override {
     if (srun_ && !ended_) fds.push_back(srun_->end_fd());
@@ -245,41 +244,37 @@ class StepRankGroup : public ClusterRankGroup {
  protected:
   std::optional<RankGroupEnd> over() override {
     if (!ended_) return std::nullopt;
-    const bool never_began = ended_->code > 0 && waiting() && none_ended();
-    if (never_began)
+    if (never_began(*ended_))
       return RankGroupEnd{EndReason::not_started, "srun: " + complaint({*ended_, whole_file(log_)})};
-    return RankGroupEnd{preempted_if(ended_->signal != 0 && !told()),
+    return RankGroupEnd{preempted_if(ended_->signal != 0 && !signalled()),
                         "its step of Slurm job " + allocation_ + " has ended"};
   }
   void step() override {
     queue_.step();
-    std::erase_if(telling_, [](const auto& command) { return command->poll().has_value(); });
     if (ended_) return;
     if (srun_) ended_ = srun_->poll();
     // without its srun, Slurm may still list a step after all of its tasks have ended
-    const bool unknown = queue_.asked() > since_ && !queue_.find(name_);
+    const bool unknown = queue_.answered_at() > since_ && !queue_.find(name_);
     if (adopted_ && (all_ended() || unknown)) ended_ = ExitStatus{};
   }
   void signal_job(int number) override {
     queue_.soon();
     const auto known = queue_.find(name_);
     if (known)
-      telling_.push_back(std::make_unique<ClientCommand>(
-          slurm_client("scancel", {"--signal=" + std::to_string(number), known->id})));
+      queue_.cancel({"--signal=" + std::to_string(number), known->id});
     else if (srun_ && !ended_)  // srun waits for resources, and no task runs
       srun_->signal(number);
   }
-  void wants_to_know() override { queue_.soon(); }
-  void let_go() override { ending_well_ = true; }
+  void poll_soon() override { queue_.soon(); }
+  void detach() override { ending_well_ = true; }
 
  private:
   SlurmQueue& queue_;
   std::string name_, allocation_;
-  std::filesystem::path log_, first_rank_log_;
+  std::filesystem::path log_;
   std::unique_ptr<RankProcess> srun_;
   bool adopted_;
   SlurmQueue::Clock::time_point since_;
-  std::vector<std::unique_ptr<ClientCommand>> telling_;
   std::optional<ExitStatus> ended_;
   bool ending_well_ = false;
 };
@@ -295,17 +290,17 @@ class StepLauncher : public Launcher {
         queue_(allocation_) {}
 
   std::unique_ptr<RankGroup> launch(const LaunchSpec& command) override {
-    const RankGroupFile gang{.launcher = "slurm",
-                             .job = slurm_job_name(command.directory, command.run_id),
-                             .store = programs_.store,
-                             .command = command,
-                             .allocation = allocation_,
-                             .interface = machine_.interface};
-    write_rank_group_file(gang);
+    const RankGroupFile group{.launcher = "slurm",
+                              .job = slurm_job_name(command.directory, command.run_id),
+                              .store = programs_.store,
+                              .command = command,
+                              .allocation = allocation_,
+                              .interface = machine_.interface};
+    write_rank_group_file(group);
     const auto arguments =
-        srun_arguments(machine_, allocation_, gang.job, static_cast<int>(command.ranks.size()),
+        srun_arguments(machine_, allocation_, group.job, static_cast<int>(command.ranks.size()),
                        {programs_.task.string(), command.directory.string()});
-    return std::make_unique<StepRankGroup>(queue_, gang,
+    return std::make_unique<StepRankGroup>(queue_, group,
                                            start_process({.argv = slurm_client("srun", arguments),
                                                           .environment = {},
                                                           .cores = {},
@@ -314,9 +309,9 @@ class StepLauncher : public Launcher {
   }
 
   std::unique_ptr<RankGroup> adopt(const std::filesystem::path& attempt_folder) override {
-    const auto gang = read_rank_group_file(attempt_folder);
-    if (!gang) throw InternalError("no gang.json in " + attempt_folder.string());
-    return std::make_unique<StepRankGroup>(queue_, *gang, nullptr);
+    const auto group = read_rank_group_file(attempt_folder);
+    if (!group) throw InternalError("no ranks.json in " + attempt_folder.string());
+    return std::make_unique<StepRankGroup>(queue_, *group, nullptr);
   }
 
   // Runs a step that writes a file into the folder of the runs.

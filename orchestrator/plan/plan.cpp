@@ -38,12 +38,6 @@ std::optional<double> Plan::expected_seconds() const {
   return sum;
 }
 
-std::string kind_of(const experiments::Run& run) {
-  const auto& cap = run.data.train_samples;
-  return fmt::format("{} {} {} {} {}", run.model, run.strategy.name, run.epochs, run.data.dataset,
-                     cap ? std::to_string(*cap) : "all");
-}
-
 std::size_t distinct_devices(const std::vector<Device>& devices) {
   std::set<std::string> names;
   for (const Device& device : devices) names.insert(device.name);
@@ -110,6 +104,13 @@ void mark_finished(std::vector<PlannedRun>& runs, const db::Database& database, 
     else if (elsewhere.count(run.key) != 0)
       run.state = PlanState::done_elsewhere;
   }
+}
+
+// Kind of a run, as in `db::median_run_seconds`: "mlp ddp 10 mnist all".
+std::string kind_of(const experiments::Run& run) {
+  const auto& cap = run.data.train_samples;
+  return fmt::format("{} {} {} {} {}", run.model, run.strategy.name, run.epochs, run.data.dataset,
+                     cap ? std::to_string(*cap) : "all");
 }
 
 void expect_seconds(std::vector<PlannedRun>& runs, const db::Database& database) {

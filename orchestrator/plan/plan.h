@@ -75,10 +75,6 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
 // Indices of the runs that wait, in the order of execution.
 std::vector<std::size_t> execution_order(const Plan& plan);
 
-// Kind of a run, as in `db::median_run_seconds`: runs of one kind take about the same time. "mlp ddp 10 mnist
-// all" is model, strategy, epochs, data set, and the limit of training samples.
-std::string kind_of(const experiments::Run& run);
-
 // Number of different devices.
 std::size_t distinct_devices(const std::vector<Device>& devices);
 

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdio>
-#include <map>
 #include <string>
 
 #include <fmt/format.h>
@@ -26,34 +25,25 @@ class PlainStatus : public Status {
     out_ << plan_text(plan) << std::endl;
   }
 
-  void run_started(const PlannedRun& run, int attempt) override {
-    if (numbers_.emplace(run.key, started_ + 1).second) ++started_;  // a retry keeps its number
-    out_ << head(run) << " … started (attempt " << attempt << ")" << std::endl;
-  }
-
+  void run_started(const PlannedRun&, int) override {}
   void run_progress(const PlannedRun&, const experiments::Progress&) override {}
 
+  // "[ 3/20] mlp ddp seed 1 … finished in 4.2 s"
   void run_ended(const PlannedRun& run, const RunOutcome& outcome) override {
-    out_ << head(run) << " … " << outcome_text(outcome) << std::endl;
+    const std::string total = std::to_string(total_);
+    out_ << fmt::format("[{:>{}}/{}] {} … {}", ended_ + 1, total.size(), total, experiments::label(run.run),
+                        outcome_text(outcome))
+         << std::endl;
     if (!outcome.log.empty()) out_ << "        log: " << outcome.log << std::endl;
+    if (!outcome.retry_seconds) ++ended_;  // a retry gets the same number
   }
 
   void message(const std::string& text) override { out_ << text << std::endl; }
   void sweep_ended() override {}
 
  private:
-  // "[ 3/20] mlp ddp seed 1"
-  std::string head(const PlannedRun& run) const {
-    const std::string total = std::to_string(total_);
-    std::string number = std::to_string(numbers_.at(run.key));
-    if (number.size() < total.size()) number.insert(0, total.size() - number.size(), ' ');
-    return "[" + number + "/" + total + "] " + experiments::label(run.run);
-  }
-
   std::ostream& out_;
-  std::size_t total_ = 0;
-  std::size_t started_ = 0;
-  std::map<std::string, std::size_t> numbers_;  // by key
+  std::size_t total_ = 0, ended_ = 0;
 };
 
 }  // namespace
@@ -118,10 +108,10 @@ std::string outcome_text(const RunOutcome& outcome) {
       text += formatted(", test loss %.4g", *outcome.test_loss);
     return text;
   }
-  const bool told =
+  const bool needs_no_reason =
       experiments::is_interruption(outcome.reason) && !experiments::starts_again(outcome.reason);
   return std::string(experiments::status_of(outcome.reason)) + " after " + time +
-         (told ? "" : ": " + outcome.first_error + again_text(outcome));
+         (needs_no_reason ? "" : ": " + outcome.first_error + again_text(outcome));
 }
 
 }  // namespace trainyard::orchestrator

@@ -1,5 +1,5 @@
 // Display of a sweep: the interface between supervision and the user. The sweep calls it from its only
-// thread. `terminal_status` draws one bar per run, `plain_status` prints one line per event.
+// thread. `plain_status` prints one line per ended run. A terminal has its own, in tools.
 #pragma once
 
 #include <cstddef>
@@ -37,7 +37,6 @@ class Status {
 };
 
 std::unique_ptr<Status> plain_status(std::ostream& out);
-std::unique_ptr<Status> terminal_status(int fd);  // colours and bars with escape sequences
 
 // Texts that both kinds of status print.
 

@@ -1,35 +1,28 @@
 #include "orchestrator/rank/orphans.h"
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
 #include <ctime>
-#include <fstream>
 #include <functional>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include <sys/prctl.h>
-#include <sys/random.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/host.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "orchestrator/rank/launch_secret.h"
 
 namespace trainyard::orchestrator {
-
-namespace fs = std::filesystem;
 
 Subreaper::Subreaper() {
   ::prctl(PR_GET_CHILD_SUBREAPER, &before_);
@@ -42,126 +35,63 @@ Subreaper::~Subreaper() {
 
 namespace {
 
-struct Process {
-  int pid = 0;
-  std::string name;
-  int parent = 0;
-  std::uint64_t start_ticks = 0;
-};
-
-// /proc/PID/stat: "pid (name, which may hold anything) state parent …". The start time is field 22.
-std::optional<Process> read_process(int pid) {
-  const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
-  Process process;
-  process.pid = pid;
-  if (const auto begin = stat.find('('); begin < name_end)
-    process.name = stat.substr(begin + 1, name_end - begin - 1);
-  char state = '?';
-  fields >> state >> process.parent;
-  std::string skipped;
-  for (int place = 5; place < 22; ++place) fields >> skipped;
-  fields >> process.start_ticks;
-  if (!fields || state == 'Z' || state == 'X') return std::nullopt;
-  return process;
-}
-
 // Whether the process was started with this token in its environment.
 bool has_token(int pid, const std::string& token) {
-  if (token.empty()) return false;
-  const std::string wanted = std::string(token_variable) + "=" + token;
-  std::istringstream entries(whole_file("/proc/" + std::to_string(pid) + "/environ"));
-  for (std::string entry; std::getline(entries, entry, '\0');)
-    if (entry == wanted) return true;
-  return false;
+  const std::string entry = std::string(token_variable) + "=" + token + '\0';
+  return !token.empty() && ('\0' + environment_of(pid)).find('\0' + entry) != std::string::npos;
 }
 
 // Whether the real and the effective user are those of this process.
 bool is_of_own_user(int pid) {
-  const std::string status = whole_file("/proc/" + std::to_string(pid) + "/status");
-  const auto place = status.find("\nUid:");
-  if (place == std::string::npos) return false;
-  std::istringstream users(status.substr(place + 5));
-  uid_t real = 0, effective = 0;
-  users >> real >> effective;
-  return users && real == ::getuid() && effective == ::geteuid();
+  const auto users = users_of(pid);
+  return users && users->real == ::getuid() && users->effective == ::geteuid();
 }
 
-std::vector<int> others_of_host() {
-  std::vector<int> pids;
-  for (const std::string& name : names_in("/proc")) {
-    int pid = 0;
-    if (std::from_chars(name.data(), name.data() + name.size(), pid).ptr != name.data() + name.size())
-      continue;
-    if (pid != ::getpid()) pids.push_back(pid);
-  }
-  return pids;
+constexpr std::chrono::seconds kernel_patience(2);  // until the kernel has ended what was killed
+
+// Kills a process and its group. One call kills the whole group, however fast its processes start others.
+bool kill_with_group(int pid) {
+  const pid_t group = ::getpgid(pid);
+  if (group > 0 && group != ::getpgrp()) ::kill(-group, SIGKILL);
+  return ::kill(pid, SIGKILL) == 0;
 }
 
-// The kernel lists the children of a thread, zombies too. Not all kernels have this list.
-std::vector<int> own_children() {
-  const std::string own = std::to_string(::getpid());
-  std::ifstream list("/proc/self/task/" + own + "/children");
-  std::vector<int> pids;
-  if (list) {
-    for (int pid = 0; list >> pid;) pids.push_back(pid);
-    return pids;
-  }
-  for (const int pid : others_of_host())
-    if (const auto process = read_process(pid); process && process->parent == ::getpid()) pids.push_back(pid);
-  return pids;
-}
-
-// Kills the process if it is still the wanted one. Its pid may be that of another one by now, so it is opened
-// before it is looked at.
-void kill_if(int pid, const std::function<bool(const Process&)>& wanted) {
-  const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const auto process = read_process(pid);
-  if (process_fd && process && wanted(*process))
-    ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0);
-}
-
-// Killed processes may leave their children to us. The next round finds these.
-int end_all(std::vector<int> (*candidates)(), const std::function<bool(const Process&)>& wanted) {
-  std::set<int> ended;
-  for (int round = 0; round < 400; ++round) {
-    bool any = false;
-    for (const int pid : candidates()) {
-      const auto process = read_process(pid);
-      if (!process || !wanted(*process)) continue;
-      any = true;
-      kill_if(pid, wanted);
-      ended.insert(pid);
+// Only this process reaps its children. So a listed pid cannot be that of another process before it is killed.
+int end_children_if(const std::function<bool(int pid)>& wanted) {
+  using Clock = std::chrono::steady_clock;
+  std::set<int> killed;
+  int ran = 0;
+  for (auto deadline = Clock::now() + kernel_patience; Clock::now() < deadline;) {
+    bool any = false, any_change = false;
+    for (const int pid : own_children()) {
+      if (!killed.contains(pid) && !wanted(pid)) continue;
+      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
+        killed.erase(pid);
+        any = any_change = true;  // it may have left children of its own
+      } else if (kill_with_group(pid)) {
+        const bool is_new = killed.insert(pid).second;
+        if (is_new) ++ran;
+        any = true;
+        any_change = any_change || is_new;
+      }
     }
     if (!any) break;
-    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    if (any_change)
+      deadline = Clock::now() + kernel_patience;
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(100));
   }
-  for (const int pid : ended) ::waitpid(pid, nullptr, WNOHANG);
-  return static_cast<int>(ended.size());
-}
-
-bool has_no_child() {
-  siginfo_t info{};
-  return ::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 && errno == ECHILD;
+  return ran;
 }
 
 }  // namespace
 
 std::string new_token() {
-  std::array<unsigned char, 16> bytes{};
-  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
-    throw std::system_error(errno, std::generic_category(), "getrandom");
-  std::array<char, 2 * bytes.size() + 1> digits{};
-  for (std::size_t i = 0; i < bytes.size(); ++i) std::snprintf(&digits[2 * i], 3, "%02x", bytes[i]);
-  return digits.data();
+  return sha256_hex(random_challenge()).substr(0, 32);
 }
 
 std::string boot_id() {
-  std::string text = whole_file("/proc/sys/kernel/random/boot_id");
-  if (!text.empty() && text.back() == '\n') text.pop_back();
-  return text;
+  return first_line(whole_file("/proc/sys/kernel/random/boot_id"));
 }
 
 std::uint64_t ticks_now() {
@@ -173,82 +103,49 @@ std::uint64_t ticks_now() {
          static_cast<std::uint64_t>(now.tv_nsec) * per_second / nanoseconds;
 }
 
-std::optional<ProcessMark> mark_of(int pid) {
-  const auto process = read_process(pid);
-  if (!process) return std::nullopt;
-  return ProcessMark{pid, process->start_ticks};
-}
-
-// Only this process reaps its children. So a listed pid cannot be that of another process before it is killed.
 int end_children(const std::set<int>& except, std::uint64_t since_ticks) {
-  std::set<int> ended;
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-  for (bool any = true; any && !has_no_child() && std::chrono::steady_clock::now() < deadline;) {
-    any = false;
-    bool any_runs = false;
-    for (const int pid : own_children()) {
-      if (except.contains(pid)) continue;
-      if (::waitpid(pid, nullptr, WNOHANG) == pid) {
-        any = true;  // it may have left children of its own
-        continue;
-      }
-      const auto mark = mark_of(pid);
-      if (mark && mark->start_ticks < since_ticks) continue;
-      any = any_runs = true;
-      if (::kill(pid, SIGKILL) == 0) ended.insert(pid);
-    }
-    if (any_runs) std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
-  return static_cast<int>(ended.size());
+  return end_children_if([&](int pid) {
+    if (except.contains(pid)) return false;
+    const auto process = facts_of(pid);
+    return !process || process->start_ticks >= since_ticks;  // an ended one is reaped
+  });
 }
 
 int end_children_with(const std::string& token) {
-  if (has_no_child()) return 0;
-  const int own = ::getpid();
-  return end_all(own_children, [&](const Process& process) {
-    return process.parent == own && has_token(process.pid, token);
-  });
+  return end_children_if([&](int pid) { return has_token(pid, token); });
 }
 
 namespace {
 
-// Start of the earliest process of the launch. Empty if it is not known.
-std::optional<std::uint64_t> first_ticks(const LaunchedProcesses& launched) {
-  if (launched.since_ticks) return launched.since_ticks;
-  std::optional<std::uint64_t> first;
-  for (const ProcessMark& mark : launched.marks)
-    if (mark.start_ticks > 0 && (!first || mark.start_ticks < *first)) first = mark.start_ticks;
-  return first;
-}
-
-// Why the process with a recorded pid is not the recorded one. Empty if it is.
-std::string difference(const Process& process, const ProcessMark& mark, const std::string& token) {
-  if (!is_of_own_user(process.pid)) return "belongs to another user";
-  if (process.start_ticks != mark.start_ticks) return "was started at another time";
-  if (!has_token(process.pid, token)) return "does not have the token of this attempt";
-  return "";
+// Kills the process if it is the wanted one. Its pid may be that of another one by now, so it is opened before it is
+// looked at.
+bool kill_if(int pid, const std::function<bool(const ProcessFacts&)>& wanted) {
+  const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  const auto process = process_fd ? facts_of(pid) : std::nullopt;
+  return process && wanted(*process) &&
+         ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0) == 0;
 }
 
 }  // namespace
 
-EndedLeftovers end_leftovers(const LaunchedProcesses& launched) {
-  EndedLeftovers found;
-  const auto since = first_ticks(launched);
-  if (!since || launched.boot_id.empty() || launched.boot_id != boot_id()) return found;
-  std::set<int> others;
-  for (const ProcessMark& mark : launched.marks) {
-    if (mark.start_ticks == 0) continue;  // it had ended before it was recorded
-    const auto process = read_process(mark.pid);
-    const std::string why = process ? difference(*process, mark, launched.token) : "";
-    if (why.empty() || mark.pid == ::getpid() || !others.insert(mark.pid).second) continue;
-    found.left_alone.push_back("process " + std::to_string(mark.pid) + " (" + printable_line(process->name) +
-                               ") " + why);
-  }
-  found.ended = end_all(others_of_host, [&](const Process& process) {
-    return !others.contains(process.pid) && process.start_ticks >= *since && is_of_own_user(process.pid) &&
+int end_leftovers(const LaunchedProcesses& launched) {
+  if (launched.boot_id != boot_id()) return 0;
+  const auto wanted = [&](const ProcessFacts& process) {
+    return process.start_ticks >= launched.since_ticks && is_of_own_user(process.pid) &&
            has_token(process.pid, launched.token);
-  });
-  return found;
+  };
+  std::set<int> ended;
+  const auto deadline = std::chrono::steady_clock::now() + kernel_patience;
+  for (bool any = true; any && std::chrono::steady_clock::now() < deadline;) {
+    any = false;
+    for (const int pid : all_processes()) {
+      if (pid == ::getpid() || !kill_if(pid, wanted)) continue;
+      ended.insert(pid);
+      any = true;
+    }
+    if (any) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return static_cast<int>(ended.size());
 }
 
 }  // namespace trainyard::orchestrator

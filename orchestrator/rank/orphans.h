@@ -4,17 +4,14 @@
 // `end_leftovers` ends a process of an earlier attempt only if three things match:
 // - the token of the attempt in its environment, which children inherit,
 // - its user, which must be that of this process,
-// - its start time: the recorded one of a rank, and for children of ranks any time after the launch.
-// Processes in the cgroup of that attempt are ended too, by `cgroup.h`. A name or a pid alone never counts, and records can be wrong.
-// `supervised_ranks.h` ends processes that have lost their token, because it is their ancestor.
+// - its start time, which must be after the launch.
+// A name or a pid never counts. `supervised_ranks.h` ends processes that have lost their token, because it is their
+// ancestor.
 #pragma once
 
 #include <cstdint>
-#include <filesystem>
-#include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 namespace trainyard::orchestrator {
 
@@ -32,38 +29,27 @@ class Subreaper {
 
 inline constexpr const char* token_variable = "TRAINYARD_TOKEN";
 
-struct ProcessMark {
-  int pid = 0;
-  std::uint64_t start_ticks = 0;  // since boot
-};
-
-// Known marks of an attempt's processes.
+// What identifies the processes of an attempt.
 struct LaunchedProcesses {
-  std::string token;                         // in their environment; empty: none was recorded
-  std::string boot_id;                       // of the host, when they were launched
-  std::optional<std::uint64_t> since_ticks;  // before the launch; records of earlier releases lack it
-  std::vector<ProcessMark> marks;
+  std::string token;              // in their environment
+  std::string boot_id;            // of the host, when they were launched
+  std::uint64_t since_ticks = 0;  // before the launch
 };
 
-std::string new_token();                      // 32 random hexadecimal digits from the kernel
-std::string boot_id();                        // /proc/sys/kernel/random/boot_id
-std::uint64_t ticks_now();                    // since boot, as in `ProcessMark`
-std::optional<ProcessMark> mark_of(int pid);  // empty if the process is gone
+std::string new_token();    // 32 random hexadecimal digits
+std::string boot_id();      // /proc/sys/kernel/random/boot_id
+std::uint64_t ticks_now();  // since boot, as in `ProcessFacts`
 
-// Kills and reaps the children of this process, adopted ones too, until none is left, at most two seconds. Returns
-// how many of them ran. Leaves alone: the children in `except`, and those that were started earlier.
-int end_children(const std::set<int>& except = {}, std::uint64_t since_ticks = 0);
-
-// Kills and reaps all children of this process with this token, adopted ones too. Returns their number.
+// Kill and reap children of this process, adopted ones too, until none is left. Return how many of them ran.
+// - Children of a killed process are adopted, so all descendants are found. The process group of each is killed with it.
+// - A killed process that does not leave the kernel is waited for, at most two seconds after the last change.
+// - Left alone: children of other users, which cannot be killed.
+int end_children(const std::set<int>& except = {},
+                 std::uint64_t since_ticks = 0);  // not those that started earlier
 int end_children_with(const std::string& token);
 
-struct EndedLeftovers {
-  int ended = 0;
-  // Processes that a record names, but that do not match: "process 4711 (vim) belongs to another user".
-  std::vector<std::string> left_alone;
-};
-
-// Kills all processes of this host that match `launched`. Waits until they are gone, at most two seconds.
-EndedLeftovers end_leftovers(const LaunchedProcesses& launched);
+// Kills all processes of this host that match `launched`. Waits until they are gone, at most two seconds. Returns their
+// number.
+int end_leftovers(const LaunchedProcesses& launched);
 
 }  // namespace trainyard::orchestrator

@@ -31,16 +31,16 @@ namespace fs = std::filesystem;
 namespace {
 
 using Clock = std::chrono::steady_clock;
-constexpr auto meeting_patience = std::chrono::minutes(5);  // until all hosts have started their tasks
+constexpr auto rendezvous_patience = std::chrono::minutes(5);  // until all hosts have started their tasks
 constexpr auto killed_together = std::chrono::milliseconds(300);
 constexpr auto short_nap = std::chrono::milliseconds(50);
 constexpr auto long_nap = std::chrono::milliseconds(200);
 
 // First signal received. The loop forwards it.
-volatile std::sig_atomic_t told = 0;
+volatile std::sig_atomic_t received_signal = 0;
 
 extern "C" void note_signal(int number) {
-  if (told == 0) told = number;
+  if (received_signal == 0) received_signal = number;
 }
 
 void note_signals() {
@@ -51,14 +51,14 @@ void note_signals() {
 
 class Task {
  public:
-  Task(RankGroupFile gang, const TaskPlace& place)
-      : gang_(std::move(gang)), place_(place), parent_(::getppid()), folder_(gang_.command.directory) {}
+  Task(RankGroupFile group, const TaskPlace& place)
+      : group_(std::move(group)), place_(place), parent_(::getppid()), folder_(group_.command.directory) {}
 
   int run() {
     const auto store = meet();
-    if (!store) return end({{-1, 0}, told, host_name()});
-    RankCommand command = gang_.command.ranks.at(static_cast<std::size_t>(place_.rank));
-    command.environment.merge(torchrun_environment(gang_.command, place_, *store));
+    if (!store) return end({{-1, 0}, received_signal, host_name()});
+    RankCommand command = group_.command.ranks.at(static_cast<std::size_t>(place_.rank));
+    command.environment.merge(torchrun_environment(group_.command, place_, *store));
     add_network(command);
     RankExit exit{{}, 0, host_name()};
     {
@@ -71,10 +71,10 @@ class Task {
       exit.status = watch(*process, command.log);
       // The end of a job may reach the rank a moment before its task. Wait for it, so that it is not taken
       // for a failure of the rank.
-      if (exit.status.signal != 0 && told == 0) std::this_thread::sleep_for(killed_together);
-      exit.told = told;
+      if (exit.status.signal != 0 && received_signal == 0) std::this_thread::sleep_for(killed_together);
+      exit.received_signal = received_signal;
     }
-    end_children_with(gang_.command.token);
+    end_children_with(group_.command.token);
     return end(exit);
   }
 
@@ -87,7 +87,7 @@ class Task {
   }
 
   StoreAddress serve() {
-    store_.emplace(gang_.store, folder_ / "store.log");
+    store_.emplace(group_.store, folder_ / "store.log");
     const StoreAddress address = store_->address();
     auto hosts = std::make_shared<JobHosts>(place_.world_size, [folder = folder_](const auto& ranks) {
       fresh_listing(folder);
@@ -96,24 +96,24 @@ class Task {
         if (auto addresses = read_rank_host(folder, rank)) found.emplace(rank, std::move(*addresses));
       return found;
     });
-    gateway_.emplace(LaunchSecret::make(folder_), address, gang_.interface,
+    gateway_.emplace(LaunchSecret::make(folder_), address, group_.interface,
                      [hosts](const std::string& peer) { return hosts->contain(peer); });
-    write_rendezvous(folder_, {gateway_->port(), own_addresses(gang_.interface)});
+    write_rendezvous(folder_, {gateway_->port(), own_addresses(group_.interface)});
     first_host_ = host_name();
     return address;
   }
 
   std::optional<StoreAddress> join() {
-    const auto deadline = Clock::now() + meeting_patience;
+    const auto deadline = Clock::now() + rendezvous_patience;
     while (Clock::now() < deadline) {
       fresh_listing(folder_);
-      const auto meeting = read_rendezvous(folder_);
-      const auto secret = meeting ? LaunchSecret::read(folder_) : std::nullopt;
-      if (const auto gateway = secret ? find_gateway(*secret, *meeting) : std::nullopt) {
-        first_host_ = meeting->addresses.front();
+      const auto endpoint = read_rendezvous(folder_);
+      const auto secret = endpoint ? LaunchSecret::read(folder_) : std::nullopt;
+      if (const auto gateway = secret ? find_gateway(*secret, *endpoint) : std::nullopt) {
+        first_host_ = endpoint->addresses.front();
         return entrance_.emplace(*secret, *gateway).address();
       }
-      if (told != 0 || ::getppid() != parent_) return std::nullopt;
+      if (received_signal != 0 || ::getppid() != parent_) return std::nullopt;
       std::this_thread::sleep_for(long_nap);
     }
     throw UserError("could not reach the store of rank 0 within 5 minutes",
@@ -125,9 +125,9 @@ class Task {
   // host of rank 0, because MASTER_ADDR is the near end of a relay.
   void add_network(RankCommand& command) const {
     if (place_.world_size > 1) command.environment["TRAINYARD_FIRST_HOST"] = first_host_;
-    if (gang_.interface.empty()) return;
+    if (group_.interface.empty()) return;
     for (const char* variable : {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"})
-      if (std::getenv(variable) == nullptr) command.environment.try_emplace(variable, gang_.interface);
+      if (std::getenv(variable) == nullptr) command.environment.try_emplace(variable, group_.interface);
   }
 
   // Kills the rank if the launcher is gone, because nobody would wait for it.
@@ -135,8 +135,8 @@ class Task {
     bool handed_on = false;
     while (true) {
       if (const auto status = process.poll()) return *status;
-      if (told != 0 && !handed_on) process.signal(SIGTERM);
-      handed_on = told != 0;
+      if (received_signal != 0 && !handed_on) process.signal(SIGTERM);
+      handed_on = received_signal != 0;
       if (::getppid() != parent_) process.signal(SIGKILL);
       shorten_log(log);
       pollfd polled{process.end_fd(), POLLIN, 0};
@@ -150,7 +150,7 @@ class Task {
                {{"rank", place_.rank},
                 {"code", exit.status.code},
                 {"signal", exit.status.signal},
-                {"told", exit.told}});
+                {"received_signal", exit.received_signal}});
     if (store_ && exit.status.clean()) wait_for_peers();
     if (store_) LaunchSecret::remove(folder_);
     if (exit.status.signal != 0) return 128 + exit.status.signal;
@@ -160,14 +160,14 @@ class Task {
   // Peers may need the store until they end. If the folder is removed, they do not.
   void wait_for_peers() const {
     for (int peer = 1; peer < place_.world_size; ++peer)
-      while (told == 0 && ::getppid() == parent_ && !read_rank_exit(folder_, peer) &&
+      while (received_signal == 0 && ::getppid() == parent_ && !read_rank_exit(folder_, peer) &&
              read_rank_exit(folder_, place_.rank)) {
         fresh_listing(folder_);
         std::this_thread::sleep_for(long_nap);
       }
   }
 
-  RankGroupFile gang_;
+  RankGroupFile group_;
   TaskPlace place_;
   int parent_;
   fs::path folder_;
@@ -178,10 +178,10 @@ class Task {
 };
 
 // Logs at the level of the ranks. The task itself may have started without the variable.
-void open_log(const LaunchSpec& gang) {
-  if (gang.ranks.empty()) return;
-  const auto given = gang.ranks.front().environment.find(log::level_variable);
-  if (given == gang.ranks.front().environment.end()) return;
+void open_log(const LaunchSpec& spec) {
+  if (spec.ranks.empty()) return;
+  const auto given = spec.ranks.front().environment.find(log::level_variable);
+  if (given == spec.ranks.front().environment.end()) return;
   const auto level = log::level_named(given->second);
   if (!level) return;
   log::pass_on(*level);  // to the store
@@ -203,23 +203,23 @@ int run_rank_task(const fs::path& attempt_folder) {
   note_signals();
   ::unsetenv(token_variable);  // only for the ranks: the store must not be killed with them
   const Subreaper subreaper;
-  auto gang = read_rank_group_file(attempt_folder);
-  if (!gang) throw UserError("cannot read gang.json in " + attempt_folder.string());
-  open_log(gang->command);
-  const TaskPlace place = task_place(gang->launcher);
+  auto group = read_rank_group_file(attempt_folder);
+  if (!group) throw UserError("cannot read ranks.json in " + attempt_folder.string());
+  open_log(group->command);
+  const TaskPlace place = task_place(group->launcher);
   if (const std::string why = reason_to_refuse(attempt_folder, place.rank); !why.empty()) {
     std::cerr << "trainyard-rank: rank " << place.rank << " does not start: " << why << std::endl;
     return 75;  // EX_TEMPFAIL
   }
   try {
-    if (static_cast<std::size_t>(place.world_size) != gang->command.ranks.size())
+    if (static_cast<std::size_t>(place.world_size) != group->command.ranks.size())
       throw UserError(
-          fmt::format("the job has {} tasks for {} ranks", place.world_size, gang->command.ranks.size()));
-    return Task(*gang, place).run();
+          fmt::format("the job has {} tasks for {} ranks", place.world_size, group->command.ranks.size()));
+    return Task(*group, place).run();
   } catch (const std::exception& error) {
     // the orchestrator reads the error of a rank from this log
     const auto& log =
-        gang->command.ranks.at(static_cast<std::size_t>(place.rank) % gang->command.ranks.size()).log;
+        group->command.ranks.at(static_cast<std::size_t>(place.rank) % group->command.ranks.size()).log;
     if (std::FILE* file = std::fopen(log.c_str(), "a")) {
       std::fprintf(file, "error: %s\n", error.what());
       std::fclose(file);
@@ -311,16 +311,16 @@ TaskPlace task_place(const std::string& launcher) {
   return place;
 }
 
-std::map<std::string, std::string> torchrun_environment(const LaunchSpec& gang, const TaskPlace& place,
+std::map<std::string, std::string> torchrun_environment(const LaunchSpec& spec, const TaskPlace& place,
                                                         const StoreAddress& store) {
-  const bool own_rendezvous = gang.foreign && place.world_size == 1;
+  const bool own_rendezvous = spec.foreign && place.world_size == 1;
   return {{"RANK", std::to_string(place.rank)},
           {"LOCAL_RANK", std::to_string(place.local_rank)},
           {"WORLD_SIZE", std::to_string(place.world_size)},
           {"LOCAL_WORLD_SIZE", std::to_string(place.local_world_size)},
           {"MASTER_ADDR", store.host},
           {"MASTER_PORT", store.port},
-          {"TORCHELASTIC_RUN_ID", gang.run_id},
+          {"TORCHELASTIC_RUN_ID", spec.run_id},
           {"TORCHELASTIC_USE_AGENT_STORE", own_rendezvous ? "False" : "True"}};
 }
 

@@ -39,7 +39,7 @@ int run_rank_task(const std::filesystem::path& attempt_folder);
 
 // Variables of torchrun, by which a rank's program finds its position and its peers. All ranks are clients of
 // `store`, except a single foreign rank, which creates its own store if it needs one.
-std::map<std::string, std::string> torchrun_environment(const LaunchSpec& gang, const TaskPlace& place,
+std::map<std::string, std::string> torchrun_environment(const LaunchSpec& spec, const TaskPlace& place,
                                                         const StoreAddress& store);
 
 }  // namespace trainyard::orchestrator

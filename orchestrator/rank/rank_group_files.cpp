@@ -13,8 +13,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* gang_name = "gang.json";
-constexpr const char* meeting_name = "meeting.json";
+constexpr const char* group_name = "ranks.json";
+constexpr const char* rendezvous_name = "rendezvous.json";
 constexpr const char* abandoned_name = "abandoned";
 
 nlohmann::ordered_json to_json(const RankCommand& rank) {
@@ -53,31 +53,31 @@ auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read
 
 }  // namespace
 
-void write_rank_group_file(const RankGroupFile& gang) {
+void write_rank_group_file(const RankGroupFile& group) {
   nlohmann::ordered_json json = {{"v", 1},
-                                 {"launcher", gang.launcher},
-                                 {"job", gang.job},
-                                 {"allocation", gang.allocation},
-                                 {"interface", gang.interface},
-                                 {"store", gang.store.string()},
-                                 {"run_id", gang.command.run_id},
-                                 {"token", gang.command.token},
-                                 {"foreign", gang.command.foreign}};
-  for (const RankCommand& rank : gang.command.ranks) json["ranks"].push_back(to_json(rank));
-  write_whole_file(gang.command.directory / gang_name, json.dump() + "\n");
+                                 {"launcher", group.launcher},
+                                 {"job", group.job},
+                                 {"allocation", group.allocation},
+                                 {"interface", group.interface},
+                                 {"store", group.store.string()},
+                                 {"run_id", group.command.run_id},
+                                 {"token", group.command.token},
+                                 {"foreign", group.command.foreign}};
+  for (const RankCommand& rank : group.command.ranks) json["ranks"].push_back(to_json(rank));
+  write_whole_file(group.command.directory / group_name, json.dump() + "\n");
 }
 
 std::optional<RankGroupFile> read_rank_group_file(const fs::path& attempt_folder) {
-  return from_object(attempt_folder / gang_name, [&](const nlohmann::json& json) {
-    RankGroupFile gang{json.at("launcher"),
-                       json.at("job"),
-                       json.at("store").get<std::string>(),
-                       {},
-                       json.at("allocation"),
-                       json.value("interface", "")};  // earlier releases have none
-    gang.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
-    for (const auto& rank : json.at("ranks")) gang.command.ranks.push_back(rank_from_json(rank));
-    return gang;
+  return from_object(attempt_folder / group_name, [&](const nlohmann::json& json) {
+    RankGroupFile group{json.at("launcher"),
+                        json.at("job"),
+                        json.at("store").get<std::string>(),
+                        {},
+                        json.at("allocation"),
+                        json.value("interface", "")};  // earlier releases have none
+    group.command = {attempt_folder, json.at("run_id"), json.at("token"), json.at("foreign"), {}};
+    for (const auto& rank : json.at("ranks")) group.command.ranks.push_back(rank_from_json(rank));
+    return group;
   });
 }
 
@@ -86,24 +86,26 @@ std::string rank_exit_name(int rank) {
 }
 
 void write_rank_exit(const fs::path& attempt_folder, int rank, const RankExit& exit) {
-  const nlohmann::ordered_json json = {
-      {"code", exit.status.code}, {"signal", exit.status.signal}, {"told", exit.told}, {"host", exit.host}};
+  const nlohmann::ordered_json json = {{"code", exit.status.code},
+                                       {"signal", exit.status.signal},
+                                       {"received_signal", exit.received_signal},
+                                       {"host", exit.host}};
   write_whole_file(attempt_folder / rank_exit_name(rank), json.dump() + "\n");
 }
 
 std::optional<RankExit> read_rank_exit(const fs::path& attempt_folder, int rank) {
   return from_object(attempt_folder / rank_exit_name(rank), [](const nlohmann::json& json) {
-    return RankExit{{json.at("code"), json.at("signal")}, json.at("told"), json.at("host")};
+    return RankExit{{json.at("code"), json.at("signal")}, json.at("received_signal"), json.at("host")};
   });
 }
 
-void write_rendezvous(const fs::path& attempt_folder, const RendezvousEndpoint& meeting) {
-  const nlohmann::ordered_json json = {{"port", meeting.port}, {"addresses", meeting.addresses}};
-  write_whole_file(attempt_folder / meeting_name, json.dump() + "\n");
+void write_rendezvous(const fs::path& attempt_folder, const RendezvousEndpoint& endpoint) {
+  const nlohmann::ordered_json json = {{"port", endpoint.port}, {"addresses", endpoint.addresses}};
+  write_whole_file(attempt_folder / rendezvous_name, json.dump() + "\n");
 }
 
 std::optional<RendezvousEndpoint> read_rendezvous(const fs::path& attempt_folder) {
-  return from_object(attempt_folder / meeting_name, [](const nlohmann::json& json) {
+  return from_object(attempt_folder / rendezvous_name, [](const nlohmann::json& json) {
     return RendezvousEndpoint{json.at("port"), json.at("addresses")};
   });
 }

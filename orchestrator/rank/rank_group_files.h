@@ -1,8 +1,8 @@
 // Files for communication between the orchestrator and the tasks on other hosts (`rank_agent.h`). They are in
 // the attempt's folder, on a shared file system. Each is written whole and renamed into place.
-//   gang.json      commands and environments of the ranks; from the orchestrator
+//   ranks.json     commands and environments of the ranks; from the orchestrator
 //   rank-R.exit    how rank R ended, and whether its task received a signal; from R's task
-//   meeting.json   rendezvous: port and addresses of the gateway to the store; from the task of rank 0
+//   rendezvous.json   rendezvous: port and addresses of the gateway to the store; from the task of rank 0
 //   rank-R.host    addresses of the host of rank R, which may connect to the gateway; from R's task
 //   store.secret   secret of the launch, launch_secret.h; from the task of rank 0
 //   abandoned      the attempt was given up, and none of its tasks may start; from a later orchestrator
@@ -35,13 +35,13 @@ struct RankGroupFile {
   std::string interface = {};   // network interface of the hosts; empty: any
 };
 
-void write_rank_group_file(const RankGroupFile& gang);  // into the attempt's folder
+void write_rank_group_file(const RankGroupFile& group);  // into the attempt's folder
 // Empty if there is none.
 std::optional<RankGroupFile> read_rank_group_file(const std::filesystem::path& attempt_folder);
 
 struct RankExit {
   ExitStatus status;
-  int told = 0;  // signal that the task received before its rank ended; 0: none
+  int received_signal = 0;  // by the task, before its rank ended; 0: none
   std::string host;
 };
 std::string rank_exit_name(int rank);
@@ -52,7 +52,7 @@ struct RendezvousEndpoint {
   int port = 0;
   std::vector<std::string> addresses;  // of rank 0's host: its name and IPs, not all of them reachable
 };
-void write_rendezvous(const std::filesystem::path& attempt_folder, const RendezvousEndpoint& meeting);
+void write_rendezvous(const std::filesystem::path& attempt_folder, const RendezvousEndpoint& endpoint);
 std::optional<RendezvousEndpoint> read_rendezvous(const std::filesystem::path& attempt_folder);
 
 void write_rank_host(const std::filesystem::path& attempt_folder, int rank,

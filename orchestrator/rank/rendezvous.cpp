@@ -28,27 +28,26 @@ namespace {
 
 constexpr const char* loopback = "127.0.0.1";
 
-std::string numeric(const sockaddr& address, socklen_t size) {
+std::string number_of(const ifaddrs& interface) {
+  const bool usable = (interface.ifa_flags & IFF_UP) != 0 && (interface.ifa_flags & IFF_LOOPBACK) == 0;
+  if (!usable || interface.ifa_addr == nullptr) return "";
+  if (interface.ifa_addr->sa_family == AF_INET)
+    return numeric_address(*interface.ifa_addr, sizeof(sockaddr_in));
+  if (interface.ifa_addr->sa_family != AF_INET6) return "";
+  const auto* six = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
+  return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? ""
+                                                : numeric_address(*interface.ifa_addr, sizeof(sockaddr_in6));
+}
+
+}  // namespace
+
+std::string numeric_address(const sockaddr& address, socklen_t size) {
   std::array<char, NI_MAXHOST> text{};
   const int failed = ::getnameinfo(&address, size, text.data(), text.size(), nullptr, 0, NI_NUMERICHOST);
   return failed != 0 ? "" : text.data();
 }
 
-std::string number_of(const ifaddrs& interface) {
-  const bool usable = (interface.ifa_flags & IFF_UP) != 0 && (interface.ifa_flags & IFF_LOOPBACK) == 0;
-  if (!usable || interface.ifa_addr == nullptr) return "";
-  if (interface.ifa_addr->sa_family == AF_INET) return numeric(*interface.ifa_addr, sizeof(sockaddr_in));
-  if (interface.ifa_addr->sa_family != AF_INET6) return "";
-  const auto* six = reinterpret_cast<const sockaddr_in6*>(interface.ifa_addr);
-  return IN6_IS_ADDR_LINKLOCAL(&six->sin6_addr) ? "" : numeric(*interface.ifa_addr, sizeof(sockaddr_in6));
-}
-
-}  // namespace
-
-namespace {
-
-// The numeric addresses of `name`, or of all interfaces if it is empty.
-std::vector<std::string> numeric_addresses(const std::string& name) {
+std::vector<std::string> addresses_of_interface(const std::string& name) {
   std::vector<std::string> addresses;
   ifaddrs* all = nullptr;
   if (::getifaddrs(&all) != 0) return addresses;
@@ -59,15 +58,9 @@ std::vector<std::string> numeric_addresses(const std::string& name) {
   return addresses;
 }
 
-}  // namespace
-
-std::vector<std::string> addresses_of_interface(const std::string& name) {
-  return numeric_addresses(name);
-}
-
 std::vector<std::string> own_addresses(const std::string& interface) {
   std::vector<std::string> addresses{host_name()};
-  for (const std::string& number : numeric_addresses(interface)) addresses.push_back(number);
+  for (const std::string& number : addresses_of_interface(interface)) addresses.push_back(number);
   addresses.emplace_back(loopback);
   return addresses;
 }

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/socket.h>
+
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rank_group_files.h"
 
@@ -46,7 +48,9 @@ std::filesystem::path make_store_file(const std::filesystem::path& attempt_folde
 // same host.
 std::vector<std::string> own_addresses(const std::string& interface = "");
 
-// IPs of a network interface. Empty if this host does not have it.
+// IPs of a network interface, or of all of them if `name` is empty. Empty if this host does not have it.
 std::vector<std::string> addresses_of_interface(const std::string& name);
+
+std::string numeric_address(const sockaddr& address, socklen_t size);  // asks no name server
 
 }  // namespace trainyard::orchestrator

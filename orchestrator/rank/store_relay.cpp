@@ -1,6 +1,5 @@
 #include "orchestrator/rank/store_relay.h"
 
-#include <array>
 #include <cerrno>
 #include <chrono>
 #include <memory>
@@ -85,14 +84,6 @@ FileDescriptor call(const LaunchSecret& secret, const addrinfo& address) {
   if (!send_now(fd.get(), ours + secret.entrance_proof(theirs, ours))) return {};
   const std::string proof = received(fd.get(), proof_size, deadline);
   return same_proof(proof, secret.gateway_proof(theirs, ours)) ? std::move(fd) : FileDescriptor();
-}
-
-// The number of an address. Links ask no name server for it.
-std::string number_of(const addrinfo& address) {
-  std::array<char, NI_MAXHOST> text{};
-  const int failed = ::getnameinfo(address.ai_addr, address.ai_addrlen, text.data(), text.size(), nullptr, 0,
-                                   NI_NUMERICHOST);
-  return failed != 0 ? "" : text.data();
 }
 
 // A socket that listens on a free port of an address. Empty, with errno, if it cannot.
@@ -201,14 +192,14 @@ StoreGateway::StoreGateway(const LaunchSecret& secret, const StoreAddress& store
 StoreEntrance::StoreEntrance(const LaunchSecret& secret, const StoreAddress& gateway)
     : relay_(loopback_listening(), std::make_unique<EntranceDoor>(secret, gateway)) {}
 
-std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& meeting) {
-  const std::string port = std::to_string(meeting.port);
-  const bool same_host = !meeting.addresses.empty() && meeting.addresses.front() == host_name();
-  for (const std::string& address : meeting.addresses) {
+std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& endpoint) {
+  const std::string port = std::to_string(endpoint.port);
+  const bool same_host = !endpoint.addresses.empty() && endpoint.addresses.front() == host_name();
+  for (const std::string& address : endpoint.addresses) {
     if (address == loopback_address && !same_host) continue;
     const Addresses found = addresses_of(address, port);
     for (const addrinfo* each = found.get(); each != nullptr; each = each->ai_next)
-      if (call(secret, *each)) return StoreAddress{number_of(*each), port};
+      if (call(secret, *each)) return StoreAddress{numeric_address(*each->ai_addr, each->ai_addrlen), port};
   }
   return std::nullopt;
 }

@@ -42,6 +42,6 @@ class StoreEntrance {
 };
 
 // The first address with a gateway that knows the secret, as a number. Empty if there is none.
-std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& meeting);
+std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& endpoint);
 
 }  // namespace trainyard::orchestrator

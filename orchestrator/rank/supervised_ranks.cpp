@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <climits>
 #include <csignal>
 #include <cstring>
 #include <new>
 #include <span>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <thread>
@@ -25,7 +23,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/files.h"
+#include "base/host.h"
 #include "orchestrator/rank/orphans.h"
 
 namespace trainyard::orchestrator {
@@ -43,13 +41,11 @@ constexpr const char* lock_name = "supervisor.lock";
 }
 
 // Locks a new file of the attempt. If the file system has no locks, nobody waits for the supervisor.
-FileDescriptor lock_attempt(const fs::path& attempt_folder, const fs::path& cgroup) {
+FileDescriptor lock_attempt(const fs::path& attempt_folder) {
   const fs::path file = attempt_folder / lock_name;
   constexpr mode_t for_its_owner = 0600;
   auto fd = FileDescriptor::open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, for_its_owner);
   if (!fd) cannot_supervise(file.string(), "check the permissions of the folder and the space on its disk");
-  const std::string& path = cgroup.native();
-  (void)!::write(fd.get(), path.data(), path.size());  // a full disk ends the sweep elsewhere
   while (::flock(fd.get(), LOCK_EX | LOCK_NB) != 0 && errno == EINTR) {
   }
   return fd;
@@ -82,18 +78,13 @@ constexpr int its_socket = STDERR_FILENO + 1;  // the next descriptor is its loc
 void take_own_name() {
   constexpr std::string_view name = "rank-supervisor";
   ::prctl(PR_SET_NAME, name.data());
-  const std::string stat = whole_file("/proc/self/stat");
-  std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
-  constexpr int first = 3, of_arguments = 48;  // fields of /proc/PID/stat, from 1
-  std::string skipped;
-  for (int field = first; field < of_arguments; ++field) fields >> skipped;
-  std::uintptr_t begin = 0, end = 0;
-  fields >> begin >> end;
-  if (!fields || begin == 0 || end <= begin) return;
-  auto* const text =
-      reinterpret_cast<char*>(begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
-  std::memset(text, 0, end - begin);
-  std::memcpy(text, name.data(), std::min<std::size_t>(name.size(), end - begin - 1));
+  const auto self = facts_of(::getpid());
+  if (!self || self->arguments_begin == 0 || self->arguments_end <= self->arguments_begin) return;
+  const std::size_t size = self->arguments_end - self->arguments_begin;
+  auto* const text = reinterpret_cast<char*>(
+      self->arguments_begin);  // NOLINT(performance-no-int-to-ptr): the kernel's number
+  std::memset(text, 0, size);
+  std::memcpy(text, name.data(), std::min(name.size(), size - 1));
 }
 
 // Leave the terminal and the session, and take the name "rank-supervisor", so that `pkill -f trainyard` does not end this
@@ -121,8 +112,6 @@ void detach(std::span<const int> kept) {
 
 class Supervisor {
  public:
-  explicit Supervisor(Cgroup& cgroup) : cgroup_(cgroup) {}
-
   void run(const std::function<LocalProcesses()>& start) {
     LocalProcesses processes;
     try {
@@ -138,16 +127,11 @@ class Supervisor {
       send({Message::Kind::rank_started, static_cast<int>(rank), processes.ranks[rank]->pid()});
     send({Message::Kind::all_started});
     const bool wanted = watch(processes);
-    if (!wanted) {
+    if (!wanted)
       for (const auto& rank : processes.ranks) rank->signal(SIGKILL);
-      if (cgroup_.leave()) cgroup_.kill();
-    }
     processes = {};
     const int leftovers = end_children();
-    if (wanted && send({Message::Kind::leftovers, 0, leftovers}))
-      return;  // the orchestrator removes the cgroup
-    if (wanted) cgroup_.leave();
-    cgroup_.remove();
+    if (wanted) send({Message::Kind::leftovers, 0, leftovers});
   }
 
  private:
@@ -163,8 +147,8 @@ class Supervisor {
         any_without_fd = any_without_fd || fd < 0;
       }
       if (std::ranges::all_of(ended_, [](bool ended) { return ended; })) return true;
-      constexpr int between_looks = 20;  // milliseconds
-      ::poll(polled.data(), polled.size(), any_without_fd ? between_looks : -1);
+      constexpr int between_polls = 20;  // milliseconds
+      ::poll(polled.data(), polled.size(), any_without_fd ? between_polls : -1);
       if (polled.front().revents != 0 && !obey(processes)) return false;
     }
   }
@@ -195,31 +179,30 @@ class Supervisor {
     return ::send(its_socket, packet.data(), packet.size(), MSG_NOSIGNAL) >= 0;
   }
 
-  Cgroup& cgroup_;
   std::vector<bool> ended_;  // by rank
 };
 
 }  // namespace
 
 SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<LocalProcesses()>& start)
-    : setting_(std::move(setting)), cgroup_(cgroup_name(setting_.token)) {
+    : setting_(std::move(setting)) {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0)
     cannot_supervise("socketpair", "raise the limit of open files (ulimit -n)");
   socket_ = FileDescriptor(ends[0]);
   FileDescriptor its_end(ends[1]);
   // Both processes hold the lock, so there is no moment without it.
-  FileDescriptor lock = lock_attempt(setting_.attempt_folder, cgroup_.folder());
+  FileDescriptor lock = lock_attempt(setting_.attempt_folder);
   since_ticks_ = ticks_now();
   // If the supervisor fails, the kernel kills its ranks, and this process ends the rest.
   const std::array fds{its_end.get(), lock.get()};
-  supervisor_ = cgroup_.fork();
+  supervisor_ = ::fork();
   if (supervisor_ < 0) cannot_supervise("fork", "raise the limits of processes and memory (ulimit -u, -v)");
   if (supervisor_ == 0) {
     try {
       detach(fds);
       ::prctl(PR_SET_CHILD_SUBREAPER, 1);
-      Supervisor(cgroup_).run(start);
+      Supervisor().run(start);
     } catch (const std::exception&) {
       ::_exit(1);
     }
@@ -314,11 +297,7 @@ void SupervisedRanks::release() {
     end_.supervisor_failed = ExitStatus{WEXITSTATUS(status), 0};
   const int left = end_children(*setting_.supervisors, since_ticks_);
   if (!end_.supervisor_failed) end_.leftovers += left;  // else it includes the ranks
-  if (!cgroup_.remove()) {
-    cgroup_.kill();
-    end_children(*setting_.supervisors, since_ticks_);
-  }
-  if (cgroup_.remove()) ::unlink((setting_.attempt_folder / lock_name).c_str());
+  ::unlink((setting_.attempt_folder / lock_name).c_str());
   for (auto& rank : ended_)
     if (!rank) rank = ExitStatus{-1, 0, true};
 }
@@ -341,25 +320,17 @@ int SupervisedRanks::end_fd() const {
   return over_ ? -1 : socket_.get();
 }
 
-OutlivedSupervisor wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {
+bool wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {
   // It may be a pipe, because others may be able to write to the folder.
   const auto lock = FileDescriptor::open(attempt_folder / lock_name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat found {};
-  if (!lock || ::fstat(lock.get(), &found) != 0 || !S_ISREG(found.st_mode)) return {};
-  OutlivedSupervisor outlived;
-  std::array<char, PATH_MAX> path{};
-  const ssize_t size = ::read(lock.get(), path.data(), path.size());
-  if (size > 0 && found.st_uid == ::geteuid())
-    outlived.cgroup = std::string(path.data(), static_cast<std::size_t>(size));
+  if (!lock || ::fstat(lock.get(), &found) != 0 || !S_ISREG(found.st_mode)) return true;
   const auto deadline = std::chrono::steady_clock::now() + at_most;
   while (::flock(lock.get(), LOCK_SH | LOCK_NB) != 0 && (errno == EWOULDBLOCK || errno == EINTR)) {
-    if (std::chrono::steady_clock::now() > deadline) {
-      outlived.ended = false;
-      break;
-    }
+    if (std::chrono::steady_clock::now() > deadline) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
-  return outlived;
+  return true;
 }
 
 }  // namespace trainyard::orchestrator

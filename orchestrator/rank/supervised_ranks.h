@@ -6,11 +6,10 @@
 // - This process dies, however that happens: it ends all ranks and what they started.
 // - The supervisor dies: the kernel kills the ranks. What they started falls to this process, which must be a
 //   subreaper too, and which ends it.
-// - Both die at once: the kernel kills the ranks. What they started is left, except in a cgroup: then the next
-//   `recover` ends it.
+// - Both die at once: the kernel kills the ranks. The next `recover` ends what they started, if it has their token.
 //
-// The file `supervisor.lock` in the attempt's folder is locked until the supervisor has ended. It names the cgroup.
-// It is for its owner only (0600), because whoever can read a file can also lock it.
+// The file `supervisor.lock` in the attempt's folder is locked until the supervisor has ended. It is for its owner only
+// (0600), because whoever can read a file can also lock it.
 #pragma once
 
 #include <chrono>
@@ -24,7 +23,6 @@
 #include <vector>
 
 #include "base/fd.h"
-#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/process.h"
 #include "orchestrator/rank/rendezvous.h"
 
@@ -38,7 +36,6 @@ struct LocalProcesses {
 
 struct SupervisorSetting {
   std::filesystem::path attempt_folder;  // `supervisor.lock` is in it
-  std::string token = {};                // of the attempt: names its cgroup. Empty: no cgroup
   // Supervisors of this process. All other children are orphans when a supervisor dies.
   std::shared_ptr<std::set<int>> supervisors = std::make_shared<std::set<int>>();
 };
@@ -74,7 +71,6 @@ class SupervisedRanks {
   void release();
 
   SupervisorSetting setting_;
-  Cgroup cgroup_;
   FileDescriptor socket_;
   int supervisor_ = 0;
   std::uint64_t since_ticks_ = 0;
@@ -86,14 +82,8 @@ class SupervisedRanks {
   bool over_ = false;
 };
 
-// What is left of an attempt whose orchestrator was killed.
-struct OutlivedSupervisor {
-  bool ended = true;             // false: it may still end processes
-  std::filesystem::path cgroup;  // of the attempt; empty if this user has written none
-};
-
-// Waits until the supervisor of an attempt has ended.
-OutlivedSupervisor wait_for_supervisor(const std::filesystem::path& attempt_folder,
-                                       std::chrono::milliseconds at_most = std::chrono::seconds(5));
+// Waits until the supervisor of an attempt has ended. False if it takes longer: it may still end processes.
+bool wait_for_supervisor(const std::filesystem::path& attempt_folder,
+                         std::chrono::milliseconds at_most = std::chrono::seconds(5));
 
 }  // namespace trainyard::orchestrator

@@ -3,7 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <sstream>
+
+#include "base/files.h"
 
 namespace trainyard::orchestrator {
 
@@ -23,6 +24,11 @@ std::vector<int> parse_cpu_list(std::string_view text) {
     at = read.ptr + 1;
   }
   return cpus;
+}
+
+std::vector<int> hyper_threads_of(int cpu) {
+  return parse_cpu_list(
+      whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
 }
 
 std::string cpu_list_text(const std::vector<int>& cpus) {
@@ -80,21 +86,6 @@ std::optional<double> quota_of_cpu_max(std::string_view text) {
 
 std::optional<double> quota_of_cfs(std::string_view quota, std::string_view period) {
   return ratio(number(quota), number(period));
-}
-
-CgroupPaths parse_cgroup_paths(std::string_view text) {
-  CgroupPaths paths;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
-    const auto first = line.find(':');
-    const auto second = first == std::string::npos ? first : line.find(':', first + 1);
-    if (second == std::string::npos) continue;
-    const std::string controllers = "," + line.substr(first + 1, second - first - 1) + ",";
-    const std::string path = line.substr(second + 1);
-    if (controllers == ",,") paths.unified = path;
-    if (controllers.find(",cpu,") != std::string::npos) paths.cpu = path;
-  }
-  return paths;
 }
 
 std::vector<int> limited_by(const std::vector<int>& cores, std::optional<double> quota) {

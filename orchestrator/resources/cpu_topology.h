@@ -1,5 +1,4 @@
-// Parsers of the kernel's processor files: CPU lists, hyper-thread siblings and cgroup quotas. All are pure
-// functions of the text. `devices.cpp` reads the files.
+// Parsers of the kernel's processor files: CPU lists, hyper-thread siblings and cgroup quotas.
 #pragma once
 
 #include <optional>
@@ -12,6 +11,9 @@ namespace trainyard::orchestrator {
 // "0-2,5" → {0, 1, 2, 5}. Stops at the first part that is not a number or range.
 std::vector<int> parse_cpu_list(std::string_view text);
 
+// The CPUs of the core of `cpu`. Empty if the kernel does not tell it.
+std::vector<int> hyper_threads_of(int cpu);
+
 // {0, 1, 2, 5} → "0-2,5".
 std::string cpu_list_text(const std::vector<int>& cpus);
 
@@ -23,13 +25,6 @@ std::optional<double> quota_of_cpu_max(std::string_view text);
 
 // The same from v1's `cpu.cfs_quota_us` and `cpu.cfs_period_us`. Empty for −1.
 std::optional<double> quota_of_cfs(std::string_view quota, std::string_view period);
-
-// Paths in /proc/self/cgroup: the unified one, and the one of the controller `cpu`.
-struct CgroupPaths {
-  std::optional<std::string> unified;  // line "0::/path"
-  std::optional<std::string> cpu;      // line "4:cpu,cpuacct:/path"
-};
-CgroupPaths parse_cgroup_paths(std::string_view text);
 
 // The first `ceil(quota)` of `cores`, at least one.
 std::vector<int> limited_by(const std::vector<int>& cores, std::optional<double> quota);

@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cctype>
-#include <thread>
 #include <utility>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "orchestrator/resources/cpu_topology.h"
 
 namespace trainyard::orchestrator {
@@ -14,8 +12,7 @@ namespace trainyard::orchestrator {
 namespace {
 
 int first_hyper_thread(int cpu) {
-  const auto threads = parse_cpu_list(
-      whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
+  const auto threads = hyper_threads_of(cpu);
   return threads.empty() ? cpu : *std::ranges::min_element(threads);
 }
 
@@ -24,6 +21,10 @@ std::string as_name(std::string text) {
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';
   return text;
+}
+
+std::string in_use(const LockPlace& place, const std::string& holder) {
+  return place.of + " is in use by " + holder;
 }
 
 }  // namespace
@@ -62,7 +63,7 @@ bool DeviceLeases::try_take(const LockPlace& place) {
     held_.emplace(place.file, Held{std::move(*lock)});
     return true;
   }
-  taken_ = place.of + " is in use by " + shared_lock_holder(place);
+  taken_ = in_use(place, shared_lock_holder(place));
   return false;
 }
 
@@ -90,15 +91,17 @@ bool DeviceLeases::try_take(const std::vector<Device>& devices) {
 }
 
 bool DeviceLeases::wait(const std::vector<Device>& devices, const std::atomic<int>& stop,
-                        const std::function<void(const std::string& taken)>& tell) {
-  std::string told;
-  for (const LockPlace& place : places(devices))
-    while (!try_take(place)) {
-      if (stop != 0) return false;
-      if (told != taken_) tell(taken_);
-      told = taken_;
-      std::this_thread::sleep_for(ask_again_after);
+                        const std::function<void(const std::string& taken)>& on_message) {
+  for (const LockPlace& place : places(devices)) {
+    if (const auto own = held_.find(place.file); own != held_.end()) {
+      ++own->second.count;
+      continue;
     }
+    auto lock = SharedLock::wait(place, user_, stop,
+                                 [&](const std::string& holder) { on_message(in_use(place, holder)); });
+    if (!lock) return false;
+    held_.emplace(place.file, Held{std::move(*lock)});
+  }
   return true;
 }
 

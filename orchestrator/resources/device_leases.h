@@ -35,9 +35,9 @@ class DeviceLeases {
 
   // Leases all of the devices, or none, also if it throws. False if another process has one of them.
   bool try_take(const std::vector<Device>& devices);
-  // Waits until all are leased. Calls `tell` once for each text of `taken`. False if `stop` was set.
+  // Waits until all are leased. Calls `on_message` once for each text of `taken`. False if `stop` was set.
   bool wait(const std::vector<Device>& devices, const std::atomic<int>& stop,
-            const std::function<void(const std::string& taken)>& tell);
+            const std::function<void(const std::string& taken)>& on_message);
   void give_back(const std::vector<Device>& devices);
   // Whether this process has the device or could lease it now.
   bool is_free(const Device& device);

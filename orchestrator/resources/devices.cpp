@@ -15,6 +15,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "experiments/protocol/transport.h"
 #include "orchestrator/resources/cpu_topology.h"
@@ -37,10 +38,7 @@ std::vector<int> affinity() {
 
 std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
   std::vector<std::vector<int>> cores;
-  cores.reserve(cpus.size());
-  for (const int cpu : cpus)
-    cores.push_back(parse_cpu_list(
-        whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list")));
+  for (const int cpu : cpus) cores.push_back(hyper_threads_of(cpu));
   return cores;
 }
 
@@ -57,11 +55,11 @@ std::optional<double> smaller(std::optional<double> a, std::optional<double> b) 
 }
 
 std::optional<double> cgroup_quota() {
-  const CgroupPaths paths = parse_cgroup_paths(whole_file("/proc/self/cgroup"));
+  const std::string cgroups = whole_file("/proc/self/cgroup");
   std::optional<double> quota;
-  for (const auto& folder : with_parents("/sys/fs/cgroup", paths.unified.value_or("/")))
+  for (const auto& folder : with_parents("/sys/fs/cgroup", cgroup_path(cgroups).value_or("/")))
     quota = smaller(quota, quota_of_cpu_max(whole_file(folder / "cpu.max")));
-  for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", paths.cpu.value_or("/")))
+  for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", cgroup_path(cgroups, "cpu").value_or("/")))
     quota = smaller(quota, quota_of_cfs(whole_file(folder / "cpu.cfs_quota_us"),
                                         whole_file(folder / "cpu.cfs_period_us")));
   return quota;
@@ -234,11 +232,11 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
 template <typename Text>
 std::vector<Problem> warnings(const experiments::Experiment& experiment, Text&& text_of) {
   std::vector<Problem> problems;
-  std::set<std::string> told;
+  std::set<std::string> reported;
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const std::optional<std::string> text = text_of(experiment.runs[i]);
     const Location place = place_of(experiment, i);
-    if (text && told.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
+    if (text && reported.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
   }
   return problems;
 }

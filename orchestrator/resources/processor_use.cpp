@@ -125,9 +125,7 @@ std::string use_problem(const OtherUse& use, double limit) {
 std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {
   std::set<int> all(cpus.begin(), cpus.end());
   for (const int cpu : cpus)
-    for (const int sibling : parse_cpu_list(whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) +
-                                                       "/topology/thread_siblings_list")))
-      all.insert(sibling);
+    for (const int sibling : hyper_threads_of(cpu)) all.insert(sibling);
   return {all.begin(), all.end()};
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <sstream>
 #include <system_error>
 #include <thread>
@@ -17,9 +18,9 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "base/text.h"
 #include "experiments/protocol/record.h"
-#include "orchestrator/resources/host_lock.h"
 #include "orchestrator/yard/lock_holder.h"
 
 namespace trainyard::orchestrator {
@@ -56,14 +57,6 @@ std::string problem_of(int fd) {
   struct stat found {};
   if (::fstat(fd, &found) != 0 || !S_ISREG(found.st_mode)) return "is not a plain file";
   return found.st_nlink > 1 ? "is a hard link of another file" : "";
-}
-
-// Whether the open file is still at its path. It may have been removed since.
-bool is_still(int fd, const fs::path& file) {
-  struct stat opened {
-  }, there{};
-  return ::fstat(fd, &opened) == 0 && ::lstat(file.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
-         opened.st_ino == there.st_ino;
 }
 
 // UserError: `what` prevents the use of the file.
@@ -123,40 +116,87 @@ int locking_process(int fd) {
   return 0;
 }
 
-// User of a process, from the line "Uid: REAL EFFECTIVE …" of /proc/PID/status. Empty if there is no such
-// process, or if this user may not see it.
-std::string user_of(int pid) {
-  std::istringstream lines(whole_file("/proc/" + std::to_string(pid) + "/status"));
-  for (std::string line; std::getline(lines, line);) {
-    std::istringstream fields(line);
-    std::string key;
-    uid_t real = 0, effective = 0;
-    if (fields >> key >> real >> effective && key == "Uid:") return user_name(effective);
-  }
-  return "";
+// Empty if there is no such process, or if this user may not see it.
+std::string user_name_of(int pid) {
+  const auto users = users_of(pid);
+  return users ? user_name(users->effective) : "";
 }
 
 // "process 4711 of ana (sleep), which is not trainyard or did not write its name"
 std::string unnamed_process(int pid, const fs::path& file) {
-  const std::string user = pid > 0 ? user_of(pid) : "";
+  const std::string user = pid > 0 ? user_name_of(pid) : "";
   if (user.empty()) return unknown_holder(file);
   return fmt::format("process {} of {} ({}), which is not trainyard or did not write its name", pid, user,
-                     printable_line(first_line(whole_file("/proc/" + std::to_string(pid) + "/comm"))));
+                     printable_line(facts_of(pid).value_or(ProcessFacts{}).name));
+}
+
+// Whether all users may create files in the folder.
+bool is_shared(const struct stat& folder) {
+  return S_ISDIR(folder.st_mode) && (folder.st_mode & S_IWOTH) != 0;
+}
+
+// Whether users may remove only their own files.
+bool is_sticky(const struct stat& folder) {
+  return (folder.st_mode & S_ISVTX) != 0;
+}
+
+fs::path default_folder() {
+  struct stat found {};
+  return ::stat("/run/lock", &found) == 0 && is_shared(found) && is_sticky(found) ? "/run/lock" : "/tmp";
+}
+
+fs::path named_folder(const char* named) {
+  std::error_code failed;
+  fs::create_directories(named, failed);
+  if (fs::is_directory(named)) return fs::absolute(named);
+  throw UserError(std::string(host_lock_variable) + " must be a folder, but is " + printable_line(named) +
+                      (failed ? " (" + failed.message() + ")" : ""),
+                  "name a folder that you may write to");
 }
 
 }  // namespace
+
+fs::path host_lock_folder() {
+  const char* named = std::getenv(host_lock_variable);
+  fs::path folder = named == nullptr || *named == '\0' ? default_folder() : named_folder(named);
+  struct stat found {};
+  if (::stat(folder.c_str(), &found) == 0 && is_shared(found) && !is_sticky(found))
+    throw UserError(
+        "every user can remove the locks of others in " + folder.string(),
+        "set its sticky bit (chmod +t), or name another folder with " + std::string(host_lock_variable));
+  return folder;
+}
+
+LockPlace host_lock_in(const fs::path& folder) {
+  return {folder / "trainyard-timed-runs.lock", "this host"};
+}
 
 std::optional<SharedLock> SharedLock::try_take(const LockPlace& place, const HostUser& user) {
   while (true) {
     SharedLock lock(opened(place));
     if (!lock_open_file(lock.fd_.get(), place)) return std::nullopt;
-    if (!is_still(lock.fd_.get(), place.file)) continue;
+    if (!is_still_at(lock.fd_.get(), place.file)) continue;
     static const std::string own_name = user_name(::geteuid());  // the lookup reads several files
     lock.named_ =
         is_lock_text(lock.fd_.get(), about_lines) &&
         write_holder(lock.fd_.get(), {own_name, user.command, user.yard.string(), experiments::utc_now()});
     return lock;
   }
+}
+
+std::optional<SharedLock> SharedLock::wait(const LockPlace& place, const HostUser& user,
+                                           const std::atomic<int>& stop,
+                                           const std::function<void(const std::string& holder)>& on_message) {
+  std::string reported;
+  while (stop == 0) {
+    if (auto lock = try_take(place, user)) return lock;
+    if (std::string holder = shared_lock_holder(place); holder != reported) {
+      on_message(holder);
+      reported = std::move(holder);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  return std::nullopt;
 }
 
 SharedLock::~SharedLock() {
@@ -170,7 +210,7 @@ std::string shared_lock_holder(const LockPlace& place) {
   if (!named || named->about.size() != about_lines || (pid > 0 && pid != named->pid))
     return unnamed_process(pid, place.file);
   const auto& about = named->about;
-  const std::string user = user_of(named->pid);
+  const std::string user = user_name_of(named->pid);
   return fmt::format("process {} of {} ({}, yard {}), since {}", named->pid, user.empty() ? about[0] : user,
                      about[1], about[2], about[3]);
 }

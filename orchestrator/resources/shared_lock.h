@@ -1,5 +1,12 @@
-// Lock file that all users of a host share.
+// Lock file that all users of a host share: the lock of this host for timed runs, and one for each core and GPU.
 //
+// - Timed sweeps never overlap, even on different cores or GPUs. They share memory bandwidth, caches, the bus to the GPUs
+//   and the clock of the cores, and no measurement would show that.
+// - Sweeps that are not timed do not take the lock of the host. They lease each core and GPU (`device_leases.h`).
+// - Containers with their own /run/lock do not see each other's locks, but the processor time of other processes is
+//   measured too (`processor_use.h`).
+//
+// The file:
 // - The file is in a folder where everybody may create files. So any name there can be planted: a link, a pipe,
 //   a second name of another file, or a file of somebody else.
 // - Links, pipes and files with a second name are refused. A file is overwritten only if it is empty or has the
@@ -11,7 +18,7 @@
 // - The kernel frees the lock when the holder dies.
 #pragma once
 
-#include <chrono>
+#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <optional>
@@ -28,19 +35,28 @@ struct HostUser {
   std::filesystem::path yard;  // absolute
 };
 
-// Between two attempts to take a lock.
-inline constexpr auto ask_again_after = std::chrono::milliseconds(50);
-
 struct LockPlace {
   std::filesystem::path file;
   std::string of;  // "this host", "core 3"
 };
+
+inline constexpr const char* host_lock_variable = "TRAINYARD_HOST_LOCK";
+
+// Folder of the locks: TRAINYARD_HOST_LOCK, else /run/lock or /tmp, the first one that everybody may write to. UserError if
+// the variable names a folder that is not there and cannot be created, or where every user can remove the files of others.
+std::filesystem::path host_lock_folder();
+
+LockPlace host_lock_in(const std::filesystem::path& folder);
 
 // Lock that is held while the object lives.
 class SharedLock {
  public:
   // Empty if another process has it. UserError if the file cannot be used, or if its file system has no locks.
   static std::optional<SharedLock> try_take(const LockPlace& place, const HostUser& user);
+  // Waits until it is free. Calls `on_message` once for each holder. Empty if `stop` was set.
+  static std::optional<SharedLock> wait(const LockPlace& place, const HostUser& user,
+                                        const std::atomic<int>& stop,
+                                        const std::function<void(const std::string& holder)>& on_message);
 
   SharedLock(SharedLock&&) noexcept = default;
   SharedLock& operator=(SharedLock&&) noexcept = default;

@@ -109,7 +109,7 @@ void Attempt::launch() {
   log_.record("leased",
               {{"devices", names}, {"token", token_}, {"boot_id", boot_id()}, {"since_ticks", ticks_now()}});
   workplace_.status.run_started(planned(), place_.attempt);
-  tell_where_it_begins();
+  report_start();
   try {
     if (const std::string changed = experiments::changed_file(planned().run.strategy); !changed.empty())
       throw UserError(changed);
@@ -129,7 +129,7 @@ void Attempt::launch() {
 // Records of the earlier orchestrator are ingested again, which changes nothing.
 void Attempt::adopt() {
   workplace_.status.run_started(planned(), place_.attempt);
-  log_.tell(fmt::format("attempt {} is still running; resuming it", place_.attempt));
+  log_.message(fmt::format("attempt {} is still running; resuming it", place_.attempt));
   auto ranks = workplace_.launcher.adopt(place_.directory);
   const auto marks = ranks->marks();
   ranks_.watch(std::move(ranks), true);
@@ -138,18 +138,18 @@ void Attempt::adopt() {
 }
 
 // Reports skipped checkpoints, because they may be the first sign of a failing disk.
-void Attempt::tell_where_it_begins() {
+void Attempt::report_start() {
   for (const std::string& problem : begins_.problems) {
     log_.record("message", {{"level", "warning"}, {"text", problem}});
-    log_.tell(problem);
+    log_.message(problem);
     log_.write(log::Level::warning, "checkpoint skipped", {{"why", problem}});
   }
   if (begins_.at) {
     const auto& [attempt, epoch] = *begins_.at;
     log_.write(log::Level::info, "resumes", {{"after_epoch", epoch}, {"of_attempt", attempt}});
-    log_.tell(fmt::format("resumes after epoch {} of attempt {}", epoch, attempt));
+    log_.message(fmt::format("resumes after epoch {} of attempt {}", epoch, attempt));
   } else if (!begins_.problems.empty()) {
-    log_.tell("starts from the beginning");
+    log_.message("starts from the beginning");
   }
 }
 
@@ -169,8 +169,8 @@ bool Attempt::step() {
   if (ranks_.state().phase == AttemptState::Phase::over) return false;
   ranks_.note_ends();
   follow();
-  ranks_.look_for_progress();
-  ranks_.tell_ranks();
+  ranks_.check_progress();
+  ranks_.signal_ranks();
   const auto end = ranks_.end();
   if (end) finish(*end);
   return !end;
@@ -184,7 +184,7 @@ void Attempt::follow() {
   collector_.collect();
   next_follow_ = collector_.drained() ? now + follow_interval : now;
   note_over_limits();
-  tell_messages();
+  report_messages();
   shorten_logs();
   if (now < next_progress_) return;
   next_progress_ = now + progress_interval;
@@ -194,9 +194,9 @@ void Attempt::follow() {
   workplace_.status.run_progress(planned(), progress.value_or(experiments::Progress{}));
 }
 
-void Attempt::tell_messages() {
+void Attempt::report_messages() {
   for (const auto& text : collector_.take_messages()) {
-    log_.tell(text);
+    log_.message(text);
     log_.write(log::Level::warning, "message", {{"text", text}});
   }
 }
@@ -219,7 +219,7 @@ void Attempt::shorten_logs() {
         "the log of rank {} is larger than {} MiB: lines before its last {} MiB are removed, now and later",
         rank, largest_log >> 20, largest_log >> 20);
     log_.record("message", {{"level", "warning"}, {"text", text}});
-    log_.tell(text);
+    log_.message(text);
   }
 }
 
@@ -232,31 +232,31 @@ void Attempt::finish(const RankGroupEnd& group) {
   note_changed_file();
   collector_.collect_all();
   note_over_limits();
-  tell_times_problem();
+  report_times_problem();
   const AttemptEvidence seen = evidence(group);
   conclude(end_of(seen), seen.failures);
   collector_.collect();
   outcome_.seconds = log_.seconds();
   outcome_.test_accuracy = collector_.test_accuracy();
   outcome_.test_loss = collector_.test_loss();
-  tell_messages();
+  report_messages();
 }
 
 // `ended`: those that the launcher has ended already.
 void Attempt::end_leftovers(int ended) {
   const int left = ended + end_children_with(token_);
   if (left == 0) return;
-  log_.tell(
+  log_.message(
       fmt::format("killed {} {} that its ranks left behind", left, left == 1 ? "process" : "processes"));
   log_.write(log::Level::warning, "orphaned processes killed", {{"processes", left}});
 }
 
 // Only what another try may change.
-void Attempt::tell_times_problem() const {
+void Attempt::report_times_problem() const {
   if (!collector_.finished() || !assignment_.host_exclusive || planned().devices_shared) return;
   for (const db::Attempt& each : db::attempts_of_run(workplace_.database, place_.key))
     if (each.attempt == place_.attempt && !each.times_problem.empty())
-      log_.tell("its times do not count: " + each.times_problem);
+      log_.message("its times do not count: " + each.times_problem);
 }
 
 // Call it after all processes of the attempt are reaped: only then is their own processor time known.

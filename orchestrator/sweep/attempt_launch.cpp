@@ -59,7 +59,6 @@ experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& 
   launch.run = planned.run;
   launch.host_exclusive = assignment.host_exclusive;
   launch.devices_shared = planned.devices_shared;
-  launch.host_locked = assignment.host_locked;
   launch.probe = planned.probe;
   launch.retries_left = assignment.retries_left;
   launch.circumstances = planned.circumstances;

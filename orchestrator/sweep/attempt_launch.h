@@ -20,7 +20,6 @@ struct Assignment {
   const PlannedRun& planned;
   std::vector<Device> devices;  // one per rank, as leased
   bool host_exclusive = false;  // no other run starts meanwhile
-  bool host_locked = false;     // no other sweep of this host measures times meanwhile
   int retries_left = 0;         // number of attempts that may follow
   std::optional<int> adopts;    // attempt to continue, launched by an earlier orchestrator
 };

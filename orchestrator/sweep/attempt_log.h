@@ -22,7 +22,7 @@ class AttemptLog {
 
   void record(const std::string& type, const nlohmann::ordered_json& body) { records_.append(type, body); }
   void sync() { records_.sync(); }  // all records so far are durable
-  void tell(const std::string& text) const { status_.message(label_ + ": " + text); }
+  void message(const std::string& text) const { status_.message(label_ + ": " + text); }
   void write(log::Level level, const char* event, const log::Fields& more = {}) const;  // to trainyard.log
   double seconds() const;                                                               // since construction
 

@@ -46,8 +46,8 @@ struct Machine {
   }
 
   int on(const TimePassed&) {
-    const bool told = state.phase == Phase::ending || state.phase == Phase::terminated;
-    if (told && now >= state.kill_at) return enter(Phase::killed, SIGKILL);
+    const bool may_kill = state.phase == Phase::ending || state.phase == Phase::terminated;
+    if (may_kill && now >= state.kill_at) return enter(Phase::killed, SIGKILL);
     if (state.phase == Phase::ending && now >= state.terminate_at) return enter(Phase::terminated, SIGTERM);
     return 0;
   }

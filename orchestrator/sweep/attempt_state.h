@@ -25,7 +25,7 @@ struct AttemptState {
   Clock::time_point kill_at = Clock::time_point::max();
 
   // No signal was sent: a rank that ends now ends by itself.
-  bool untold() const { return phase == Phase::running || phase == Phase::ending; }
+  bool not_signalled() const { return phase == Phase::running || phase == Phase::ending; }
 };
 
 struct GracePeriods {

@@ -21,7 +21,7 @@ namespace {
 
 constexpr std::size_t bytes_per_poll = RecordLogTail::usual_bytes;  // of all files together
 constexpr std::size_t least_bytes_per_poll = 16384;                 // of each file
-constexpr int most_told_lines = 10;                                 // left-out lines of a file with a message
+constexpr int most_reported_lines = 10;                             // left-out lines of a file with a message
 
 std::string spool_name(std::optional<int> rank) {
   return rank ? experiments::rank_records_name(*rank) : experiments::orchestrator_records_name;
@@ -88,8 +88,9 @@ void Collector::take_lines(Spool& spool, std::vector<experiments::Record>& recor
       continue;
     }
     ++spool.left_out;
-    if (spool.left_out <= most_told_lines) leave_out(spool.rank, "a line was left out: " + parsed.problem);
-    if (spool.left_out == most_told_lines) leave_out(spool.rank, "more such lines are not reported");
+    if (spool.left_out <= most_reported_lines)
+      leave_out(spool.rank, "a line was left out: " + parsed.problem);
+    if (spool.left_out == most_reported_lines) leave_out(spool.rank, "more such lines are not reported");
     if (spool.left_out > experiments::most_left_out_lines)
       return exceed(
           spool, number,

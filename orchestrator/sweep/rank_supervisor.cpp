@@ -12,7 +12,7 @@ namespace trainyard::orchestrator {
 
 namespace {
 
-constexpr auto look_interval = std::chrono::seconds(1);
+constexpr auto poll_interval = std::chrono::seconds(1);
 constexpr auto late_records = std::chrono::seconds(3);  // a network file system that takes longer is broken
 
 AttemptState::Clock::duration duration(double seconds) {
@@ -68,10 +68,10 @@ void RankSupervisor::note_ends() {
     if (!exit.status.lost) note_exit(exit);
   const auto now = Clock::now();
   for (const RankExitSeen& exit : exits)
-    unheard_.push_back({exit, place_.shared && exit.status.clean() ? now + late_records : now});
-  if (!exits.empty() || (!unheard_.empty() && !all_collected_)) collector_.collect();
+    pending_exits_.push_back({exit, place_.shared && exit.status.clean() ? now + late_records : now});
+  if (!exits.empty() || (!pending_exits_.empty() && !all_collected_)) collector_.collect();
   all_collected_ = collector_.drained();
-  std::erase_if(unheard_, [&](const Unheard& each) {
+  std::erase_if(pending_exits_, [&](const PendingExit& each) {
     const bool more_may_come = !all_collected_ || now < each.until;
     if (more_may_come && !collector_.finished(each.exit.rank)) return false;
     note_loss(each.exit);
@@ -92,7 +92,7 @@ void RankSupervisor::note_exit(const RankExitSeen& exit) {
 
 // A rank that ended after our signal has not failed.
 void RankSupervisor::note_loss(const RankExitSeen& exit) {
-  if (collector_.finished(exit.rank) || !state_.untold()) return;
+  if (collector_.finished(exit.rank) || !state_.not_signalled()) return;
   if (!exit.status.lost) failed_.push_back(exit);
   if (!all_ended()) end_ranks(RankLost{exit.rank}, options_.peer_seconds);
 }
@@ -104,19 +104,19 @@ void RankSupervisor::end_ranks(const AttemptEvent& why, double after_seconds) {
              {{"why", state_.why}, {"after_seconds", after_seconds}});
 }
 
-void RankSupervisor::look_for_progress() {
+void RankSupervisor::check_progress() {
   const double timeout = options_.progress_timeout_seconds;
   const auto now = Clock::now();
-  if (timeout <= 0 || now < next_look_ || state_.phase != AttemptState::Phase::running || !ranks_) return;
+  if (timeout <= 0 || now < next_poll_ || state_.phase != AttemptState::Phase::running || !ranks_) return;
   if (ranks_->waiting()) watchdog_ = Watchdog(place_.directory, place_.world_size, now);
-  next_look_ = now + std::min(Clock::duration(look_interval), duration(timeout / 4));
-  watchdog_.look(now);
+  next_poll_ = now + std::min(Clock::duration(poll_interval), duration(timeout / 4));
+  watchdog_.poll(now);
   if (watchdog_.silent_seconds(now) < timeout) return;
   end_ranks(NoProgress{fmt::format("no progress for {} s: {}", static_cast<long>(timeout), watchdog_.text())},
             0);
 }
 
-void RankSupervisor::tell_ranks() {
+void RankSupervisor::signal_ranks() {
   const int signal = all_ended() ? 0 : happens(TimePassed{});
   if (signal == 0) return;
   ranks_->signal(signal);
@@ -139,7 +139,7 @@ bool RankSupervisor::all_ended() const {
 // Whether records of a rank are not collected, or all ranks exited cleanly while the last records of one have
 // not arrived from its host.
 bool RankSupervisor::records_may_come() const {
-  if (unheard_.empty()) return false;
+  if (pending_exits_.empty()) return false;
   const bool clean = std::ranges::all_of(ended_, [](const auto& ended) { return ended->clean(); });
   return !all_collected_ || (clean && !collector_.finished());
 }

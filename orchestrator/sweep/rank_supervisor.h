@@ -28,9 +28,9 @@ class RankSupervisor {
   void not_launched(const std::string& why);
 
   void note_ends();  // detects ended ranks and reacts
-  void look_for_progress();
-  void tell_ranks();  // sends SIGTERM and SIGKILL when they are due
-  void note_job();    // records the job number once it is known
+  void check_progress();
+  void signal_ranks();  // sends SIGTERM and SIGKILL when they are due
+  void note_job();      // records the job number once it is known
   void exceeded(const std::string& limit) { end_ranks(LimitExceeded{limit}, 0); }
   void stop(int level) { happens(StopRequest{level}); }
 
@@ -54,7 +54,7 @@ class RankSupervisor {
   };
   // Rank that exited, but whose last records are not collected. On a network file system they may arrive
   // until then.
-  struct Unheard {
+  struct PendingExit {
     RankExitSeen exit;
     Clock::time_point until;
   };
@@ -79,12 +79,12 @@ class RankSupervisor {
   AttemptState state_;
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
   std::vector<RankExitSeen> failed_;              // in the order of detection
-  std::vector<Unheard> unheard_;
+  std::vector<PendingExit> pending_exits_;
   bool all_collected_ = false;  // when the ends were noted
   Watchdog watchdog_;
   MemoryKills memory_kills_;  // since the attempt began
   std::string job_;
-  Clock::time_point next_look_;
+  Clock::time_point next_poll_;
 };
 
 }  // namespace trainyard::orchestrator

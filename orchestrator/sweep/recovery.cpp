@@ -24,7 +24,6 @@
 #include "experiments/protocol/record_lines.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/plan/resume_point.h"
-#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/rank/supervised_ranks.h"
@@ -67,45 +66,19 @@ std::vector<Unfinished> unfinished_attempts(const Yard& yard, const db::Database
   return unfinished;
 }
 
-// A member of a record as a list of numbers. Empty if it is not an array.
-template <typename Number>
-std::vector<Number> numbers_of(const nlohmann::json& body, const char* member) {
-  std::vector<Number> numbers;
-  const auto found = body.find(member);
-  if (found == body.end() || !found->is_array()) return numbers;
-  for (const auto& each : *found)
-    numbers.push_back(experiments::fits<Number>(each) ? each.get<Number>() : Number{});
-  return numbers;
-}
-
-// A member of a record as a number. Empty if it is not one.
-template <typename Number>
-std::optional<Number> number_of(const nlohmann::json& body, const char* member) {
-  const auto found = body.find(member);
-  if (found == body.end() || !experiments::fits<Number>(*found)) return std::nullopt;
-  return found->get<Number>();
-}
-
-// Processes of an attempt, from the records of its orchestrator.
+// Processes of an attempt, from the record of their orchestrator. No token if it has not launched any.
 LaunchedProcesses launched_processes(const fs::path& directory) {
   LaunchedProcesses launched;
-  const auto take = [&](const experiments::Record& record) {
-    const auto& body = record.body;
-    if (record.type == "leased") {
-      launched.token = text_member(body, "token");
-      launched.boot_id = text_member(body, "boot_id");
-      launched.since_ticks = number_of<std::uint64_t>(body, "since_ticks");
-    }
-    if (record.type != "launched") return;
-    const auto pids = numbers_of<int>(body, "pids");
-    const auto ticks = numbers_of<std::uint64_t>(body, "start_ticks");
-    for (std::size_t i = 0; i < std::min(pids.size(), ticks.size()); ++i)
-      launched.marks.push_back({pids[i], ticks[i]});
-  };
   RecordLogTail log(directory / experiments::orchestrator_records_name);
   do
-    for (const auto& line : log.new_lines())
-      if (const auto parsed = experiments::parse_line(line); parsed.record) take(*parsed.record);
+    for (const auto& line : log.new_lines()) {
+      const auto parsed = experiments::parse_line(line);
+      if (!parsed.record || parsed.record->type != "leased") continue;
+      const auto& body = parsed.record->body;
+      const auto since = body.find("since_ticks");
+      if (since == body.end() || !experiments::fits<std::uint64_t>(*since)) continue;
+      launched = {text_member(body, "token"), text_member(body, "boot_id"), since->get<std::uint64_t>()};
+    }
   while (!log.at_end());
   return launched;
 }
@@ -205,35 +178,27 @@ fs::path original_of(const Unfinished& attempt) try {
 }
 
 // Ranks of the attempt may write to its records and checkpoints until its supervisor has ended.
-OutlivedSupervisor require_ended(const Unfinished& unfinished) {
-  OutlivedSupervisor outlived = wait_for_supervisor(unfinished.directory);
-  if (!outlived.ended)
+void require_ended(const Unfinished& unfinished) {
+  if (!wait_for_supervisor(unfinished.directory))
     throw UserError(fmt::format("the processes of attempt {} are still being ended", unfinished.attempt),
                     "wait a moment and run the command again", {.file = unfinished.directory.string()});
-  return outlived;
 }
 
 // Kills the processes of an attempt that no orchestrator has. Returns their number.
-int end_processes(const Unfinished& unfinished, const fs::path& cgroup,
-                  const std::function<void(const std::string&)>& tell) {
+int end_processes(const Unfinished& unfinished, const std::function<void(const std::string&)>& on_message) {
   if (const fs::path original = original_of(unfinished); !original.empty()) {
-    tell(unfinished.directory.string() + ": is a copy of " + original.string() +
-         ", so processes of that attempt were left alone");
+    on_message(unfinished.directory.string() + ": is a copy of " + original.string() +
+               ", so processes of that attempt were left alone");
     return 0;
   }
-  const LaunchedProcesses launched = launched_processes(unfinished.directory);
-  const EndedLeftovers leftovers = end_leftovers(launched);
-  end_cgroup_of(launched.token, cgroup);
-  for (const std::string& problem : leftovers.left_alone)
-    tell(unfinished.directory.string() + ": " + problem + ", so it was left alone");
-  return leftovers.ended;
+  return end_leftovers(launched_processes(unfinished.directory));
 }
 
-void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, const db::Database& database,
-                     db::Ingest& ingest, const std::function<void(const std::string&)>& tell) {
+void recover_attempt(const Unfinished& unfinished, const db::Database& database, db::Ingest& ingest,
+                     const std::function<void(const std::string&)>& on_message) {
   for (const char* name : {experiments::run_file_name, experiments::orchestrator_records_name})
     require_plain(unfinished.directory / name);
-  const int killed_processes = end_processes(unfinished, cgroup, tell);
+  const int killed_processes = end_processes(unfinished, on_message);
   const experiments::Launch launch =
       experiments::read_launch(unfinished.directory / experiments::run_file_name);
   if (launch.key != unfinished.key || launch.attempt != unfinished.attempt)
@@ -251,7 +216,7 @@ void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, const
   const bool finished = collector.finished() && collector.over_limits().empty() && !fault;
   if (collector.refused() || finished || collector.has_cause()) return;
   for (const std::string& text : collector.take_messages())
-    tell(fmt::format("{}: attempt {}: {}", experiments::label(launch.run), launch.attempt, text));
+    on_message(fmt::format("{}: attempt {}: {}", experiments::label(launch.run), launch.attempt, text));
   const std::string failure = mark_ended(unfinished, collector.over_limits(), fault ? fault->error : "",
                                          ingest.next_number(launch.key, launch.attempt, std::nullopt));
   Collector(place, experiments::to_json(launch), ingest).collect_all();
@@ -261,7 +226,7 @@ void recover_attempt(const Unfinished& unfinished, const fs::path& cgroup, const
           : "";
   const std::string end =
       failure.empty() ? "was interrupted: the orchestrator ended first" : "has failed: " + failure;
-  tell(fmt::format("{}: attempt {} {}{}", experiments::label(launch.run), launch.attempt, end, killed));
+  on_message(fmt::format("{}: attempt {} {}{}", experiments::label(launch.run), launch.attempt, end, killed));
 }
 
 // Removes checkpoints of finished runs whose orchestrator was killed before it did so. A run that finished
@@ -279,7 +244,7 @@ void remove_outlived_checkpoints(const Yard& yard, const db::Database& database,
 }  // namespace
 
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
-                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<void(const std::string&)>& on_message,
                                  const std::function<bool(const fs::path&)>& alive) {
   std::vector<LiveAttempt> live;
   db::Ingest ingest(database);
@@ -288,15 +253,15 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
       live.push_back({unfinished.key, unfinished.attempt});
       continue;
     }
-    const OutlivedSupervisor outlived = require_ended(unfinished);
+    require_ended(unfinished);
     try {
-      recover_attempt(unfinished, outlived.cgroup, database, ingest, tell);
+      recover_attempt(unfinished, database, ingest, on_message);
     } catch (const db::StorageError&) {
       throw;
     } catch (const InternalError& error) {
-      tell(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
+      on_message(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
     } catch (const UserError& error) {
-      tell(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
+      on_message(unfinished.directory.string() + ": this attempt was not recovered: " + error.what());
     }
   }
   remove_outlived_checkpoints(yard, database, live);
@@ -305,25 +270,24 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
 
 namespace {
 
-bool all_ranks_ended(const RankGroupFile& gang) {
-  for (std::size_t rank = 0; rank < gang.command.ranks.size(); ++rank)
-    if (!read_rank_exit(gang.command.directory, static_cast<int>(rank))) return false;
+bool all_ranks_ended(const RankGroupFile& group) {
+  for (std::size_t rank = 0; rank < group.command.ranks.size(); ++rank)
+    if (!read_rank_exit(group.command.directory, static_cast<int>(rank))) return false;
   return true;
 }
 
 }  // namespace
 
 Reattachment::Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
-Reattachment::~Reattachment() = default;
 
 bool Reattachment::alive(const std::filesystem::path& attempt_folder) {
-  const auto gang = read_rank_group_file(attempt_folder);
-  if (!gang || all_ranks_ended(*gang)) return false;
-  if (gang->launcher != "slurm") {  // its launcher died with the orchestrator
+  const auto group = read_rank_group_file(attempt_folder);
+  if (!group || all_ranks_ended(*group)) return false;
+  if (group->launcher != "slurm") {  // its launcher died with the orchestrator
     abandon(attempt_folder);
     return false;
   }
-  return gang->allocation.empty() ? job_alive(*gang) : step_alive(*gang);
+  return group->allocation.empty() ? job_alive(*group) : step_alive(*group);
 }
 
 const SlurmQueue& Reattachment::queue(const std::string& allocation) {
@@ -332,23 +296,23 @@ const SlurmQueue& Reattachment::queue(const std::string& allocation) {
   return queue->second;
 }
 
-bool Reattachment::job_alive(const RankGroupFile& gang) {
-  const auto job = queue("").find(gang.job);
+bool Reattachment::job_alive(const RankGroupFile& group) {
+  const auto job = queue("").find(group.job);
   if (!job || ended(*job)) {
-    abandon(gang.command.directory);
+    abandon(group.command.directory);
     return false;
   }
   if (launcher_ != "slurm")
-    throw UserError("Slurm job " + job->id + " of an earlier sweep is not over: " + gang.job,
+    throw UserError("Slurm job " + job->id + " of an earlier sweep is not over: " + group.job,
                     "continue with launcher = \"slurm\", or cancel it with `scancel " + job->id + "` first");
   return true;
 }
 
 // A step of another allocation is ended, because nobody would notice its end.
-bool Reattachment::step_alive(const RankGroupFile& gang) {
-  const auto step = queue(gang.allocation).find(gang.job);
-  if (step && launcher_ == "slurm" && own_allocation() == gang.allocation) return true;
-  abandon(gang.command.directory);
+bool Reattachment::step_alive(const RankGroupFile& group) {
+  const auto step = queue(group.allocation).find(group.job);
+  if (step && launcher_ == "slurm" && own_allocation() == group.allocation) return true;
+  abandon(group.command.directory);
   if (step)
     ClientCommand(slurm_client("scancel", {"--signal=KILL", step->id})).wait(std::chrono::seconds(10));
   return false;

@@ -24,11 +24,11 @@ namespace trainyard::orchestrator {
 //   copy, and the processes belong to its original.
 // - Leaves an attempt alone if it is `alive` (see `Reattachment`), and returns it.
 // - Removes the checkpoints of finished runs.
-// - Calls `tell` with one line per interrupted attempt.
+// - Calls `on_message` with one line per interrupted attempt.
 // - StorageError if the database cannot be written. UserError if the supervisor of an attempt has not ended within
 //   five seconds.
 std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
-                                 const std::function<void(const std::string&)>& tell,
+                                 const std::function<void(const std::string&)>& on_message,
                                  const std::function<bool(const std::filesystem::path&)>& alive = {});
 
 // Finds attempts whose ranks outlive their orchestrator, as jobs on a cluster. The next orchestrator adopts
@@ -37,17 +37,14 @@ class Reattachment {
  public:
   // `launcher`: of the new sweep.
   explicit Reattachment(std::string launcher);
-  ~Reattachment();
-  Reattachment(const Reattachment&) = delete;
-  Reattachment& operator=(const Reattachment&) = delete;
 
   // Whether the attempt in this folder is queued or running. If not, its tasks can no longer start. UserError
   // if the cluster does not answer, or if `launcher` cannot adopt the live attempt.
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
-  bool job_alive(const RankGroupFile& gang);
-  bool step_alive(const RankGroupFile& gang);
+  bool job_alive(const RankGroupFile& group);
+  bool step_alive(const RankGroupFile& group);
 
   const SlurmQueue& queue(const std::string& allocation);
 

@@ -96,7 +96,7 @@ class Sweep {
   void run_all() {
     while (true) {
       const int now = level();
-      if (now != 0) tell_stopping(now);
+      if (now != 0) announce_stop(now);
       for (const auto& active : active_) active.attempt->stop(now);
       if (yard_moved()) return stopped_by("");
       if (now == 0) start_what_fits();
@@ -120,9 +120,9 @@ class Sweep {
     active_.clear();
   }
 
-  void tell_stopping(int level) {
-    if (active_.empty() || level <= told_level_) return;
-    told_level_ = level;
+  void announce_stop(int level) {
+    if (active_.empty() || level <= announced_level_) return;
+    announced_level_ = level;
     log::warning("sweep stops", {{"why", failed_fast_ ? "a run has failed" : "a signal"}, {"level", level}});
     workplace_.status.message(failed_fast_ ? "a run has failed: ending the other runs"
                               : level == 1 ? "stopping: ending all runs (a second signal kills them)"
@@ -142,11 +142,11 @@ class Sweep {
                             {"places", granted->grant.devices.size()},
                             {"failed_tries", next.failed_tries},
                             {"waiting", waiting_.size()}});
-      active_.push_back({next, granted->devices,
-                         std::make_unique<Attempt>(
-                             Assignment{planned, granted->devices, exclusive_host_, options().host_locked,
-                                        options().max_retries - next.failed_tries, next.adopts},
-                             workplace_)});
+      active_.push_back(
+          {next, granted->devices,
+           std::make_unique<Attempt>(Assignment{planned, granted->devices, exclusive_host_,
+                                                options().max_retries - next.failed_tries, next.adopts},
+                                     workplace_)});
     }
   }
 
@@ -165,7 +165,7 @@ class Sweep {
       pool_.release(granted->run);
       blocked_ = !withhold_taken(*granted);
     }
-    tell_taken();
+    announce_taken();
     return std::nullopt;
   }
 
@@ -191,11 +191,11 @@ class Sweep {
   }
 
   // Says once for each holder that the whole sweep waits for it.
-  void tell_taken() {
-    if (!active_.empty() || (!blocked_ && withheld_.empty()) || leases()->taken() == told_taken_) return;
-    told_taken_ = leases()->taken();
-    log::info("waits for devices", {{"why", told_taken_}});
-    workplace_.status.message("waiting: " + told_taken_);
+  void announce_taken() {
+    if (!active_.empty() || (!blocked_ && withheld_.empty()) || leases()->taken() == announced_taken_) return;
+    announced_taken_ = leases()->taken();
+    log::info("waits for devices", {{"why", announced_taken_}});
+    workplace_.status.message("waiting: " + announced_taken_);
   }
 
   std::optional<DevicePool::Grant> grant() {
@@ -329,9 +329,9 @@ class Sweep {
   std::vector<std::size_t> withheld_;  // devices that other sweeps of this host have
   bool blocked_ = false;               // until `ask_again_`: the next run has to wait for another sweep
   Clock::time_point ask_again_;
-  std::string told_taken_;
+  std::string announced_taken_;
   bool failed_fast_ = false;
-  int told_level_ = 0;
+  int announced_level_ = 0;
   SweepResult result_;
 };
 

@@ -44,7 +44,6 @@ struct SweepOptions {
   double backoff_seconds = 1;              // before the first retry; doubles with each retry, up to a minute
   int max_failures = 0;                    // no run is started after so many failures; 0 = no limit
   bool fail_fast = false;                  // the first failed run ends all others
-  bool host_locked = false;                // the caller holds the lock of this host (`host_lock.h`)
   // Leases of this host's cores and GPUs: a run that does not get its devices waits. Null: runs lease none.
   DeviceLeases* leases = nullptr;
   const YardLock* yard_lock = nullptr;  // tells whether the yard is moved during the sweep; null: not checked

@@ -19,7 +19,18 @@ std::uintmax_t size_of(const fs::path& file) {
   return missing ? 0 : size;
 }
 
-const char* name_of(experiments::Phase phase) {
+std::string place_of(const std::optional<experiments::Progress>& progress) {
+  if (!progress) return "before any progress";
+  const char* phase = phase_name(progress->phase);
+  if (progress->phase == experiments::Phase::probe)
+    return fmt::format("in the {}, step {}", phase, progress->step);
+  if (progress->epoch == 0) return fmt::format("in {}", phase);
+  return fmt::format("in epoch {}, {} step {}", progress->epoch, phase, progress->step);
+}
+
+}  // namespace
+
+const char* phase_name(experiments::Phase phase) {
   switch (phase) {
     case experiments::Phase::setup:
       return "set-up";
@@ -37,23 +48,12 @@ const char* name_of(experiments::Phase phase) {
   return "";
 }
 
-std::string place_of(const std::optional<experiments::Progress>& progress) {
-  if (!progress) return "before any progress";
-  const char* phase = name_of(progress->phase);
-  if (progress->phase == experiments::Phase::probe)
-    return fmt::format("in the {}, step {}", phase, progress->step);
-  if (progress->epoch == 0) return fmt::format("in {}", phase);
-  return fmt::format("in epoch {}, {} step {}", progress->epoch, phase, progress->step);
-}
-
-}  // namespace
-
 Watchdog::Watchdog(fs::path attempt_folder, int ranks, Clock::time_point now)
     : folder_(std::move(attempt_folder)), ranks_(static_cast<std::size_t>(ranks)) {
   for (Rank& rank : ranks_) rank.last_sign = now;
 }
 
-void Watchdog::look(Clock::time_point now) {
+void Watchdog::poll(Clock::time_point now) {
   for (std::size_t i = 0; i < ranks_.size(); ++i) {
     Rank& rank = ranks_[i];
     const int number = static_cast<int>(i);

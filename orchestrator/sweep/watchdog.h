@@ -17,6 +17,8 @@
 
 namespace trainyard::orchestrator {
 
+const char* phase_name(experiments::Phase phase);  // "training", "parity check"
+
 class Watchdog {
  public:
   using Clock = std::chrono::steady_clock;
@@ -24,8 +26,8 @@ class Watchdog {
   Watchdog(std::filesystem::path attempt_folder, int ranks, Clock::time_point now);
 
   // Reads the files of all ranks.
-  void look(Clock::time_point now);
-  double silent_seconds(Clock::time_point now) const;  // since the last sign of any rank that `look` saw
+  void poll(Clock::time_point now);
+  double silent_seconds(Clock::time_point now) const;  // since the last sign of any rank that `poll` saw
 
   // The rank that stalled first, and its progress: "rank 1 stalled first, in epoch 2, training step 17".
   int first_stalled_rank() const;

@@ -35,7 +35,7 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
   }
   const bool final_look = std::any_of(experiment.compare.begin(), experiment.compare.end(),
                                       [](const auto& one) { return one.final_look; });
-  nlohmann::json entry{{"v", experiments::record_version},
+  nlohmann::json entry{{"v", experiments::format_version},
                        {"type", "run"},
                        {"time", experiments::utc_now()},
                        {"experiment", experiment.name},
@@ -58,13 +58,13 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
 nlohmann::json rm_entry(const std::map<std::string, int>& attempts_by_key, const nlohmann::json& results) {
   nlohmann::json keys = nlohmann::json::array();
   for (const auto& [key, attempts] : attempts_by_key) keys.push_back(key);
-  return {{"v", experiments::record_version}, {"type", "rm"},
+  return {{"v", experiments::format_version}, {"type", "rm"},
           {"time", experiments::utc_now()},   {"keys", keys},
           {"attempts", attempts_by_key},      {"results", results}};
 }
 
 nlohmann::json retrain_entry(const nlohmann::json& results) {
-  return {{"v", experiments::record_version},
+  return {{"v", experiments::format_version},
           {"type", "retrain"},
           {"time", experiments::utc_now()},
           {"results", results}};

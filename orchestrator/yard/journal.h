@@ -5,7 +5,7 @@
 //   published results as read) and `data_profiles`.
 // - `asked` in it is what the command line added: `folder` of the file, `data`, `set`, `where` and
 //   `exclude_where`. With it `resume` can ask the same again.
-// - The last member `crc` seals an entry (experiments/protocol/seal.h). Earlier releases wrote none.
+// - The last member `crc` seals an entry (experiments/protocol/seal.h).
 // - An `rm` entry has `v, type, time, keys` and `attempts`: the number of removed attempts per key.
 // - A `retrain` entry has `v, type, time`: finished runs are about to be trained again.
 // - Both may have `results`, by key: the results that the runs had (db/queries/earlier_results.h).

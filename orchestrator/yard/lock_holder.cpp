@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/files.h"
+#include "base/host.h"
 #include "base/text.h"
 
 namespace trainyard::orchestrator {
@@ -54,22 +54,8 @@ bool is_empty(int fd) {
   return ::fstat(fd, &found) == 0 && found.st_size == 0;
 }
 
-// Start time of a process in ticks since boot: field 22 of /proc/PID/stat. Empty if there is no such process,
-// or if this user may not see it.
-std::optional<std::uint64_t> start_ticks(int pid) {
-  const std::string stat = whole_file("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat.rfind(')');  // the name can hold anything
-  if (name_end == std::string::npos) return std::nullopt;
-  std::istringstream fields(stat.substr(name_end + 1));
-  std::string state, field;
-  fields >> state;
-  for (int place = 4; place <= 22; ++place) fields >> field;
-  return state == "Z" || state == "X" ? std::nullopt : number(field);
-}
-
-// `recorded`: empty for a file of an earlier release.
-bool lives(int pid, std::optional<std::uint64_t> recorded) {
-  if (const auto ticks = start_ticks(pid)) return !recorded || ticks == recorded;
+bool lives(int pid, std::uint64_t recorded) {
+  if (const auto process = facts_of(pid)) return process->start_ticks == recorded;
   return ::kill(pid, 0) != 0 && errno == EPERM;  // the processes of other users are hidden
 }
 
@@ -78,7 +64,8 @@ bool lives(int pid, std::optional<std::uint64_t> recorded) {
 bool write_holder(int fd, const std::vector<std::string>& about) {
   std::string text = std::to_string(::getpid()) + "\n";
   for (const std::string& line : about) text += printable_line(line).substr(0, longest_line) + "\n";
-  text += std::string(started) + std::to_string(start_ticks(::getpid()).value_or(0)) + "\n";
+  text +=
+      std::string(started) + std::to_string(facts_of(::getpid()).value_or(ProcessFacts{}).start_ticks) + "\n";
   if (::ftruncate(fd, 0) != 0) return false;
   const ssize_t written = ::pwrite(fd, text.data(), text.size(), 0);
   if (written == static_cast<ssize_t>(text.size())) return true;
@@ -91,18 +78,10 @@ bool write_holder(int fd, const std::vector<std::string>& about) {
 std::optional<LockHolder> live_holder(int fd) {
   const std::vector<std::string> lines = lines_of(content_of(fd));
   if (lines.size() < 2) return std::nullopt;
-  const auto pid = number(lines.front());
-  if (!pid || *pid == 0 || *pid > INT32_MAX) return std::nullopt;
-  LockHolder holder{static_cast<int>(*pid), {lines.begin() + 1, lines.end()}};
-  std::optional<std::uint64_t> recorded;
-  holder.earlier_release = !lines.back().starts_with(started);
-  if (!holder.earlier_release) {
-    recorded = started_at(lines.back());
-    holder.about.pop_back();
-    if (!recorded) return std::nullopt;
-  }
-  if (!lives(holder.pid, recorded)) return std::nullopt;
-  return holder;
+  const auto pid = number(lines.front()), recorded = started_at(lines.back());
+  if (!pid || *pid == 0 || *pid > INT32_MAX || !recorded) return std::nullopt;
+  if (!lives(static_cast<int>(*pid), *recorded)) return std::nullopt;
+  return LockHolder{static_cast<int>(*pid), {lines.begin() + 1, lines.end() - 1}};
 }
 
 std::string unknown_holder(const std::filesystem::path& file) {

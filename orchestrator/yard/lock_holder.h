@@ -2,8 +2,7 @@
 //
 // The text can be stale, because a killed process cannot remove it. So a process is named only if it lives and
 // was started at the recorded time.
-// Lines of the file: the process number, `about`, and "started" with the start time of the process. Files of
-// earlier releases lack the last line.
+// Lines of the file: the process number, `about`, and "started" with the start time of the process.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +18,6 @@ namespace trainyard::orchestrator {
 struct LockHolder {
   int pid = 0;
   std::vector<std::string> about;
-  bool earlier_release = false;
 };
 
 // Write this process and `about` to a locked file. False, with errno, if that fails.
@@ -31,7 +29,7 @@ std::optional<LockHolder> live_holder(int fd);
 // "an unknown process (find it with `fuser FILE`)": the holder if nothing names it.
 std::string unknown_holder(const std::filesystem::path& file);
 
-// Whether the file is empty, or has the text of a lock of this release. Other files must not be overwritten.
+// Whether the file is empty, or has the text of a lock. Other files must not be overwritten.
 // `about_lines`: the number of lines between the process number and "started".
 bool is_lock_text(int fd, std::size_t about_lines);
 

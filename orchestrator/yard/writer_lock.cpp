@@ -6,12 +6,10 @@
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/files.h"
-#include "orchestrator/yard/lock_holder.h"
 
 namespace trainyard::orchestrator {
 
@@ -36,30 +34,6 @@ bool lock(int fd, short type, const fs::path& file) {
   return false;
 }
 
-// A query for a read lock reports write locks only.
-bool has_write_lock(int fd) {
-  struct flock found = whole_file_lock(F_RDLCK);
-  return ::fcntl(fd, F_OFD_GETLK, &found) == 0 && found.l_type == F_WRLCK;
-}
-
-bool names_earlier_release(int fd) {
-  const auto holder = live_holder(fd);
-  return holder && holder->earlier_release;
-}
-
-// Whether the open file is still at its path.
-bool is_still(int fd, const fs::path& file) {
-  struct stat opened {
-  }, there{};
-  return ::fstat(fd, &opened) == 0 && ::lstat(file.c_str(), &there) == 0 && opened.st_dev == there.st_dev &&
-         opened.st_ino == there.st_ino;
-}
-
-// Also takes flock(2), so that earlier releases see this process. A reader can prevent that.
-bool blocked_by_earlier_release(int fd) {
-  return ::flock(fd, LOCK_EX | LOCK_NB) != 0 && names_earlier_release(fd);
-}
-
 FileDescriptor opened(const fs::path& file, mode_t mode) {
   return FileDescriptor::open(file, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, mode);
 }
@@ -70,18 +44,23 @@ FileDescriptor replaced(const FileDescriptor& old, const fs::path& file) {
   struct stat before {};
   if (!lock(old.get(), F_RDLCK, file) || ::fstat(old.get(), &before) != 0) return {};
   FileDescriptor fresh = opened(next, S_IRUSR | S_IWUSR);
-  if (!fresh || !lock(fresh.get(), F_WRLCK, next) || !is_still(fresh.get(), next)) return {};
-  if (!is_still(old.get(), file)) {
+  if (!fresh || !lock(fresh.get(), F_WRLCK, next) || !is_still_at(fresh.get(), next)) return {};
+  if (!is_still_at(old.get(), file)) {
     ::unlink(next.c_str());
     return {};
   }
   ::fchmod(fresh.get(), before.st_mode & 0777);
-  ::flock(fresh.get(), LOCK_EX | LOCK_NB);
   if (::rename(next.c_str(), file.c_str()) != 0) throw_file_error(file);
   return fresh;
 }
 
 }  // namespace
+
+// A query for a read lock reports write locks only.
+bool has_writer(int fd) {
+  struct flock found = whole_file_lock(F_RDLCK);
+  return ::fcntl(fd, F_OFD_GETLK, &found) == 0 && found.l_type == F_WRLCK;
+}
 
 WriterLock take_writer_lock(const fs::path& file) {
   FileDescriptor fd;
@@ -89,22 +68,13 @@ WriterLock take_writer_lock(const fs::path& file) {
     if (tries > 0) std::this_thread::sleep_for(between_tries);
     fd = opened(file, 0666);
     if (!fd) return {};
-    if (blocked_by_earlier_release(fd.get())) continue;
     if (lock(fd.get(), F_WRLCK, file)) {
-      if (is_still(fd.get(), file)) return {std::move(fd), true};
-    } else if (!has_write_lock(fd.get())) {
+      if (is_still_at(fd.get(), file)) return {std::move(fd), true};
+    } else if (!has_writer(fd.get())) {
       if (FileDescriptor fresh = replaced(fd, file)) return {std::move(fresh), true};
     }
   }
   return {std::move(fd), false};
-}
-
-bool has_writer(int fd) {
-  if (has_write_lock(fd)) return true;
-  if (!names_earlier_release(fd)) return false;
-  if (::flock(fd, LOCK_SH | LOCK_NB) != 0) return true;
-  ::flock(fd, LOCK_UN);
-  return false;
 }
 
 }  // namespace trainyard::orchestrator

@@ -7,7 +7,6 @@
 // - Two processes never replace the file at once: each one first locks FILE.new. It also keeps a read lock on
 //   the old file meanwhile, so nobody can get the write lock there.
 // - Checking for a lock never blocks a lock.
-// - Earlier releases used flock(2). Their lock is respected if the file names a live process of such a release.
 // - The kernel frees the lock when the process dies.
 #pragma once
 

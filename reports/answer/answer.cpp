@@ -1,6 +1,7 @@
 #include "reports/answer/answer.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -8,20 +9,20 @@
 #include "base/text.h"
 #include "reports/answer/names.h"
 #include "reports/answer/published_study.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/format/words.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
 std::string subtitle(const Comparison& comparison) {
   const experiments::Compare& compare = comparison.compare;
   const std::vector<std::string> arms = arms_of(comparison);
-  const std::string on = CellNames(comparison).all();
+  const std::string on = some_of(cell_names(comparison));
   const std::string what =
       arms.empty() ? "compared with " + compare.baseline : some_of(arms) + " against " + compare.baseline;
-  return fmt::format("Effect of {} ({}){}{}",
+  return fmt::format("Effect of {} ({}){}",
                      compare.axis == "group" ? "the choice of runs" : with_spaces(compare.axis), what,
-                     on.empty() ? "" : " on ", on);
+                     with_label(" on ", on));
 }
 
 std::string shape_explanation(const Comparison& comparison) {
@@ -61,49 +62,38 @@ std::string comma(const std::vector<std::string>& texts) {
 }
 
 // "5 seeds per arm, 3 epochs".
-std::string sizes_text(const std::vector<Comparison>& comparisons) {
+std::string sizes_text(const Report& report) {
+  std::map<std::string, std::int64_t> epochs_of_run;
+  for (const RunRow& run : report.runs) epochs_of_run[run.key] = run.epochs;
   std::set<std::int64_t> seeds;
   std::set<std::int64_t> epochs;
   bool paired = true;
-  for (const Comparison& comparison : comparisons) {
+  for (const Comparison& comparison : report.comparisons) {
     paired = paired && comparison.compare.pair == std::vector<std::string>{"seed"};
-    for (const CellVerdicts& judged : comparison.cells) {
+    for (const Cell& cell : comparison.cells) {
       const auto add = [&](const Arm& arm) {
         if (!arm.runs.empty()) seeds.insert(static_cast<std::int64_t>(arm.runs.size()));
-        for (const Observation& observation : arm.runs) epochs.insert(observation.run->epochs);
+        for (const ArmRun& run : arm.runs) epochs.insert(epochs_of_run[run.key]);
       };
-      add(judged.cell.baseline);
-      std::ranges::for_each(judged.cell.arms, add);
+      add(cell.baseline);
+      std::ranges::for_each(cell.arms, add);
     }
   }
   const std::string runs = counted_range(seeds, paired ? "seed" : "run");
   return comma({runs.empty() ? "no runs" : runs + " per arm", counted_range(epochs, "epoch")});
 }
 
+std::string device_text(const std::string& device) {
+  return device == "cpu" ? "the CPU" : device == "cuda" ? "GPUs (CUDA)" : device;
+}
+
 // "Trained on the CPU", "Trained on GPUs (CUDA)", "single on the CPU, ddp on GPUs (CUDA)".
-std::string trained_on(const ReportData& data) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> strategies_by_device;
-  for (const db::RunSummary& run : data.runs) {
-    const auto evidence = data.evidence.find(run.run_key);
-    if (evidence == data.evidence.end()) continue;
-    for (const db::RunEvidence::Rank& rank : evidence->second.ranks) {
-      const std::string kind = rank.device.substr(0, rank.device.find(':'));
-      if (kind.empty()) continue;
-      const std::string device = kind == "cpu" ? "the CPU" : kind == "cuda" ? "GPUs (CUDA)" : kind;
-      auto known = std::ranges::find(strategies_by_device, device,
-                                     &std::pair<std::string, std::vector<std::string>>::first);
-      if (known == strategies_by_device.end()) known = strategies_by_device.insert(known, {device, {}});
-      if (std::ranges::find(known->second, run.strategy) == known->second.end())
-        known->second.push_back(run.strategy);
-    }
-  }
-  if (strategies_by_device.empty()) return data.evidence.empty() ? "" : "CPU or GPU: not recorded";
-  if (strategies_by_device.size() == 1) return "Trained on " + strategies_by_device.front().first;
-  std::vector<std::string> texts;
-  texts.reserve(strategies_by_device.size());
-  for (const auto& [device, strategies] : strategies_by_device)
-    texts.push_back(fmt::format("{} on {}", all_of(strategies), device));
-  return joined(texts);
+std::string trained_on(const Report& report) {
+  if (report.devices.empty()) return report.has_records ? "CPU or GPU: not recorded" : "";
+  if (report.devices.size() == 1) return "Trained on " + device_text(report.devices.front().device);
+  return joined(report.devices, [](const DeviceUse& use) {
+    return fmt::format("{} on {}", all_of(use.strategies), device_text(use.device));
+  });
 }
 
 std::string sentences(const std::vector<std::string>& texts) {
@@ -122,18 +112,18 @@ std::vector<std::string> answer_facts(const Answer& answer) {
   return facts;
 }
 
-Answer make_answer(const ReportData& data, const std::vector<Comparison>& comparisons,
-                   const std::vector<std::pair<std::string, std::string>>& provenance) {
+Answer make_answer(const Report& report) {
   Answer answer;
-  for (const Comparison& comparison : comparisons) answer.paragraphs.push_back(answer_paragraphs(comparison));
-  answer.published = published_answers(data, comparisons);
-  answer.compared = sentences({sizes_text(comparisons), with_label("Data: ", value_in(provenance, "Data")),
-                               with_label("Strategies: ", value_in(provenance, "Strategies")),
-                               with_label("Runs: ", value_in(provenance, "Runs"))});
-  answer.machine =
-      sentences({comma({value_in(provenance, "Host"), value_in(provenance, "Processor")}), trained_on(data),
-                 comma({with_label("trainyard ", value_in(provenance, "Release")),
-                        with_label("LibTorch ", value_in(provenance, "LibTorch"))})});
+  for (const Comparison& comparison : report.comparisons)
+    answer.paragraphs.push_back(answer_paragraphs(comparison));
+  answer.published = published_answers(report);
+  const auto known = [&](const char* name) { return value_in(report.provenance, name); };
+  answer.compared =
+      sentences({sizes_text(report), with_label("Data: ", known("Data")),
+                 with_label("Strategies: ", known("Strategies")), with_label("Runs: ", known("Runs"))});
+  answer.machine = sentences(
+      {comma({known("Host"), known("Processor")}), trained_on(report),
+       comma({with_label("trainyard ", known("Release")), with_label("LibTorch ", known("LibTorch"))})});
   return answer;
 }
 

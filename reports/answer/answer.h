@@ -4,11 +4,9 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
-#include "reports/results/report_data.h"
-#include "reports/verdicts/comparison.h"
+#include "reports/document/report.h"
 
 namespace trainyard::reports {
 
@@ -19,15 +17,13 @@ struct Answer {
   std::string machine;                               // on which machine, on CPU or GPU
 };
 
-// `provenance`: see reports/results/provenance.h.
-Answer make_answer(const ReportData& data, const std::vector<Comparison>& comparisons,
-                   const std::vector<std::pair<std::string, std::string>>& provenance);
+Answer make_answer(const Report& report);
 
 // "Effect of threads (2 and 4 against 1) on MLP".
 std::string subtitle(const Comparison& comparison);
 
-// Up to three short paragraphs, with at most six sentences together: which models get faster or slower, what
-// happens to accuracy and loss, and what is not decided and why. Long lists are shortened to counts.
+// Up to four short paragraphs: which models get faster or slower, what happens to accuracy and loss, what is not
+// decided and why, and marks. Long lists end with a count.
 std::vector<std::string> answer_paragraphs(const Comparison& comparison);
 std::string as_one_paragraph(const std::vector<std::string>& paragraphs);
 

@@ -1,37 +1,16 @@
 #include "reports/answer/names.h"
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/document/metrics.h"
 #include "reports/format/words.h"
-#include "reports/results/metrics.h"
 
 namespace trainyard::reports {
-
-namespace {
-
-// "two devices", "four ranks on two devices"; empty if the runs of the arm differ or have one device.
-std::string devices_text(const Comparison& comparison, const std::string& arm) {
-  std::set<std::string> texts;
-  for (const CellVerdicts& judged : comparison.cells)
-    for (const Arm& one : judged.cell.arms) {
-      if (one.value != arm) continue;
-      for (const Observation& observation : one.runs) {
-        const auto ranks = static_cast<std::size_t>(observation.run->replicas * observation.run->stages);
-        const std::size_t devices = observation.launched == nullptr ? 0 : observation.launched->devices;
-        texts.insert(ranks <= 1 ? ""
-                     : devices == 0 || devices == ranks
-                         ? counted_in_words(ranks, "device")
-                         : counted_in_words(ranks, "rank") + " on " + counted_in_words(devices, "device"));
-      }
-    }
-  return texts.size() == 1 ? *texts.begin() : "";
-}
-
-}  // namespace
 
 const Metric& published_metric(MetricKind kind) {
   return *std::ranges::find_if(metrics(),
@@ -40,8 +19,8 @@ const Metric& published_metric(MetricKind kind) {
 
 std::vector<std::string> arms_of(const Comparison& comparison) {
   std::vector<std::string> arms;
-  for (const CellVerdicts& judged : comparison.cells)
-    for (const Arm& arm : judged.cell.arms)
+  for (const Cell& cell : comparison.cells)
+    for (const Arm& arm : cell.arms)
       if (std::ranges::find(arms, arm.value) == arms.end()) arms.push_back(arm.value);
   return arms;
 }
@@ -56,46 +35,32 @@ std::string value_text(const experiments::Compare& compare, const std::string& v
   return value + " " + noun;
 }
 
-std::string arm_text(const Comparison& comparison, const std::string& arm) {
-  const std::string text = value_text(comparison.compare, arm);
-  const std::string devices =
-      comparison.compare.axis == "strategy" ? devices_text(comparison, arm) : std::string();
-  return devices.empty() ? text : text + " on " + devices;
-}
-
-CellNames::CellNames(const Comparison& comparison) {
-  std::set<std::string> models;
-  for (const CellVerdicts& judged : comparison.cells) {
-    std::string label = judged.cell.label;
-    if (judged.cell.model.empty()) {  // models are compared
-      constexpr std::string_view all = "all models, ";
-      label = label.starts_with(all) ? label.substr(all.size()) : "";
-    }
-    labels_.push_back(label);
-    models.insert(judged.cell.model);
-  }
-  noun_ = models.size() == labels_.size() && !models.contains("") ? "model" : "setting";
-}
-
-std::string CellNames::text(const std::set<std::size_t>& cells) const {
-  if (cells.size() == 1) return labels_.at(*cells.begin());
-  if (cells.size() == size())
-    return size() == 2 ? fmt::format("both {}s", noun_) : fmt::format("all {} {}s", in_words(size()), noun_);
+std::vector<std::string> cell_names(const Comparison& comparison) {
+  constexpr std::string_view all_models = "all models";
   std::vector<std::string> names;
-  names.reserve(cells.size());
-  for (const std::size_t cell : cells) names.push_back(labels_[cell]);
-  return fmt::format("{} of {} {}s ({})", in_words(cells.size()), in_words(size()), noun_,
-                     some_of(names, most_names));
-}
-
-std::string CellNames::all() const {
-  std::set<std::size_t> cells;
-  for (std::size_t i = 0; i < size(); ++i) cells.insert(i);
-  return size() <= most_names ? some_of(labels_, most_names) : text(cells).substr(4);  // without "all "
+  for (const Cell& cell : comparison.cells) {
+    std::string label = cell.label;
+    if (cell.model.empty() && label.starts_with(all_models))
+      label.erase(0, all_models.size() + (label.size() > all_models.size() ? 2 : 0));  // with ", "
+    names.push_back(std::move(label));
+  }
+  return names;
 }
 
 std::string with_label(const std::string& label, const std::string& text) {
   return text.empty() ? "" : label + text;
+}
+
+std::string heading(const Comparison& comparison, const std::string& what) {
+  std::string text = what + " against " + baseline_text(comparison.compare);
+  if (comparison.experiment.empty()) return text;
+  return comparison.experiment + ": " + lower_first(text);
+}
+
+std::string no_verdicts_text(const Comparison& comparison) {
+  return fmt::format("{}o verdicts: there is no arm of {} to compare with {}.",
+                     comparison.experiment.empty() ? "N" : comparison.experiment + ": n",
+                     comparison.compare.axis, baseline_text(comparison.compare));
 }
 
 }  // namespace trainyard::reports

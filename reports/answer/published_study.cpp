@@ -7,8 +7,8 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/format/words.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
@@ -17,55 +17,36 @@ namespace {
 using experiments::PublishedSource;
 using experiments::PublishedVerdict;
 
-// The words of a published effect, for a sentence and as one of our verdicts.
-struct EffectWords {
-  const char* effect;
-  const char* words;
-  VerdictKind word;
+// A published effect, and the same as one of our verdicts.
+struct KnownEffect {
+  const char* name;
+  VerdictKind kind;
 };
-constexpr std::array<EffectWords, 3> effect_words{
-    {{"deteriorates", "deteriorated", VerdictKind::deteriorates},
-     {"improves", "improved", VerdictKind::improves},
-     {"no-change", "unchanged", VerdictKind::no_change}}};
+constexpr std::array<KnownEffect, 3> effects{{{"improves", VerdictKind::improves},
+                                              {"no-change", VerdictKind::no_change},
+                                              {"deteriorates", VerdictKind::deteriorates}}};
 
-const char* metric_of(const std::string& published) {
-  return published == "accuracy" ? "validation-accuracy"
-         : published == "loss"   ? "validation-loss"
-                                 : "train-seconds";
+std::string metric_of(const std::string& published) {
+  return published == "time" ? "train-seconds" : "validation-" + published;
 }
 
 std::string words_of(const std::string& metric) {
   return metric == "time" ? "training time" : metric;
 }
 
-std::string name_of(const PublishedVerdict& verdict) {
-  return title_of(verdict.model) + (verdict.arm.empty() ? "" : " (" + verdict.arm + ")");
-}
-
-// " Accuracy and loss: deteriorated for CNN, improved for VGG11, unchanged for NBoW." Metrics with the same
-// verdicts share a sentence.
+// " Training time: IMPROVES for MLP, DETERIORATES for CNN (ddp)."
 std::string found_text(const PublishedSource& source) {
-  std::vector<std::pair<std::string, std::vector<std::string>>> metrics_by_text;
+  std::string all;
   for (const char* metric : {"time", "accuracy", "loss"}) {
     std::vector<std::string> clauses;
-    for (const EffectWords& words : effect_words) {
+    for (const KnownEffect& effect : effects) {
       std::vector<std::string> names;
       for (const PublishedVerdict& verdict : source.verdicts)
-        if (verdict.metric == metric && verdict.effect == words.effect) names.push_back(name_of(verdict));
-      if (!names.empty()) clauses.push_back(std::string(words.words) + " for " + some_of(names, 6));
+        if (verdict.metric == metric && verdict.effect == effect.name)
+          names.push_back(title_of(verdict.model) + (verdict.arm.empty() ? "" : " (" + verdict.arm + ")"));
+      if (!names.empty()) clauses.push_back(text_of(effect.kind) + " for " + some_of(names, 6));
     }
-    if (clauses.empty()) continue;
-    const std::string text = joined(clauses);
-    const auto known =
-        std::ranges::find(metrics_by_text, text, &std::pair<std::string, std::vector<std::string>>::first);
-    if (known == metrics_by_text.end())
-      metrics_by_text.push_back({text, {words_of(metric)}});
-    else
-      known->second.push_back(words_of(metric));
-  }
-  std::string all;
-  for (const auto& [text, names] : metrics_by_text) {
-    all += fmt::format(" {}: {}.", upper_first(some_of(names)), text);
+    if (!clauses.empty()) all += fmt::format(" {}: {}.", upper_first(words_of(metric)), joined(clauses));
   }
   return all;
 }
@@ -80,7 +61,7 @@ std::set<std::string> arms_with_numbers(const PublishedSource& source, const std
 // Our verdicts on published ones.
 struct Agreement {
   int same = 0, open = 0, all = 0;
-  std::vector<std::string> different;  // "accuracy of CNN with ddp (improved there, no change here)"
+  std::vector<std::string> different;  // "accuracy of CNN with ddp (IMPROVES there, NO CHANGE here)"
 };
 
 // Whether the published verdict is on this verdict of ours. `arms`: those of the publication with numbers.
@@ -92,18 +73,16 @@ bool is_on(const PublishedVerdict& published, const std::set<std::string>& arms,
 
 void count(const PublishedVerdict& published, const std::string& label, const Verdict& ours,
            Agreement& result) {
-  const auto effect = std::ranges::find_if(
-      effect_words, [&](const EffectWords& words) { return words.effect == published.effect; });
-  if (effect == effect_words.end()) return;
+  const auto effect = std::ranges::find(effects, published.effect, &KnownEffect::name);
+  if (effect == effects.end()) return;
   ++result.all;
-  if (!is_decided(ours.word)) {
+  if (!is_decided(ours.kind)) {
     ++result.open;
-  } else if (ours.word == effect->word) {
+  } else if (ours.kind == effect->kind) {
     ++result.same;
   } else {
     result.different.push_back(fmt::format("{} of {} with {} ({} there, {} here)", words_of(published.metric),
-                                           label, ours.arm, effect->words,
-                                           lower_first(badge_of(ours.word).text)));
+                                           label, ours.arm, text_of(effect->kind), text_of(ours.kind)));
   }
 }
 
@@ -114,10 +93,10 @@ Agreement agreement(const PublishedSource& source, const std::vector<Comparison>
       if (comparison.compare.axis != "strategy") continue;
       std::set<std::string> arms = arms_with_numbers(source, published.model);
       arms.erase(comparison.compare.baseline);
-      for (const CellVerdicts& judged : comparison.cells)
-        if (judged.cell.model == published.model)
-          for (const Verdict& ours : judged.verdicts)
-            if (is_on(published, arms, ours)) count(published, judged.cell.label, ours, result);
+      for (const Cell& cell : comparison.cells)
+        if (cell.model == published.model)
+          for (const Verdict& ours : cell.verdicts)
+            if (is_on(published, arms, ours)) count(published, cell.label, ours, result);
     }
   return result;
 }
@@ -144,14 +123,14 @@ std::string hardware_text(const PublishedSource& source) {
 
 }  // namespace
 
-std::vector<std::string> published_answers(const ReportData& data,
-                                           const std::vector<Comparison>& comparisons) {
+std::vector<std::string> published_answers(const Report& report) {
   std::vector<std::string> texts;
-  if (!data.plan.published) return texts;
-  for (const PublishedSource& source : data.plan.published->sources) {
+  if (!report.published) return texts;
+  for (const PublishedSource& source : report.published->sources) {
     std::string text = source.name + "." + hardware_text(source);
-    text += source.verdicts.empty() ? " Its numbers are drawn in the figures and not used in verdicts."
-                                    : found_text(source) + agreement_text(agreement(source, comparisons));
+    text += source.verdicts.empty()
+                ? " Its numbers are drawn in the figures and not used in verdicts."
+                : found_text(source) + agreement_text(agreement(source, report.comparisons));
     texts.push_back(std::move(text));
   }
   return texts;

@@ -4,8 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/results/report_data.h"
-#include "reports/verdicts/comparison.h"
+#include "reports/document/report.h"
 
 namespace trainyard::reports {
 
@@ -13,7 +12,6 @@ namespace trainyard::reports {
 // - Only comparisons of strategies are used.
 // - A published verdict without an arm is on each arm of the model that the publication has numbers of, except
 //   our baseline. Without such numbers it is on all of our arms.
-std::vector<std::string> published_answers(const ReportData& data,
-                                           const std::vector<Comparison>& comparisons);
+std::vector<std::string> published_answers(const Report& report);
 
 }  // namespace trainyard::reports

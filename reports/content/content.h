@@ -1,7 +1,8 @@
-// The content of a report: verdicts, figures, tables and statements. It is composed once from the data. The
+// What publishing adds to a report: sentences, figures and tables. It is composed once. The
 // writers of page, files and terminal add nothing.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -10,39 +11,32 @@
 #include "reports/content/paper_tables.h"
 #include "reports/content/parameter_studies.h"
 #include "reports/content/results_table.h"
+#include "reports/document/report.h"
 #include "reports/format/figure.h"
-#include "reports/results/report_data.h"
-#include "reports/results/sanity_checks.h"
-#include "reports/verdicts/comparison.h"
-#include "reports/verdicts/fairness.h"
 
 namespace trainyard::reports {
 
 struct CellFigures {
-  Cell cell;
+  const Cell* cell = nullptr;
   std::vector<Figure> panels;
   std::string lacking;  // "Not defined for this task: training accuracy."; empty if nothing is lacking
 };
 
-// `data` must outlive the content.
 struct Content {
-  const ReportData* data = nullptr;
-  std::vector<Comparison> comparisons;  // one per `[[compare]]` of each experiment
+  std::shared_ptr<const Report> report;
   Answer answer;
   Palette palette;
   Results results;
   std::vector<PaperTable> tables;
-  std::vector<CellFigures> figures;  // of the first comparison's cells, then of other cells with new runs
+  std::vector<std::vector<Figure>> effects;  // forest plots, by comparison
+  std::vector<CellFigures> figures;          // of the cells that are not `repeated`
   std::vector<Study> studies;
   std::vector<Figure> scaling;  // speed-up and efficiency of all models
   Figure breakdown;
   std::vector<Figure> data_figures;
-  std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"
-  std::vector<Statement> fairness;
-  std::vector<CheckedExpectation> expectations;
 };
 
-Content compose(const ReportData& data);
+Content compose(Report report);
 
 // All figures in the order of the page.
 std::vector<const Figure*> all_figures(const Content& content);

@@ -5,17 +5,17 @@
 
 #include "models/datasets/class_names.h"
 #include "reports/content/figures_of_all_models.h"
-#include "reports/results/cells.h"
+#include "reports/document/report.h"
 
 namespace trainyard::reports {
 
 namespace {
 
 // Query for the journal's data profiles. It can be run with `trainyard sql`.
-std::string sql_of(const ReportData& data) {
+std::string sql_of(const Report& report) {
   return "SELECT json_extract(j.extra, '$.data_profiles')\nFROM experiment e JOIN journal j ON j.id = "
          "e.journal_id\nWHERE e.name IN " +
-         experiments_in_sql(data);
+         experiments_in_sql(report);
 }
 
 std::string subject_of(const experiments::ProfiledData& data) {
@@ -81,14 +81,14 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
 
 }  // namespace
 
-std::vector<Figure> make_data_figures(const ReportData& data) {
+std::vector<Figure> make_data_figures(const Report& report) {
   std::vector<Figure> figures;
-  for (const experiments::ProfiledData& profiled : data.plan.data_profiles) {
+  for (const experiments::ProfiledData& profiled : report.data_profiles) {
     const std::string slug = fmt::format("data-{}-{}", slug_of(profiled.dataset), slug_of(profiled.identity));
     if (!profiled.profile.classes[0].empty()) figures.push_back(class_figure(profiled, slug));
     if (!profiled.profile.channels.empty()) figures.push_back(density_figure(profiled, slug));
   }
-  for (Figure& figure : figures) figure.sql = sql_of(data);
+  for (Figure& figure : figures) figure.sql = sql_of(report);
   return figures;
 }
 

@@ -53,12 +53,10 @@ double distance(const std::map<double, double>& one, const std::map<double, doub
 }
 
 // The first verdict of the metric that has a margin.
-const Verdict* verdict_on(const CellVerdicts* verdicts, const Metric& metric) {
-  if (verdicts == nullptr) return nullptr;
-  const auto found = std::ranges::find_if(verdicts->verdicts, [&](const Verdict& verdict) {
-    return verdict.metric == metric.name && verdict.margin > 0;
-  });
-  return found == verdicts->verdicts.end() ? nullptr : &*found;
+const Verdict* verdict_on(const Cell& cell, const Metric& metric) {
+  const auto found = std::ranges::find_if(
+      cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name && verdict.margin; });
+  return found == cell.verdicts.end() ? nullptr : &*found;
 }
 
 std::vector<int> pairs_of(const std::vector<Series>& series) {
@@ -81,16 +79,15 @@ bool lie_on_each_other(const Lines& lines) {
 }
 
 std::optional<Figure> make_difference(const Figure& panel, const Cell& cell, const Metric& metric,
-                                      const CurveReader& reader, const CellVerdicts* verdicts) {
+                                      const Palette& palette) {
   const auto* curves = std::get_if<Lines>(&panel.picture);
-  const Verdict* verdict = verdict_on(verdicts, metric);
+  const Verdict* verdict = verdict_on(cell, metric);
   if (curves == nullptr || verdict == nullptr || !lie_on_each_other(*curves)) return std::nullopt;
   Lines lines;
-  lines.series = reader.differences(metric, verdict->scale);
+  lines.series = difference_series(cell, metric, palette);
   if (lines.series.empty()) return std::nullopt;
   lines.x = curves->x;
-  const Interval margin = margin_as_change(*verdict);
-  lines.margin = std::pair(margin.low, margin.high);
+  lines.margin = std::pair(verdict->margin->low, verdict->margin->high);
   Figure figure;
   figure.slug = panel.slug + "-difference";
   figure.subject = panel.subject;

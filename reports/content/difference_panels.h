@@ -5,7 +5,6 @@
 
 #include "reports/content/curves.h"
 #include "reports/format/figure.h"
-#include "reports/verdicts/verdict.h"
 
 namespace trainyard::reports {
 
@@ -16,6 +15,6 @@ bool lie_on_each_other(const Lines& lines);
 // Mean difference from the baseline at each epoch, with its interval and the margin, on the scale of the
 // verdict. Empty if the curves of `panel` do not lie on each other, or without pairs or a verdict.
 std::optional<Figure> make_difference(const Figure& panel, const Cell& cell, const Metric& metric,
-                                      const CurveReader& reader, const CellVerdicts* verdicts);
+                                      const Palette& palette);
 
 }  // namespace trainyard::reports

@@ -1,14 +1,14 @@
 #include "reports/content/effects.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "reports/answer/names.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/format/number_text.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
@@ -19,10 +19,9 @@ std::size_t most_columns(const Metric& metric) {
 }
 
 bool any_estimate(const Comparison& comparison, const Metric& metric) {
-  return std::ranges::any_of(comparison.cells, [&](const CellVerdicts& judged) {
-    return std::ranges::any_of(judged.verdicts, [&](const Verdict& verdict) {
-      return verdict.metric == metric.name && verdict.estimate.has_value();
-    });
+  return std::ranges::any_of(comparison.cells, [&](const Cell& cell) {
+    return std::ranges::any_of(
+        cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name && verdict.ci95; });
   });
 }
 
@@ -37,17 +36,16 @@ std::vector<const Metric*> drawn_metrics(const Comparison& comparison) {
 }
 
 std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
-  if (verdict == nullptr || !verdict->estimate) return std::nullopt;
-  const Change change = change_of(*verdict, 0.95);
-  const Interval margin = margin_as_change(*verdict);
-  return Effect{change.value,
-                change.interval.low,
-                change.interval.high,
+  if (verdict == nullptr || !verdict->ci95) return std::nullopt;
+  const Interval margin = verdict->margin.value_or(Interval{});
+  return Effect{*verdict->effect,
+                verdict->ci95->low,
+                verdict->ci95->high,
                 margin.low,
                 margin.high,
                 effect_text(*verdict),
-                text_of(verdict->word) + marks_text(verdict->caveats),
-                badge_of(verdict->word).glyph,
+                text_of(verdict->kind) + marks_text(verdict->caveats),
+                badge_of(verdict->kind).glyph,
                 verdict->scale == scale};
 }
 
@@ -55,9 +53,9 @@ std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
 // ratios.
 Scale usual_scale(const Comparison& comparison, const Metric& metric) {
   std::map<Scale, int> counts;
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Verdict& verdict : judged.verdicts)
-      if (verdict.metric == metric.name && verdict.estimate) ++counts[verdict.scale];
+  for (const Cell& cell : comparison.cells) {
+    for (const Verdict& verdict : cell.verdicts)
+      if (verdict.metric == metric.name && verdict.ci95) ++counts[verdict.scale];
   }
   return std::ranges::max_element(counts, {}, &std::pair<const Scale, int>::second)->first;
 }
@@ -66,9 +64,9 @@ EffectColumn column_of(const Comparison& comparison, const Metric& metric) {
   EffectColumn column;
   column.title = metric.title;
   const Scale scale = usual_scale(comparison, metric);
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Arm& arm : judged.cell.arms)
-      column.effects.push_back(effect_of(judged.find(arm.value, metric.name), scale));
+  for (const Cell& cell : comparison.cells) {
+    for (const Arm& arm : cell.arms)
+      column.effects.push_back(effect_of(cell.find(arm.value, metric.name), scale));
   }
   column.unit = unit_of(scale) + (higher_is_better(metric.kind) ? ", higher is better" : ", lower is better");
   return column;
@@ -104,12 +102,11 @@ Table table_of(const Effects& figure) {
 std::string keys_of(const Comparison& comparison) {
   std::string keys;
   const auto add = [&](const Arm& arm) {
-    for (const Observation& observation : arm.runs)
-      keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", observation.run->run_key);
+    for (const ArmRun& run : arm.runs) keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", run.key);
   };
-  for (const CellVerdicts& judged : comparison.cells) {
-    add(judged.cell.baseline);
-    for (const Arm& arm : judged.cell.arms) add(arm);
+  for (const Cell& cell : comparison.cells) {
+    add(cell.baseline);
+    for (const Arm& arm : cell.arms) add(arm);
   }
   return keys;
 }
@@ -119,11 +116,8 @@ bool has_slowest_rank(const Comparison& comparison, const Effects& effects) {
   const bool time = std::ranges::any_of(effects.columns, [](const EffectColumn& column) {
     return column.title.find("time") != std::string::npos;
   });
-  return time && std::ranges::any_of(comparison.cells, [](const CellVerdicts& judged) {
-           return std::ranges::any_of(judged.cell.arms, [](const Arm& arm) {
-             return std::ranges::any_of(
-                 arm.runs, [](const Observation& one) { return one.run->replicas * one.run->stages > 1; });
-           });
+  return time && std::ranges::any_of(comparison.cells, [](const Cell& cell) {
+           return std::ranges::any_of(cell.arms, [](const Arm& arm) { return arm.ranks > 1; });
          });
 }
 
@@ -146,9 +140,8 @@ std::string unit_of(Scale scale) {
 std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
                                  const std::string& slug) {
   std::vector<EffectRow> rows;
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Arm& arm : judged.cell.arms)
-      rows.push_back({judged.cell.label, arm.value, palette.at(arm.value)});
+  for (const Cell& cell : comparison.cells) {
+    for (const Arm& arm : cell.arms) rows.push_back({cell.label, arm.value, palette.at(arm.value)});
   }
   std::vector<Figure> figures;
   Effects* last = nullptr;

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reports/content/curves.h"
+#include "reports/document/report.h"
 #include "reports/format/figure.h"
-#include "reports/verdicts/comparison.h"
 
 namespace trainyard::reports {
 

@@ -3,18 +3,17 @@
 
 #include <vector>
 
+#include "reports/document/report.h"
 #include "reports/format/figure.h"
-#include "reports/results/cells.h"
-#include "reports/results/report_data.h"
 
 namespace trainyard::reports {
 
 // Samples per class, and pixel value density per colour channel: up to two figures per data set. Data without classes
 // or without images lacks one of them.
-std::vector<Figure> make_data_figures(const ReportData& data);
+std::vector<Figure> make_data_figures(const Report& report);
 
 // Time breakdown of an epoch: stacked bars of each cell's arms, in percent of the baseline's epoch time. `missing` is
 // set if no run recorded the parts of its time.
-Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cells);
+Figure make_time_breakdown(const Report& report);
 
 }  // namespace trainyard::reports

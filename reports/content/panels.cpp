@@ -24,9 +24,7 @@ std::string column_of(const Metric& metric) {
 }
 
 void add_keys(std::string& list, const Arm& arm) {
-  for (const Observation& observation : arm.runs) {
-    list += fmt::format("{}{}')", list.empty() ? "('" : ", ('", observation.run->run_key);
-  }
+  for (const ArmRun& run : arm.runs) list += fmt::format("{}{}')", list.empty() ? "('" : ", ('", run.key);
 }
 
 // Query for the rows that the figure averages. It can be run with `trainyard sql`.
@@ -108,20 +106,20 @@ bool all_positive(const std::vector<Series>& series) {
 }
 
 // Empty if no run has the metric.
-std::optional<Figure> make_panel(const ReportData& data, const Cell& cell, const Metric& metric,
-                                 const CurveReader& reader) {
+std::optional<Figure> make_panel(const Report& report, const Cell& cell, const Metric& metric,
+                                 const Palette& palette) {
   Figure figure;
   figure.slug = fmt::format("{}-{}", cell.slug, metric.name);
   figure.subject = cell.label;
   figure.title = metric.title;
-  std::vector<Series> series = reader.series(metric);
+  std::vector<Series> series = series_of(cell, metric, palette);
   const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
   const bool log = loss && all_positive(series);
   figure.unit = unit_of(metric, log);
   if (series.empty()) return std::nullopt;
-  std::vector<Guide> guides = published_guides(data, cell.model, metric, series);
+  std::vector<Guide> guides = published_guides(report, cell.model, metric, series);
   figure.intervals = intervals_of_finals(series);
-  figure.caption = figure.intervals + caption_of(metric, series) + published_caption(data, guides);
+  figure.caption = figure.intervals + caption_of(metric, series) + published_caption(report, guides);
   figure.strip_caption = strip_caption_of(metric, series);
   figure.sql = query_of(cell, metric);
   if (metric.name == "validation-seconds") {
@@ -154,14 +152,14 @@ Table seconds_table(const std::vector<Series>& series) {
 }
 
 // Validation loss over elapsed time: how long an arm takes to reach a loss.
-std::optional<Figure> make_clock_panel(const Cell& cell, const CurveReader& reader) {
+std::optional<Figure> make_clock_panel(const Cell& cell, const Palette& palette) {
   const Metric& metric = find_metric("validation-loss");
   Figure figure;
   figure.slug = cell.slug + "-validation-loss-over-time";
   figure.subject = cell.label;
   figure.title = "Validation loss over time";
   Lines lines;
-  lines.series = reader.over_seconds(metric);
+  lines.series = series_by_second(cell, metric, palette);
   if (lines.series.empty()) return std::nullopt;
   lines.x.title = "seconds";
   lines.x.from_zero = true;
@@ -175,17 +173,6 @@ std::optional<Figure> make_clock_panel(const Cell& cell, const CurveReader& read
   figure.data = seconds_table(lines.series);
   figure.picture = std::move(lines);
   return figure;
-}
-
-// Runs of all arms.
-std::vector<const db::RunSummary*> runs_of(const Cell& cell) {
-  std::vector<const db::RunSummary*> runs;
-  const auto add = [&](const Arm& arm) {
-    for (const Observation& observation : arm.runs) runs.push_back(observation.run);
-  };
-  add(cell.baseline);
-  std::ranges::for_each(cell.arms, add);
-  return runs;
 }
 
 }  // namespace
@@ -220,7 +207,7 @@ Table epochs_table(const std::vector<Series>& series) {
     TableRow row{static_cast<std::int64_t>(epoch)};
     for (const Series& one : series) {
       const auto found = std::ranges::find(one.points, epoch, &Point::x);
-      const Point point = found == one.points.end() ? mean_point(epoch, {}) : *found;
+      const Point point = found == one.points.end() ? Point{epoch, NAN, NAN, NAN, 0} : *found;
       row.insert(row.end(), {point.mean, point.low, point.high});
     }
     table.rows.push_back(std::move(row));
@@ -228,20 +215,18 @@ Table epochs_table(const std::vector<Series>& series) {
   return table;
 }
 
-std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette,
-                                const CellVerdicts* verdicts) {
-  const CurveReader reader(data, cell, palette);
+std::vector<Figure> make_panels(const Report& report, const Cell& cell, const Palette& palette) {
   std::vector<Figure> panels;
   for (const Metric& metric : metrics()) {
-    if (!metric.epoch_value) continue;
-    std::optional<Figure> panel = make_panel(data, cell, metric, reader);
+    if (metric.epoch_column.empty()) continue;
+    std::optional<Figure> panel = make_panel(report, cell, metric, palette);
     if (!panel) continue;
-    std::optional<Figure> difference = make_difference(*panel, cell, metric, reader, verdicts);
+    std::optional<Figure> difference = make_difference(*panel, cell, metric, palette);
     panels.push_back(std::move(*panel));
     if (difference) panels.push_back(std::move(*difference));
   }
-  if (std::optional<Figure> clock = make_clock_panel(cell, reader)) panels.push_back(std::move(*clock));
-  std::ranges::move(make_scaling(data, cell, palette), std::back_inserter(panels));
+  if (std::optional<Figure> clock = make_clock_panel(cell, palette)) panels.push_back(std::move(*clock));
+  std::ranges::move(make_scaling(cell, palette), std::back_inserter(panels));
   return panels;
 }
 
@@ -251,9 +236,8 @@ std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels) {
   for (const Metric& metric : metrics()) {
     const std::string slug = fmt::format("{}-{}", cell.slug, metric.name);
     const bool drawn = std::ranges::find(panels, slug, &Figure::slug) != panels.end();
-    if (drawn || !metric.epoch_value || !is_of_every_model(metric)) continue;
-    const bool known = std::ranges::any_of(
-        runs_of(cell), [&](const db::RunSummary* run) { return known_to_have(*run, metric); });
+    if (drawn || metric.epoch_column.empty() || !is_of_every_model(metric)) continue;
+    const bool known = std::ranges::find(cell.not_defined, metric.name) == cell.not_defined.end();
     std::string& list = known ? unrecorded : undefined;
     list.append(list.empty() ? "" : ", ").append(lower_first(metric.title));
   }
@@ -291,19 +275,19 @@ std::vector<std::pair<double, double>> points_of(const experiments::PublishedSer
   return points;
 }
 
-const std::vector<experiments::PublishedSource>& sources_of(const ReportData& data) {
+const std::vector<experiments::PublishedSource>& sources_of(const Report& report) {
   static const std::vector<experiments::PublishedSource> none;
-  return data.plan.published ? data.plan.published->sources : none;
+  return report.published ? report.published->sources : none;
 }
 
 }  // namespace
 
-std::vector<Guide> published_guides(const ReportData& data, const std::string& model, const Metric& metric,
+std::vector<Guide> published_guides(const Report& report, const std::string& model, const Metric& metric,
                                     const std::vector<Series>& series) {
   std::vector<Guide> guides;
   const std::string name = published_name(metric);
-  const bool several = sources_of(data).size() > 1;
-  for (const experiments::PublishedSource& source : sources_of(data)) {
+  const bool several = sources_of(report).size() > 1;
+  for (const experiments::PublishedSource& source : sources_of(report)) {
     for (const experiments::PublishedSeries& published : source.series) {
       if (published.model != model || published.metric != name) continue;
       guides.push_back({fmt::format("published {}{}", published.arm, several ? ", " + source.name : ""),
@@ -313,10 +297,10 @@ std::vector<Guide> published_guides(const ReportData& data, const std::string& m
   return guides;
 }
 
-std::string published_caption(const ReportData& data, const std::vector<Guide>& guides) {
+std::string published_caption(const Report& report, const std::vector<Guide>& guides) {
   if (guides.empty()) return "";
   std::string names;
-  for (const experiments::PublishedSource& source : sources_of(data))
+  for (const experiments::PublishedSource& source : sources_of(report))
     names += (names.empty() ? "" : ", ") + source.name;
   return " Dash-dotted: published values (" + names + ") from other hardware, not used in verdicts.";
 }

@@ -5,16 +5,14 @@
 #include <vector>
 
 #include "reports/content/curves.h"
+#include "reports/document/metrics.h"
+#include "reports/document/report.h"
 #include "reports/format/figure.h"
-#include "reports/results/metrics.h"
-#include "reports/results/report_data.h"
 
 namespace trainyard::reports {
 
 // Metrics that no run has are left out. If the curves of a metric lie on each other, their differences follow.
-// `verdicts`: of the cell, for the margins of differences; may be null.
-std::vector<Figure> make_panels(const ReportData& data, const Cell& cell, const Palette& palette,
-                                const CellVerdicts* verdicts);
+std::vector<Figure> make_panels(const Report& report, const Cell& cell, const Palette& palette);
 
 // "Not defined for this task: training accuracy." Names the usual metrics without a panel; empty if there is
 // none.
@@ -33,10 +31,10 @@ Table epochs_table(const std::vector<Series>& series);
 
 // Published values of one model and metric as guides beside our curves and bars. One guide per arm and
 // source, over the epochs of `series`.
-std::vector<Guide> published_guides(const ReportData& data, const std::string& model, const Metric& metric,
+std::vector<Guide> published_guides(const Report& report, const std::string& model, const Metric& metric,
                                     const std::vector<Series>& series);
 
 // " Dash-dotted: published values …"; empty if there are no guides.
-std::string published_caption(const ReportData& data, const std::vector<Guide>& guides);
+std::string published_caption(const Report& report, const std::vector<Guide>& guides);
 
 }  // namespace trainyard::reports

@@ -8,17 +8,17 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/answer/verdict_text.h"
+#include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
-#include "reports/results/metrics.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-std::string row_of(VerdictKind word) {
-  switch (word) {
+std::string row_of(VerdictKind kind) {
+  switch (kind) {
     case VerdictKind::improves:
       return "improves";
     case VerdictKind::no_change:
@@ -38,12 +38,12 @@ std::string row_of(VerdictKind word) {
 }
 
 // Whether training improves and validation deteriorates, or the reverse.
-bool contradicts(const CellVerdicts& cell, const Verdict& published) {
+bool contradicts(const Cell& cell, const Verdict& published) {
   const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
   const Verdict* other = cell.find(published.arm, training);
   if (other == nullptr || other->metric == published.metric) return false;
-  return (other->word == VerdictKind::improves && published.word == VerdictKind::deteriorates) ||
-         (other->word == VerdictKind::deteriorates && published.word == VerdictKind::improves);
+  return (other->kind == VerdictKind::improves && published.kind == VerdictKind::deteriorates) ||
+         (other->kind == VerdictKind::deteriorates && published.kind == VerdictKind::improves);
 }
 
 PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
@@ -85,9 +85,9 @@ TableRow effect_row(const Verdict& verdict) {
   return {find_metric(verdict.metric).title,
           word_with_reason(verdict),
           effect_text(verdict),
-          interval_text(verdict, 0.95),
-          interval_text(verdict, 0.90),
-          p_with_hypothesis(verdict.p_value(), verdict.hypothesis()),
+          interval_text(verdict),
+          narrow_interval_text(verdict),
+          p_with_hypothesis(verdict),
           std::int64_t{verdict.n}};
 }
 
@@ -101,12 +101,12 @@ PaperTable effects(const Comparison& comparison) {
       "hypothesis (the arm is better or worse than the margin, or inside it). n: number of {}",
       baseline_text(comparison.compare),
       (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.") + of_experiment(comparison));
-  for (const CellVerdicts& judged : comparison.cells) {
+  for (const Cell& cell : comparison.cells) {
     std::string heading;
-    for (const Verdict& verdict : judged.verdicts) {
-      const std::string why = judged.not_verified(verdict.arm);
+    for (const Verdict& verdict : cell.verdicts) {
+      const std::string why = not_verified(*cell.find_arm(verdict.arm));
       const std::string arm =
-          fmt::format("{}: {}{}", judged.cell.label, verdict.arm, why.empty() ? "" : ". " + why + ".");
+          fmt::format("{}: {}{}", cell.label, verdict.arm, why.empty() ? "" : ". " + why + ".");
       if (arm != heading) paper.table.rows.push_back({heading = arm});
       paper.table.rows.push_back(effect_row(verdict));
     }
@@ -114,25 +114,30 @@ PaperTable effects(const Comparison& comparison) {
   return paper;
 }
 
-TableRow number_row(const Comparison& comparison, const CellVerdicts& judged, const Verdict& verdict) {
-  TableRow row{comparison.compare.axis, comparison.compare.baseline, judged.cell.label, verdict.arm,
-               verdict.metric,          text_of(verdict.word),       unit_name(verdict)};
-  const double none = std::nan("");
-  const bool known = verdict.estimate.has_value();
-  Change wide = known ? change_of(verdict, 0.95) : Change{none, {none, none}};
-  if (verdict.difference) wide.value = as_change(verdict.scale, *verdict.difference);
-  const Interval narrow = known ? change_of(verdict, 0.90).interval : Interval{none, none};
-  const Interval margin = known ? margin_as_change(verdict) : Interval{none, none};
-  for (const double value : {wide.value, wide.interval.low, wide.interval.high, narrow.low, narrow.high,
-                             margin.low, margin.high, verdict.p_value().value_or(none)})
-    row.emplace_back(value);
-  row.emplace_back(std::int64_t{verdict.n});
-  row.emplace_back(verdict.reason.text);
-  row.emplace_back(verdict.hypothesis());
-  std::vector<std::string> caveats;
-  for (const Caveat& caveat : verdict.caveats) caveats.push_back(caveat_text(caveat));
-  row.emplace_back(joined(caveats, {}, "; "));
-  return row;
+TableRow number_row(const Comparison& comparison, const Cell& cell, const Verdict& verdict) {
+  const Interval none{NAN, NAN};
+  const Interval wide = verdict.ci95.value_or(none);
+  const Interval narrow = verdict.ci90.value_or(none);
+  const Interval margin = verdict.ci95 ? verdict.margin.value_or(none) : none;
+  return {comparison.compare.axis,
+          comparison.compare.baseline,
+          cell.label,
+          verdict.arm,
+          verdict.metric,
+          text_of(verdict.kind),
+          unit_name(verdict),
+          verdict.effect.value_or(NAN),
+          wide.low,
+          wide.high,
+          narrow.low,
+          narrow.high,
+          margin.low,
+          margin.high,
+          verdict.p.value_or(NAN),
+          std::int64_t{verdict.n},
+          verdict.reason.text,
+          verdict.hypothesis,
+          joined(verdict.caveats, caveat_text, "; ")};
 }
 
 }  // namespace
@@ -152,19 +157,19 @@ PublishedTable published_table(const Comparison& comparison) {
   for (const char* name : {"improves", "no change", "deteriorates", "inconclusive", "no verdict"}) {
     table.rows.emplace_back(name, PublishedTable::Row{});
   }
-  const bool many_arms = std::ranges::any_of(
-      comparison.cells, [](const CellVerdicts& cell) { return cell.cell.arms.size() > 1; });
-  for (const CellVerdicts& cell : comparison.cells) {
+  const bool many_arms =
+      std::ranges::any_of(comparison.cells, [](const Cell& cell) { return cell.arms.size() > 1; });
+  for (const Cell& cell : comparison.cells) {
     for (const Verdict& verdict : cell.verdicts) {
       const Metric& metric = find_metric(verdict.metric);
       if (!metric.published) continue;
       const bool mark = contradicts(cell, verdict);
-      std::string name = cell.cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
+      std::string name = cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
       if (mark) name += std::string(" ") + contradiction_mark;
-      if (row_of(verdict.word) == "no verdict") name += " " + text_of(verdict.word);
+      if (row_of(verdict.kind) == "no verdict") name += " " + text_of(verdict.kind);
       name += marks_text(verdict.caveats);
       table.marked = table.marked || mark;
-      find_row(table, row_of(verdict.word))[metric.kind].push_back(std::move(name));
+      find_row(table, row_of(verdict.kind))[metric.kind].push_back(std::move(name));
     }
   }
   return table;
@@ -198,38 +203,47 @@ Table verdict_numbers(const std::vector<Comparison>& comparisons) {
                    "effect", "low_95",   "high_95", "low_90",     "high_90", "margin_low", "margin_high",
                    "p",      "n",        "reason",  "hypothesis", "caveats"};
   for (const Comparison& comparison : comparisons) {
-    for (const CellVerdicts& judged : comparison.cells) {
-      for (const Verdict& verdict : judged.verdicts)
-        table.rows.push_back(number_row(comparison, judged, verdict));
+    for (const Cell& cell : comparison.cells) {
+      for (const Verdict& verdict : cell.verdicts)
+        table.rows.push_back(number_row(comparison, cell, verdict));
     }
   }
   return table;
 }
 
-Table run_numbers(const ReportData& data) {
+Table run_numbers(const Report& report) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {
     const bool measured = std::ranges::any_of(
-        data.finals, [&](const db::FinalMetrics& final) { return std::isfinite(final[metric.final_value]); });
+        report.runs, [&](const RunRow& run) { return run.values.contains(metric.column); });
     if (measured || !metric.rarely_measured) columns.push_back(&metric);
   }
   Table table;
   table.columns = {"run_key", "model", "strategy", "seed", "epochs"};
   for (const Metric* metric : columns) table.columns.push_back(metric->name);
-  std::vector<std::string> axes = varying_axes(data);
+  std::vector<std::string> axes = report.varying;
   std::erase(axes, "epochs");  // has its own column
   table.columns.insert(table.columns.end(), axes.begin(), axes.end());
-  std::map<std::string, const db::RunSummary*> runs;
-  for (const db::RunSummary& run : data.runs) runs[run.run_key] = &run;
-  for (const db::FinalMetrics& final : data.finals) {
-    TableRow row{final.run_key, final.model, final.strategy, final.seed, final.epochs};
-    for (const Metric* metric : columns) row.emplace_back(final[metric->final_value]);
-    const auto run = runs.find(final.run_key);
-    for (const std::string& axis : axes)
-      row.emplace_back(run == runs.end() ? std::string() : value_of(*run->second, axis));
+  for (const RunRow& run : report.runs) {
+    if (!run.has_result) continue;
+    TableRow row{run.key, run.model, run.strategy, run.seed, run.epochs};
+    for (const Metric* metric : columns) row.emplace_back(value_in(run, metric->column));
+    for (const std::string& axis : axes) row.emplace_back(setting_text(run, axis));
     table.rows.push_back(std::move(row));
   }
   return table;
+}
+
+double value_in(const RunRow& run, const std::string& column) {
+  const auto found = run.values.find(column);
+  return found == run.values.end() ? NAN : found->second;
+}
+
+std::string setting_text(const RunRow& run, const std::string& name) {
+  const auto found = run.settings.find(name);
+  if (found == run.settings.end()) return "";
+  const auto* text = std::get_if<std::string>(&found->second);
+  return text != nullptr ? *text : to_text(found->second);
 }
 
 }  // namespace trainyard::reports

@@ -6,10 +6,9 @@
 #include <utility>
 #include <vector>
 
+#include "reports/document/metrics.h"
+#include "reports/document/report.h"
 #include "reports/format/table.h"
-#include "reports/results/metrics.h"
-#include "reports/results/report_data.h"
-#include "reports/verdicts/comparison.h"
 
 namespace trainyard::reports {
 
@@ -41,7 +40,10 @@ std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons)
 Table verdict_numbers(const std::vector<Comparison>& comparisons);
 
 // Final metrics, one row per run.
-Table run_numbers(const ReportData& data);
+Table run_numbers(const Report& report);
+
+double value_in(const RunRow& run, const std::string& column);         // a final value; NaN: it has none
+std::string setting_text(const RunRow& run, const std::string& name);  // without quotes; empty: it has none
 
 // Columns of a table of effects. A row of one text is the heading of an arm.
 std::vector<TableColumn> effect_columns();

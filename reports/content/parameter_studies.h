@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "reports/content/curves.h"
+#include "reports/document/report.h"
 #include "reports/format/figure.h"
-#include "reports/verdicts/comparison.h"
 
 namespace trainyard::reports {
 
@@ -17,13 +17,9 @@ struct Study {
   std::vector<Figure> figures;
 };
 
-// One study per numeric axis with at least two values.
-// - The runs are the finished ones of the comparisons. A point is the mean over seeds.
-// - Axes that change together are one study.
-// - Times of runs whose times do not count are left out.
-// - An axis is logarithmic if its largest value is more than ten times its smallest.
-std::vector<Study> make_parameter_studies(const ReportData& data, const std::vector<Comparison>& comparisons,
-                                          const Palette& palette);
+// A point is the mean over seeds. An axis is logarithmic if its largest value is more than ten times its
+// smallest.
+std::vector<Study> make_parameter_studies(const Report& report, const Palette& palette);
 
 // "Effect of threads (2 and 4 against 1) on MLP and CNN". Without a baseline: "Effect of threads (1, 2 and 4)
 // on MLP and CNN". More than four models are only counted.

@@ -1,19 +1,12 @@
 // The results themselves: mean, 95 % t interval and number of runs of each metric, per cell and arm. As a table
 // for people, and as numbers for programs.
-//
-// - Runs: all finished runs of the arm. Values that are not finite are left out, and so are times and energy
-//   that do not count.
-// - n, mean and sd equal, bit for bit, `groupby(…).agg(["count", "mean", "std"])` of pandas 2.3 over the same runs
-//   in the order of `trainyard export final`.
-// - A mean is "best" if it is the best one of the arms of its cell that can be compared: not BROKEN, not NOT
-//   COMPARABLE, and with values for the same pairs as the baseline. It says nothing about significance.
 #pragma once
 
 #include <vector>
 
 #include "reports/content/paper_tables.h"
+#include "reports/document/report.h"
 #include "reports/format/table.h"
-#include "reports/verdicts/comparison.h"
 
 namespace trainyard::reports {
 

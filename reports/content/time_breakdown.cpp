@@ -1,13 +1,11 @@
 #include <algorithm>
 #include <array>
 #include <functional>
-#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "reports/content/figures_of_all_models.h"
-#include "reports/content/scaling.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {
@@ -31,27 +29,12 @@ constexpr std::array<KnownPart, 7> parts{
      {"data", "Data", "data", "preparing batches"},
      {"other", "Other", "other", "everything else"}}};
 
-using PartsByRun = std::map<std::string, const db::TimeParts*>;
-
-// Mean seconds of each part over an arm's runs; zero if nothing is known.
-std::vector<double> mean_parts(const Arm& arm, const PartsByRun& by_run) {
-  std::vector<double> sums(parts.size(), 0);
-  int count = 0;
-  for (const Observation& observation : arm.runs) {
-    const auto found = by_run.find(observation.run->run_key);
-    if (observation.final == nullptr || found == by_run.end()) continue;
-    ++count;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      const auto seconds = found->second->seconds.find(parts[i].record);
-      if (seconds != found->second->seconds.end()) sums[i] += seconds->second;
-    }
+Stack make_stack(const Cell& cell, const Arm& arm, double reference) {
+  Stack stack{cell.label, arm.value, reference, {}, 0};
+  for (const KnownPart& part : parts) {
+    const auto seconds = arm.time_parts.find(part.record);
+    stack.parts.push_back(seconds == arm.time_parts.end() ? 0 : seconds->second);
   }
-  for (double& sum : sums) sum /= count > 0 ? count : 1;
-  return sums;
-}
-
-Stack make_stack(const Cell& cell, const Arm& arm, double reference, const PartsByRun& by_run) {
-  Stack stack{cell.label, arm.value, reference, mean_parts(arm, by_run), 0};
   stack.total = std::accumulate(stack.parts.begin(), stack.parts.end(), 0.0);
   return stack;
 }
@@ -90,7 +73,7 @@ std::string reasons(const std::vector<Excess>& found) {
 }
 
 // Limit of the machine, whose devices share memory and power: ", 2 independent runs at once: 1.83".
-std::string limit_text(const std::vector<MachineLimit>& limits, int devices) {
+std::string limit_text(const std::vector<MachineLimit>& limits, std::int64_t devices) {
   const auto found = std::ranges::find(limits, devices, &MachineLimit::runs);
   return found == limits.end()
              ? ""
@@ -98,21 +81,18 @@ std::string limit_text(const std::vector<MachineLimit>& limits, int devices) {
 }
 
 // Why an arm is slower than the ideal for its devices, in a few sentences.
-std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, const Stack& stack,
-                       const std::vector<MachineLimit>& limits) {
-  const Observation& first = arm.runs.front();
-  const int devices = devices_of(first);
-  const double more = static_cast<double>(devices) / devices_of(cell.baseline.runs.front());
+std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, const Stack& stack) {
+  const std::int64_t devices = arm.devices;
+  const double more = static_cast<double>(devices) / static_cast<double>(cell.baseline.devices);
   const double ideal = baseline.total / more;
   std::string text = cell.label + ", " + arm.value + ": an epoch takes " + for_table(stack.total, 3) +
                      " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") +
                      ". An epoch of " + cell.baseline.value + " takes " +
                      fixed(baseline.total / stack.total, 2) + " times as long (ideal: " + fixed(more, 2) +
-                     limit_text(limits, devices) + ").";
-  if (first.launched != nullptr && first.launched->devices_shared)
-    text += fmt::format(" Its {} ranks share the devices.", first.run->replicas * first.run->stages);
+                     limit_text(cell.machine_limits, devices) + ").";
+  if (arm.devices_shared) text += fmt::format(" Its {} ranks share the devices.", arm.ranks);
   if (stack.total <= 1.02 * ideal) return text + " No time is lost.";
-  return fmt::format("{} Lost time: {}.", text, reasons(excesses(baseline, stack, more, first.run->stages)));
+  return fmt::format("{} Lost time: {}.", text, reasons(excesses(baseline, stack, more, arm.stages)));
 }
 
 // Leaves out parts that take no time in any stack, for example the bubble without a pipeline.
@@ -146,34 +126,32 @@ Table breakdown_table(const Stacks& figure) {
 
 }  // namespace
 
-Figure make_time_breakdown(const ReportData& data, const std::vector<Cell>& cells) {
+Figure make_time_breakdown(const Report& report) {
   Figure figure;
   figure.slug = "time-breakdown";
-  figure.subject = data.experiment;
+  figure.subject = report.name;
   figure.title = "Where the time of an epoch goes";
   figure.unit = "% of the baseline";
   Stacks picture;
-  PartsByRun by_run;
-  for (const db::TimeParts& time : data.times) by_run[time.run_key] = &time;
-  for (const Cell& cell : cells) {
-    Stack baseline = make_stack(cell, cell.baseline, 1, by_run);
-    if (!(baseline.total > 0)) continue;
-    baseline.reference = baseline.total;
-    picture.stacks.push_back(baseline);
-    const std::vector<MachineLimit> limits = machine_limits(data, cell);
-    for (const Arm& arm : cell.arms) {
-      Stack stack = make_stack(cell, arm, baseline.total, by_run);
-      if (!(stack.total > 0)) continue;
-      figure.remarks.push_back(why_slower(cell, arm, baseline, stack, limits));
-      picture.stacks.push_back(std::move(stack));
+  for (const Comparison& comparison : report.comparisons)
+    for (const Cell& cell : comparison.cells) {
+      Stack baseline = make_stack(cell, cell.baseline, 1);
+      if (cell.repeated || !(baseline.total > 0)) continue;
+      baseline.reference = baseline.total;
+      picture.stacks.push_back(baseline);
+      for (const Arm& arm : cell.arms) {
+        Stack stack = make_stack(cell, arm, baseline.total);
+        if (!(stack.total > 0)) continue;
+        figure.remarks.push_back(why_slower(cell, arm, baseline, stack));
+        picture.stacks.push_back(std::move(stack));
+      }
     }
-  }
   keep_parts_with_time(picture);
   if (picture.stacks.empty()) figure.missing = "no run recorded the parts of its time";
   figure.caption =
       "Seconds of the main thread, mean over seeds, ranks and timed epochs. Communication that is "
       "hidden behind computation is not counted.";
-  figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(data);
+  figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(report);
   figure.data = breakdown_table(picture);
   figure.picture = std::move(picture);
   return figure;

@@ -9,18 +9,10 @@
 #include <variant>
 #include <vector>
 
+#include "reports/document/report.h"
 #include "reports/format/table.h"
 
 namespace trainyard::reports {
-
-// A mean over n seeds with its 95 % t interval. low and high are NaN if n < 2.
-struct Point {
-  double x = 0;
-  double mean = 0;
-  double low = 0;
-  double high = 0;
-  int n = 0;
-};
 
 // A series. Colour is the arm, dash is the replica.
 struct Series {

@@ -76,4 +76,19 @@ std::string for_table(double value, int digits) {
   return fixed(value, std::max(0, digits - 1 - exponent));
 }
 
+namespace {
+
+constexpr int most_decimals = 6;  // smaller numbers have an exponent
+
+}  // namespace
+
+MeanText with_half(double mean, double half) {
+  if (std::isnan(half)) return {for_table(mean), ""};
+  if (half == 0) return {for_table(mean), "0"};
+  const int exponent = static_cast<int>(std::floor(std::log10(std::abs(rounded(half, 2)))));
+  const int decimals = std::max(0, 1 - exponent);
+  if (decimals > most_decimals) return {for_table(mean), for_table(half, 2)};
+  return {fixed(mean, decimals), fixed(half, decimals)};
+}
+
 }  // namespace trainyard::reports

@@ -27,4 +27,11 @@ std::string decimals(double value, int digits);
 // Four significant digits for tables: "0.2341", "41.09", "1371"; "–" for NaN.
 std::string for_table(double value, int digits = 4);
 
+// A mean, and half of its interval with two significant digits.
+struct MeanText {
+  std::string mean;
+  std::string half;  // empty if there is no interval
+};
+MeanText with_half(double mean, double half);
+
 }  // namespace trainyard::reports

@@ -9,10 +9,13 @@
 
 #include <fmt/format.h>
 
+#include "reports/answer/names.h"
+#include "reports/content/paper_tables.h"
 #include "reports/draw/assets.h"
 #include "reports/draw/svg.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
+#include "reports/report/report.h"
 
 namespace trainyard::reports {
 
@@ -31,7 +34,7 @@ void add_head(Markup& out, const Content& content, const std::string& style) {
   out.empty("meta", {{"charset", "utf-8"}}).line();
   out.empty("meta", {{"http-equiv", "Content-Security-Policy"}, {"content", policy(style)}}).line();
   out.empty("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}}).line();
-  out.leaf("title", {}, content.data->experiment + " · trainyard").line();
+  out.leaf("title", {}, content.report->name + " · trainyard").line();
   out.open("style").verbatim(style).close().line();
   out.close().line();
 }
@@ -47,10 +50,11 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.leaf("a", {{"class", "skip"}, {"href", "#verdicts"}}, "Skip to the verdicts").line();
   out.add(page_top(content)).line().add(page_navigation(content)).line();
   out.open("main").line();
-  for (const Comparison& comparison : content.comparisons) {
-    out.add(page_verdicts(comparison, content.palette, &comparison == &content.comparisons.front())).line();
-    if (&comparison == &content.comparisons.front()) out.add(page_results(content)).line();
-    out.add(page_effects(comparison, formats)).line();
+  const std::vector<Comparison>& comparisons = content.report->comparisons;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    out.add(page_verdicts(comparisons[i], content.palette, i == 0)).line();
+    if (i == 0) out.add(page_results(content)).line();
+    out.add(page_effects(content.effects[i], formats)).line();
   }
   out.add(page_expectations(content)).line();
   for (const Study& study : content.studies) out.add(page_study(study, formats)).line();
@@ -139,14 +143,14 @@ Markup page_navigation(const Content& content) {
   for (const Study& study : content.studies) out.leaf("a", {{"href", "#" + study.slug}}, study.short_title);
   if (!content.scaling.empty()) out.leaf("a", {{"href", "#scaling"}}, "Speed-up");
   for (const CellFigures& figures : content.figures) {
-    out.leaf("a", {{"href", "#cell-" + figures.cell.slug}}, figures.cell.label);
+    out.leaf("a", {{"href", "#cell-" + figures.cell->slug}}, figures.cell->label);
   }
   out.leaf("a", {{"href", "#time"}}, "Time");
   if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
   out.leaf("a", {{"href", "#all-runs"}}, "Runs").close();
   out.open("span", {{"class", "keys scroll"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
   add_keys(out, cell_figures(content));
-  if (content.data->plan.published) {
+  if (content.report->published) {
     const std::string label = "Published";
     out.open("button", {{"type", "button"},
                         {"data-key", "gd gd-published"},
@@ -233,25 +237,12 @@ void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& 
   out.close().line();
 }
 
-std::string dataset_of(const Cell& cell) {
-  const Observation* first = !cell.baseline.runs.empty() ? &cell.baseline.runs.front() : nullptr;
-  if (first == nullptr) {
-    for (const Arm& arm : cell.arms) {
-      if (!arm.runs.empty()) first = &arm.runs.front();
-    }
-  }
-  if (first == nullptr) return "";
-  const db::RunSummary& run = *first->run;
-  return run.dataset +
-         (run.data_source != run.dataset && !run.data_source.empty() ? ", stand-in " + run.data_source : "");
-}
-
 }  // namespace
 
 Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats) {
   Markup out;
-  out.open("section", {{"class", "model"}, {"id", "cell-" + figures.cell.slug}});
-  out.open("h2").text(figures.cell.label).leaf("small", {}, dataset_of(figures.cell)).close();
+  out.open("section", {{"class", "model"}, {"id", "cell-" + figures.cell->slug}});
+  out.open("h2").text(figures.cell->label).leaf("small", {}, figures.cell->dataset).close();
   const std::string shared = shared_intervals(figures.panels);
   for (const std::string& text : {figures.lacking, shared})
     if (!text.empty()) out.leaf("p", {{"class", "sub"}}, text);
@@ -266,13 +257,13 @@ Markup page_panels(const CellFigures& figures, const std::set<std::string>& form
   return out;
 }
 
-Markup page_effects(const Comparison& comparison, const std::set<std::string>& formats) {
+Markup page_effects(const std::vector<Figure>& effects, const std::set<std::string>& formats) {
   Markup out;
-  if (comparison.effects.empty()) return out;
-  out.open("section", {{"id", comparison.effects.front().slug}});
-  out.leaf("h2", {}, comparison.effects.front().title);
-  out.leaf("p", {{"class", "sub"}}, comparison.effects.front().caption);
-  for (const Figure& figure : comparison.effects) {
+  if (effects.empty()) return out;
+  out.open("section", {{"id", effects.front().slug}});
+  out.leaf("h2", {}, effects.front().title);
+  out.leaf("p", {{"class", "sub"}}, effects.front().caption);
+  for (const Figure& figure : effects) {
     out.open("figure", {{"id", "figure-" + figure.slug}}).open("div", {{"class", "scroll"}});
     out.open("div", {{"class", "wide"}}).add(page_svg(figure)).close().close();
     add_details(out, figure, formats);
@@ -364,14 +355,9 @@ std::string range_of(const std::vector<double>& values) {
   return low == high ? for_table(low) : fmt::format("{} – {}", for_table(low), for_table(high));
 }
 
-std::string title_of_runs(const std::string& model, const ReportData& data) {
-  const auto run = std::ranges::find(data.runs, model, &db::RunSummary::model);
-  return run == data.runs.end() ? title_of(model) : title_of(*run);
-}
-
-void add_row(Markup& out, const CheckedExpectation& checked, const ReportData& data) {
+void add_row(Markup& out, const CheckedExpectation& checked) {
   const std::string text = experiments::to_text(checked.expectation);
-  const std::string title = title_of_runs(checked.expectation.model, data);
+  const std::string& title = checked.title;
   out.open("tr").leaf("td", {}, checked.experiment.empty() ? title : title + ", " + checked.experiment);
   out.leaf("td", {}, text.substr(text.find(": ") + 2));
   out.leaf("td", {{"class", "n"}}, std::to_string(checked.values.size()));
@@ -385,14 +371,14 @@ void add_row(Markup& out, const CheckedExpectation& checked, const ReportData& d
 
 Markup page_expectations(const Content& content) {
   Markup out;
-  if (content.expectations.empty()) return out;
+  if (content.report->expectations.empty()) return out;
   out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "Expectations of the experiment file");
   Table head;
   head.columns = {"Model", "Expected of each run", right_column("Finished runs"), right_column("Values"),
                   "Outcome"};
   open_html_table(out, head, "numbers");
   out.line();
-  for (const CheckedExpectation& checked : content.expectations) add_row(out, checked, *content.data);
+  for (const CheckedExpectation& checked : content.report->expectations) add_row(out, checked);
   out.close().close().close().close();
   return out;
 }
@@ -434,13 +420,13 @@ std::string percent(double fraction) {
 }
 
 // "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": test set metrics, scores first.
-std::string of_the_task(const db::FinalMetrics& final) {
+std::string of_the_task(const RunRow& run) {
   std::string text;
   const auto all = metrics();
   for (auto row = all.rbegin(); row != all.rend(); ++row) {
     const Metric& metric = *row;
-    if (metric.task.empty() || metric.epoch_value) continue;
-    const double value = final[metric.final_value];
+    if (metric.task.empty() || !metric.epoch_column.empty()) continue;
+    const double value = value_in(run, metric.column);
     if (!std::isfinite(value)) continue;
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.of->title,
                         higher_is_better(metric.kind) ? fixed(value, 2) : for_table(value),
@@ -453,11 +439,11 @@ std::string of_the_task(const db::FinalMetrics& final) {
 struct Measured {
   bool task = false, energy = false, memory = false;
 
-  explicit Measured(const std::vector<db::FinalMetrics>& finals) {
-    for (const db::FinalMetrics& final : finals) {
-      task |= !of_the_task(final).empty();
-      energy |= std::isfinite(final["epoch_energy_joules"]);
-      memory |= std::isfinite(final["peak_device_bytes"]);
+  explicit Measured(const std::vector<RunRow>& runs) {
+    for (const RunRow& run : runs) {
+      task |= !of_the_task(run).empty();
+      energy |= run.values.contains("epoch_energy_joules");
+      memory |= run.values.contains("peak_device_bytes");
     }
   }
   bool shows(const Column& column) const {
@@ -467,27 +453,25 @@ struct Measured {
   }
 };
 
-std::string remarks(const db::RunSummary& run, const db::FinalMetrics* final) {
-  std::string text;
-  if (final != nullptr && !final->times_count)
-    text += std::string(text.empty() ? "" : ", ") + "times not compared";
+std::string remarks(const RunRow& run) {
+  std::string text = run.times_count ? "" : "times not compared";
   if (run.attempts > 1) text += fmt::format("{}{} attempts", text.empty() ? "" : ", ", run.attempts);
-  if (!run.failure.empty() && run.status != "finished") text += (text.empty() ? "" : ", ") + run.failure;
+  if (!run.failure.empty()) text += (text.empty() ? "" : ", ") + run.failure;
   return text;
 }
 
-bool has_numbers(const ReportData& data, const std::string& axis) {
-  return std::ranges::all_of(data.runs, [&](const db::RunSummary& run) {
-    const auto value = run.axes.find(axis);
-    return value == run.axes.end() || std::holds_alternative<std::int64_t>(value->second) ||
+bool has_numbers(const Report& report, const std::string& axis) {
+  return std::ranges::all_of(report.runs, [&](const RunRow& run) {
+    const auto value = run.settings.find(axis);
+    return value == run.settings.end() || std::holds_alternative<std::int64_t>(value->second) ||
            std::holds_alternative<double>(value->second);
   });
 }
 
-void add_axis(Markup& out, const db::RunSummary& run, const std::string& name) {
-  const auto value = run.axes.find(name);
-  const std::string text = value_of(run, name);
-  const Value* const set = value == run.axes.end() ? nullptr : &value->second;  // std::get_if takes none
+void add_axis(Markup& out, const RunRow& run, const std::string& name) {
+  const auto value = run.settings.find(name);
+  const std::string text = setting_text(run, name);
+  const Value* const set = value == run.settings.end() ? nullptr : &value->second;  // std::get_if takes none
   if (const auto* integer = std::get_if<std::int64_t>(set))
     add_number(out, static_cast<double>(*integer), text);
   else if (const auto* number = std::get_if<double>(set))
@@ -496,40 +480,36 @@ void add_axis(Markup& out, const db::RunSummary& run, const std::string& name) {
     out.leaf("td", {}, text);
 }
 
-void add_row(Markup& out, const db::RunSummary& run, const db::FinalMetrics* final,
-             const std::vector<std::string>& axes, const Measured& measured) {
-  const db::MetricValues none;
-  const db::MetricValues& value = final == nullptr ? none : *final;
+void add_row(Markup& out, const RunRow& run, const std::vector<std::string>& axes, const Measured& measured) {
   out.open("tr", {{"class", run.status == "failed" ? "failed" : "run"}});
-  out.leaf("td", {{"class", "name"}}, run.run_key).leaf("td", {}, title_of(run)).leaf("td", {}, run.strategy);
+  out.leaf("td", {{"class", "name"}}, run.key).leaf("td", {}, run.title).leaf("td", {}, run.strategy);
   add_number(out, static_cast<double>(run.seed), std::to_string(run.seed));
   for (const std::string& axis : axes) add_axis(out, run, axis);
   add_number(out, static_cast<double>(run.epochs_done),
              run.epochs_done == run.epochs ? std::to_string(run.epochs)
                                            : fmt::format("{}/{}", run.epochs_done, run.epochs));
-  const double accuracy = value["validation_accuracy"];
-  const double loss = value["validation_loss"];
-  const double tested = value["test_accuracy"];
-  const double seconds = value["epoch_train_seconds"];
-  add_number(out, accuracy, percent(accuracy));
-  add_number(out, loss, for_table(loss));
-  add_number(out, tested, percent(tested));
-  if (measured.task) out.leaf("td", {}, final == nullptr ? "" : of_the_task(*final));
-  add_number(out, seconds, for_table(seconds));
-  const double joules = value["epoch_energy_joules"];
-  if (measured.energy) add_number(out, joules, for_table(joules));
-  const double gibibytes = value["peak_device_bytes"] * 0x1p-30;
+  const auto add = [&](const char* column, std::string (*text)(double)) {
+    const double value = value_in(run, column);
+    add_number(out, value, text(value));
+  };
+  const auto number = [](double value) { return for_table(value); };
+  add("validation_accuracy", percent);
+  add("validation_loss", number);
+  add("test_accuracy", percent);
+  if (measured.task) out.leaf("td", {}, of_the_task(run));
+  add("epoch_train_seconds", number);
+  if (measured.energy) add("epoch_energy_joules", number);
+  const double gibibytes = value_in(run, "peak_device_bytes") * 0x1p-30;
   if (measured.memory) add_number(out, gibibytes, for_table(gibibytes));
   add_number(out, run.total_seconds, for_table(run.total_seconds));
-  out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run, final)).close().line();
+  out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run)).close().line();
 }
 
 }  // namespace
 
 Markup page_runs(const Content& content) {
-  std::map<std::string, const db::FinalMetrics*> finals;
-  for (const db::FinalMetrics& final : content.data->finals) finals[final.run_key] = &final;
-  const Measured measured(content.data->finals);
+  const Report& report = *content.report;
+  const Measured measured(report.runs);
   Markup out;
   out.open("section", {{"id", "all-runs"}}).leaf("h2", {}, "All runs");
   out.open("span", {{"class", "js"}});
@@ -539,7 +519,7 @@ Markup page_runs(const Content& content) {
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "runs"}, {"id", "runs"}});
   out.leaf("caption", {{"class", "sr"}}, "All runs. The column headings are buttons that sort the table.");
   out.open("thead").open("tr");
-  std::vector<std::string> axes = varying_axes(*content.data);
+  std::vector<std::string> axes = report.varying;
   std::erase(axes, "epochs");  // has its own column
   const auto add_head = [&](const std::string& title, bool number) {
     out.open("th", {{"scope", "col"}, {"class", number ? "n" : "t"}});
@@ -548,13 +528,10 @@ Markup page_runs(const Content& content) {
   for (const Column& column : run_columns) {
     if (measured.shows(column)) add_head(column.title, column.number);
     if (column.title != seed_column) continue;
-    for (const std::string& axis : axes) add_head(axis, has_numbers(*content.data, axis));
+    for (const std::string& axis : axes) add_head(axis, has_numbers(report, axis));
   }
   out.close().close().open("tbody").line();
-  for (const db::RunSummary& run : content.data->runs) {
-    const auto final = finals.find(run.run_key);
-    add_row(out, run, final == finals.end() ? nullptr : final->second, axes, measured);
-  }
+  for (const RunRow& run : report.runs) add_row(out, run, axes, measured);
   out.close().close().close().close();
   return out;
 }

@@ -4,6 +4,7 @@
 
 #include <set>
 #include <string>
+#include <vector>
 
 #include "reports/content/content.h"
 #include "reports/format/markup.h"
@@ -23,7 +24,7 @@ Markup page_expectations(const Content& content);
 Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats);
 Markup page_study(const Study& study, const std::set<std::string>& formats);
 Markup page_scaling(const Content& content, const std::set<std::string>& formats);
-Markup page_effects(const Comparison& comparison, const std::set<std::string>& formats);
+Markup page_effects(const std::vector<Figure>& effects, const std::set<std::string>& formats);
 Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats);
 Markup page_data(const Content& content, const std::set<std::string>& formats);
 Markup page_runs(const Content& content);

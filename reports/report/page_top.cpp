@@ -4,10 +4,11 @@
 #include <span>
 
 #include "base/text.h"
+#include "reports/answer/names.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/table.h"
 #include "reports/report/page.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
@@ -47,9 +48,9 @@ Markup models_by_verdict(const Comparison& comparison, bool several) {
     if (name == "no verdict" && is_empty(row)) continue;
     std::string style = name == "no verdict" ? "interim" : name;
     std::ranges::replace(style, ' ', '-');
-    const auto look =
-        std::ranges::find_if(looks(), [&](const VerdictBadge& one) { return one.style == style; });
-    out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, look->glyph + (" " + name));
+    const auto badge =
+        std::ranges::find_if(badges(), [&](const VerdictBadge& one) { return one.style == style; });
+    out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, badge->glyph + (" " + name));
     for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
       out.open("td");
       add_unbroken(out, names_in(row, kind));
@@ -77,19 +78,19 @@ Markup facts(const Answer& answer) {
 
 std::vector<const Statement*> statements_with(const Content& content, Severity severity) {
   std::vector<const Statement*> found;
-  for (const Statement& statement : content.fairness)
-    if (statement.bearing == severity) found.push_back(&statement);
+  for (const Statement& statement : content.report->fairness)
+    if (statement.severity == severity) found.push_back(&statement);
   return found;
 }
 
-const char* class_of(Severity bearing) {
-  return bearing == Severity::fair ? "yes" : bearing == Severity::unfair ? "not" : "note";
+const char* class_of(Severity severity) {
+  return severity == Severity::fair ? "yes" : severity == Severity::unfair ? "not" : "note";
 }
 
 void add_list(Markup& out, std::span<const Statement* const> statements) {
   out.open("ul", {{"class", "fair"}});
   for (const Statement* statement : statements)
-    out.leaf("li", {{"class", class_of(statement->bearing)}}, statement->text);
+    out.leaf("li", {{"class", class_of(statement->severity)}}, statement->text);
   out.close();
 }
 
@@ -123,20 +124,20 @@ Markup caveats(const Content& content) {
 }  // namespace
 
 Markup page_top(const Content& content) {
-  const bool several = content.comparisons.size() > 1;
+  const bool several = content.report->comparisons.size() > 1;
   Markup out;
   out.open("header", {{"class", "top"}});
   out.leaf("p", {{"class", "sweep"}}, "trainyard report");
-  out.leaf("h1", {}, content.data->experiment);
-  if (!several) out.leaf("p", {{"class", "lede"}}, subtitle(content.comparisons.front()));
-  for (std::size_t i = 0; i < content.comparisons.size(); ++i) {
-    if (several) out.leaf("p", {{"class", "lede"}}, subtitle(content.comparisons[i]));
+  out.leaf("h1", {}, content.report->name);
+  if (!several) out.leaf("p", {{"class", "lede"}}, subtitle(content.report->comparisons.front()));
+  for (std::size_t i = 0; i < content.report->comparisons.size(); ++i) {
+    if (several) out.leaf("p", {{"class", "lede"}}, subtitle(content.report->comparisons[i]));
     out.open("div", {{"class", "answer"}});
     for (const std::string& paragraph : content.answer.paragraphs.at(i)) out.leaf("p", {}, paragraph);
     out.close();
   }
   out.open("div", {{"class", "first"}}).open("div");
-  for (const Comparison& comparison : content.comparisons)
+  for (const Comparison& comparison : content.report->comparisons)
     if (has_verdicts(comparison)) out.add(models_by_verdict(comparison, several));
   out.close().add(facts(content.answer)).close();
   out.add(caveats(content)).close();
@@ -146,7 +147,7 @@ Markup page_top(const Content& content) {
 Markup page_provenance(const Content& content) {
   Markup out;
   out.open("section", {{"id", "provenance"}}).leaf("h2", {}, "Provenance").open("dl");
-  for (const auto& [name, value] : content.provenance) out.leaf("dt", {}, name).leaf("dd", {}, value);
+  for (const auto& [name, value] : content.report->provenance) out.leaf("dt", {}, name).leaf("dd", {}, value);
   out.close().close();
   return out;
 }

@@ -8,12 +8,12 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/answer/names.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/report/page.h"
-#include "reports/verdicts/differences.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
@@ -23,7 +23,7 @@ namespace {
 std::vector<const Metric*> columns_of(const Comparison& comparison) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {
-    const bool judged = std::ranges::any_of(comparison.cells, [&](const CellVerdicts& cell) {
+    const bool judged = std::ranges::any_of(comparison.cells, [&](const Cell& cell) {
       return std::ranges::find(cell.verdicts, metric.name, &Verdict::metric) != cell.verdicts.end();
     });
     if (is_of_every_model(metric) || (metric.task.empty() && judged)) columns.push_back(&metric);
@@ -44,29 +44,28 @@ void add_head(Markup& out, const experiments::Compare& compare, const std::vecto
   out.close().close();
 }
 
-void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, bool linked,
+void add_rows(Markup& out, const Cell& cell, const Palette& palette, bool linked,
               const std::vector<const Metric*>& columns) {
   out.open("tbody");
   bool first = true;
-  for (const Arm& arm : judged.cell.arms) {
+  for (const Arm& arm : cell.arms) {
     out.open("tr");
     if (first) {
-      out.open("th",
-               {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(judged.cell.arms.size())}});
+      out.open("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(cell.arms.size())}});
       if (linked) {
-        out.leaf("a", {{"class", "ml"}, {"href", "#cell-" + judged.cell.slug}}, judged.cell.label);
+        out.leaf("a", {{"class", "ml"}, {"href", "#cell-" + cell.slug}}, cell.label);
       } else {
-        out.text(judged.cell.label);
+        out.text(cell.label);
       }
       out.close();
     }
     first = false;
     const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
     out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value);
-    if (const std::string why = judged.not_verified(arm.value); !why.empty())
+    if (const std::string why = not_verified(arm); !why.empty())
       out.leaf("small", {{"title", why}}, "NOT VERIFIED");
     out.close();
-    for (const Metric* metric : columns) out.add(verdict_cell(judged.find(arm.value, metric->name)));
+    for (const Metric* metric : columns) out.add(verdict_cell(cell.find(arm.value, metric->name)));
     out.close();
   }
   out.close().line();
@@ -75,12 +74,12 @@ void add_rows(Markup& out, const CellVerdicts& judged, const Palette& palette, b
 Markup tally(const Comparison& comparison) {
   Markup out;
   out.open("ul", {{"class", "tally"}});
-  for (const VerdictBadge& look : looks()) {
+  for (const VerdictBadge& badge : badges()) {
     std::ptrdiff_t count = 0;
-    for (const CellVerdicts& judged : comparison.cells)
-      count += std::ranges::count(judged.verdicts, look.word, &Verdict::word);
-    if (count == 0 && look.word >= VerdictKind::interim) continue;
-    out.leaf("li", {{"class", look.style}}, fmt::format("{} {}: {}", look.glyph, look.text, count));
+    for (const Cell& cell : comparison.cells)
+      count += std::ranges::count(cell.verdicts, badge.kind, &Verdict::kind);
+    if (count == 0 && badge.kind >= VerdictKind::interim) continue;
+    out.leaf("li", {{"class", badge.style}}, fmt::format("{} {}: {}", badge.glyph, badge.text, count));
   }
   out.close();
   return out;
@@ -112,13 +111,13 @@ Markup numbers(const Comparison& comparison) {
     table.columns.push_back(right_column(title));
   for (const char* title : {"p tests that the arm is", "Remarks"}) table.columns.emplace_back(title);
   table.columns.back().style = "why";
-  for (const CellVerdicts& judged : comparison.cells) {
+  for (const Cell& cell : comparison.cells) {
     std::map<std::string, std::set<std::string>> said_of_arm;
-    for (const Verdict& verdict : judged.verdicts)
-      table.rows.push_back({judged.cell.label, verdict.arm, find_metric(verdict.metric).title,
-                            badge_of(verdict.word).text + marks_text(verdict.caveats), verdict.n,
-                            effect_text(verdict), interval_text(verdict, 0.95), interval_text(verdict, 0.90),
-                            margin_text(verdict), p_text(verdict.p_value()), verdict.hypothesis(),
+    for (const Verdict& verdict : cell.verdicts)
+      table.rows.push_back({cell.label, verdict.arm, find_metric(verdict.metric).title,
+                            badge_of(verdict.kind).text + marks_text(verdict.caveats), verdict.n,
+                            effect_text(verdict), interval_text(verdict), narrow_interval_text(verdict),
+                            margin_text(verdict), p_text(verdict.p), verdict.hypothesis,
                             remarks(verdict, said_of_arm[verdict.arm])});
   }
   Markup out;
@@ -145,7 +144,7 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
   const std::vector<const Metric*> columns = columns_of(comparison);
   add_head(out, comparison.compare, columns);
-  for (const CellVerdicts& judged : comparison.cells) add_rows(out, judged, palette, first, columns);
+  for (const Cell& cell : comparison.cells) add_rows(out, cell, palette, first, columns);
   out.close().close();
   out.add(page_task_metrics(comparison, palette)).add(numbers(comparison)).close();
   return out;
@@ -157,21 +156,11 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
 
 namespace {
 
-std::vector<std::string> arms_of(const Comparison& comparison) {
-  std::vector<std::string> arms;
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Arm& arm : judged.cell.arms) {
-      if (std::ranges::find(arms, arm.value) == arms.end()) arms.push_back(arm.value);
-    }
-  }
-  return arms;
-}
-
-std::vector<const Metric*> task_metrics_of(const CellVerdicts& judged) {
+std::vector<const Metric*> task_metrics_of(const Cell& cell) {
   std::vector<const Metric*> found;
   for (const Metric& metric : metrics()) {
     const bool judges = std::ranges::any_of(
-        judged.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name; });
+        cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name; });
     if (!metric.task.empty() && judges) found.push_back(&metric);
   }
   return found;
@@ -187,21 +176,21 @@ void add_head(Markup& out, const std::vector<std::string>& arms, const Palette& 
   out.close().close();
 }
 
-void add_rows(Markup& out, const CellVerdicts& judged, const std::vector<const Metric*>& metrics,
+void add_rows(Markup& out, const Cell& cell, const std::vector<const Metric*>& metrics,
               const std::vector<std::string>& arms, const experiments::Margins& margins) {
   out.open("tbody");
   for (const Metric* metric : metrics) {
     out.open("tr");
     if (metric == metrics.front()) {
       out.leaf("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(metrics.size())}},
-               judged.cell.label);
+               cell.label);
     }
     out.open("th", {{"scope", "row"}}).text(metric->title);
     out.leaf("small", {},
              fmt::format("{}, {}", higher_is_better(metric->kind) ? "higher is better" : "lower is better",
                          margin_of(*metric, margins)));
     out.close();
-    for (const std::string& arm : arms) out.add(verdict_cell(judged.find(arm, metric->name)));
+    for (const std::string& arm : arms) out.add(verdict_cell(cell.find(arm, metric->name)));
     out.close();
   }
   out.close().line();
@@ -212,9 +201,9 @@ void add_rows(Markup& out, const CellVerdicts& judged, const std::vector<const M
 Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
   const std::vector<std::string> arms = arms_of(comparison);
   Markup rows;
-  for (const CellVerdicts& judged : comparison.cells) {
-    const std::vector<const Metric*> metrics = task_metrics_of(judged);
-    if (!metrics.empty()) add_rows(rows, judged, metrics, arms, comparison.compare.margins);
+  for (const Cell& cell : comparison.cells) {
+    const std::vector<const Metric*> metrics = task_metrics_of(cell);
+    if (!metrics.empty()) add_rows(rows, cell, metrics, arms, comparison.compare.margins);
   }
   Markup out;
   if (rows.str().empty()) return out;
@@ -234,12 +223,13 @@ constexpr double middle = picture_width / 2;
 
 // Interval and margin on one scale, zero in the middle. The verdict must have an estimate.
 Markup interval_picture(const Verdict& verdict) {
-  const Change change = change_of(verdict, 0.95);
-  const Interval margin = margin_as_change(verdict);
+  const double change = *verdict.effect;
+  const Interval interval = *verdict.ci95;
+  const Interval margin = verdict.margin.value_or(Interval{});
   const double reach = 1.25 * std::max(std::abs(margin.low), std::abs(margin.high));
-  const double wanted = std::max({std::abs(change.interval.low), std::abs(change.interval.high), reach});
+  const double wanted = std::max({std::abs(interval.low), std::abs(interval.high), reach});
   // With few seeds, a wide interval would hide margin and effect: cut it at four times the larger of them.
-  const double extent = std::min(wanted, 4 * std::max(std::abs(change.value), reach));
+  const double extent = std::min(wanted, 4 * std::max(std::abs(change), reach));
   const auto at = [&](double value) { return middle + (middle - 5) * std::clamp(value / extent, -1.0, 1.0); };
   Markup out;
   out.open("svg", {{"class", "mini"},
@@ -253,21 +243,18 @@ Markup interval_picture(const Verdict& verdict) {
                      {"height", "12"}});
   out.empty("path", {{"class", "fz"}, {"d", "M60 0V12"}});
   out.empty("path", {{"class", "fl"},
-                     {"d", "M" + coordinate(at(change.interval.low)) + " 6H" +
-                               coordinate(at(change.interval.high))}});
-  out.empty("rect", {{"class", "fd"},
-                     {"x", coordinate(at(change.value) - 1.5)},
-                     {"y", "2.5"},
-                     {"width", "3"},
-                     {"height", "7"}});
+                     {"d", "M" + coordinate(at(interval.low)) + " 6H" + coordinate(at(interval.high))}});
+  out.empty(
+      "rect",
+      {{"class", "fd"}, {"x", coordinate(at(change) - 1.5)}, {"y", "2.5"}, {"width", "3"}, {"height", "7"}});
   out.close();
   return out;
 }
 
 std::string spoken(const Verdict& verdict) {
   std::string text = fmt::format("n = {}", verdict.n);
-  if (const std::string p = p_text(verdict.p_value()); verdict.p_value())
-    text += fmt::format(", p {}{} (Holm, {})", p.starts_with('<') ? "" : "= ", p, verdict.hypothesis());
+  if (const std::string p = p_text(verdict.p); verdict.p)
+    text += fmt::format(", p {}{} (Holm, {})", p.starts_with('<') ? "" : "= ", p, verdict.hypothesis);
   text += ", margin " + margin_text(verdict);
   if (!verdict.reason.text.empty()) text += "; " + verdict.reason.text;
   for (const Caveat& caveat : verdict.caveats) text += "; " + caveat_text(caveat);
@@ -284,10 +271,10 @@ Markup verdict_cell(const Verdict* verdict) {
     out.leaf("span", {{"class", "na"}}, "not defined").close();
     return out;
   }
-  const VerdictBadge& look = badge_of(verdict->word);
-  out.open("span", {{"class", std::string("v ") + look.style}, {"title", spoken(*verdict)}});
-  out.leaf("b", {}, fmt::format("{} {}", look.glyph, look.text));
-  if (verdict->estimate) {
+  const VerdictBadge& badge = badge_of(verdict->kind);
+  out.open("span", {{"class", std::string("v ") + badge.style}, {"title", spoken(*verdict)}});
+  out.leaf("b", {}, fmt::format("{} {}", badge.glyph, badge.text));
+  if (verdict->ci95) {
     out.open("i")
         .leaf("span", {}, effect_text(*verdict))
         .text(" ")

@@ -2,8 +2,8 @@
 // Colour is never the only sign. Used by the tables of `page_verdicts` and `page_task_metrics`.
 #pragma once
 
+#include "reports/document/report.h"
 #include "reports/format/markup.h"
-#include "reports/verdicts/verdict.h"
 
 namespace trainyard::reports {
 

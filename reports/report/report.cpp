@@ -9,16 +9,17 @@
 #include "base/error.h"
 #include "base/plain_file.h"
 #include "base/text.h"
+#include "reports/answer/names.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
+#include "reports/document/report_json.h"
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/report/page.h"
-#include "reports/results/report_data.h"
-#include "reports/verdicts/verdict_text.h"
 
 namespace trainyard::reports {
 
@@ -70,7 +71,7 @@ constexpr std::array<FigureFormat, 4> figure_formats{{
      }},
     {"pdf",
      [](const Figure& figure, const FigureContext& context) {
-       return pdf_of(svg_document(figure, context.size), last_record_time(*context.content.data),
+       return pdf_of(svg_document(figure, context.size), context.content.report->date,
                      whole_title(figure, " "));
      }},
     {"csv", [](const Figure& figure, const FigureContext&) { return csv_table(figure.data); }},
@@ -103,14 +104,14 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
   }
   if (formats.count("csv") == 0) return;
   writer.write("tables/results.csv", csv_table(content.results.numbers));
-  writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.comparisons)));
-  writer.write("tables/runs.csv", csv_table(run_numbers(*content.data)));
+  writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.report->comparisons)));
+  writer.write("tables/runs.csv", csv_table(run_numbers(*content.report)));
 }
 
 }  // namespace
 
 std::set<std::string> usual_formats() {
-  std::set<std::string> formats{"html", "svg"};
+  std::set<std::string> formats{"html", "json", "svg"};
   if (writes_pictures()) formats.insert("png");
   return formats;
 }
@@ -118,6 +119,7 @@ std::set<std::string> usual_formats() {
 std::span<const Format> report_formats() {
   static const std::vector<Format> formats{
       {"html", "index.html, the page"},
+      {"json", "report.json: the whole report for other programs and for --from"},
       {"svg", "figures/*.svg", true},
       {"png", "figures/*.png", true},
       {"pdf", "figures/*.pdf", true},
@@ -132,6 +134,7 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
                                                 bool ranks) {
   Writer writer(folder);
   if (formats.count("html") != 0) writer.write("index.html", page_html(content, formats));
+  if (formats.count("json") != 0) writer.write("report.json", report_json(*content.report));
   if (formats.count("markdown") != 0) writer.write("report.md", markdown_report(content, formats, size));
   write_tables(writer, content, formats);
   for (const Figure* figure : all_figures(content)) {
@@ -149,6 +152,17 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
   return writer.written();
 }
 
+std::string text_of(const CheckedExpectation& checked) {
+  return (checked.experiment.empty() ? "" : checked.experiment + ": ") +
+         experiments::to_text(checked.expectation);
+}
+
+std::string outcome_of(const CheckedExpectation& checked) {
+  if (checked.values.empty()) return "no finished run";
+  if (checked.holds()) return "✓ all as expected";
+  return fmt::format("✗ missed by {} of {}", checked.missed.size(), checked.values.size());
+}
+
 std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations) {
   std::vector<std::string> lines;
   for (const CheckedExpectation& checked : expectations)
@@ -157,28 +171,14 @@ std::vector<std::string> missed_expectations(const std::vector<CheckedExpectatio
   return lines;
 }
 
-std::vector<std::string> broken_arms(const ReportData& data) {
-  std::vector<experiments::Compare> compares = data.plan.compare;
-  if (compares.empty()) compares.emplace_back();
-  std::vector<std::string> lines;
-  for (const experiments::Compare& compare : compares)
-    for (const Cell& cell : make_cells(data, compare))
-      for (const Arm& arm : cell.arms) {
-        const std::string broken = comparability_of(data, compare, cell, arm).broken;
-        const std::string line = fmt::format("{} {}: {}", cell.label, arm.value, broken);
-        if (!broken.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
-      }
-  return lines;
-}
-
 namespace {
 
-const char* sign_of(Severity bearing) {
-  return bearing == Severity::fair ? "✓ " : bearing == Severity::unfair ? "✗ " : "";
+const char* sign_of(Severity severity) {
+  return severity == Severity::fair ? "✓ " : severity == Severity::unfair ? "✗ " : "";
 }
 
 std::string opening(const Content& content) {
-  std::string text = "# " + markdown_escaped(content.data->experiment) + "\n\n";
+  std::string text = "# " + markdown_escaped(content.report->name) + "\n\n";
   for (const std::vector<std::string>& paragraphs : content.answer.paragraphs)
     for (const std::string& paragraph : paragraphs) text += markdown_escaped(paragraph) + "\n\n";
   for (const std::string& published : content.answer.published)
@@ -187,23 +187,23 @@ std::string opening(const Content& content) {
   text += "- **Machine**: " + markdown_escaped(content.answer.machine) + "\n";
   text += "\n## Is this comparison fair?\n\n";
   for (const Severity severity : {Severity::unfair, Severity::note, Severity::fair})
-    for (const Statement& statement : content.fairness)
-      if (statement.bearing == severity)
+    for (const Statement& statement : content.report->fairness)
+      if (statement.severity == severity)
         text += fmt::format("- {}{}\n", sign_of(severity), markdown_escaped(statement.text));
   return text;
 }
 
 std::string closing(const Content& content) {
   std::string text = "\n## Provenance\n\n";
-  for (const auto& [name, value] : content.provenance)
+  for (const auto& [name, value] : content.report->provenance)
     text += fmt::format("- **{}**: {}\n", markdown_escaped(name), markdown_escaped(value));
   return text;
 }
 
 std::string expected_text(const Content& content) {
-  if (content.expectations.empty()) return "";
+  if (content.report->expectations.empty()) return "";
   std::string text = "\n## Expectations of the experiment file\n\n";
-  for (const CheckedExpectation& checked : content.expectations) {
+  for (const CheckedExpectation& checked : content.report->expectations) {
     text += "- " + markdown_escaped(text_of(checked) + ": " + outcome_of(checked)) + "\n";
     for (const std::string& line : checked.missed) text += "  - " + markdown_escaped(line) + "\n";
   }
@@ -227,7 +227,7 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   text += expected_text(content) + "\n## Results\n\n" +
           markdown_escaped(content.results.table.table.caption) + "\n\n" +
           markdown_table(content.results.table.table) + "\n## Verdicts\n\n";
-  for (const Comparison& comparison : content.comparisons)
+  for (const Comparison& comparison : content.report->comparisons)
     if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
   for (const PaperTable& paper : content.tables)
     text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
@@ -246,12 +246,10 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   table.columns = {"model",          comparison.compare.axis, "metric",
                    "verdict",        right_column("effect"),  right_column("95 % interval"),
                    right_column("n")};
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Verdict& verdict : judged.verdicts) {
-      std::string metric = verdict.metric;
-      std::ranges::replace(metric, '-', ' ');
-      table.rows.push_back({judged.cell.label, verdict.arm, metric,
-                            text_of(verdict.word) + marks_text(verdict.caveats), effect_text(verdict),
+  for (const Cell& cell : comparison.cells) {
+    for (const Verdict& verdict : cell.verdicts) {
+      table.rows.push_back({cell.label, verdict.arm, phase_and_metric(verdict),
+                            text_of(verdict.kind) + marks_text(verdict.caveats), effect_text(verdict),
                             interval_text(verdict), verdict.n});
     }
   }
@@ -319,13 +317,13 @@ std::string published_lines(const Comparison& comparison, std::size_t width) {
 
 std::string terminal_table(const Content& content, std::size_t width) {
   std::vector<std::string> blocks;
-  for (std::size_t i = 0; i < content.comparisons.size(); ++i)
-    if (has_verdicts(content.comparisons[i]))
+  for (std::size_t i = 0; i < content.report->comparisons.size(); ++i)
+    if (has_verdicts(content.report->comparisons[i]))
       blocks.push_back(paragraph(as_one_paragraph(content.answer.paragraphs.at(i)), width));
   std::string facts;
   for (const std::string& fact : answer_facts(content.answer)) facts += paragraph(fact, width);
   blocks.push_back(facts);
-  for (const Comparison& comparison : content.comparisons) {
+  for (const Comparison& comparison : content.report->comparisons) {
     if (has_verdicts(comparison)) {
       blocks.push_back(fmt::format("{}\n{}\n{}", paragraph(heading(comparison), width),
                                    verdict_lines(comparison, width), published_lines(comparison, width)));
@@ -334,8 +332,8 @@ std::string terminal_table(const Content& content, std::size_t width) {
     }
   }
   std::string warnings;
-  for (const Statement& statement : content.fairness)
-    if (statement.bearing == Severity::unfair) warnings += paragraph("warning: " + statement.text, width);
+  for (const Statement& statement : content.report->fairness)
+    if (statement.severity == Severity::unfair) warnings += paragraph("warning: " + statement.text, width);
   if (!warnings.empty()) blocks.push_back(warnings);
   return joined(blocks, {}, "\n");
 }

@@ -31,12 +31,14 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
                                                 const std::set<std::string>& formats = usual_formats(),
                                                 const FigureSize& size = {}, bool ranks = false);
 
+// "mlp: test_accuracy >= 0.9"; in a report of several experiments "first: mlp: test_accuracy >= 0.9".
+std::string text_of(const CheckedExpectation& checked);
+
+// "✓ all as expected", "✗ missed by 1 of 5", "no finished run".
+std::string outcome_of(const CheckedExpectation& checked);
+
 // One line per finished run of the latest plan that misses an expectation of the experiment file.
 std::vector<std::string> missed_expectations(const std::vector<CheckedExpectation>& expectations);
-
-// "CNN ddp: the gradient of layer 0.weight …", one line per arm that the parity check found BROKEN. Works
-// before any run has finished an epoch.
-std::vector<std::string> broken_arms(const ReportData& data);
 
 // The report as one Markdown document: provenance, fairness, verdicts and links to the figures.
 // `formats`: the figure files in figures/, and `size`: theirs. SVG is linked if it is there, else PNG.

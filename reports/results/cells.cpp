@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "experiments/design/cell_place.h"
+#include "reports/document/report.h"
 #include "reports/results/metrics.h"
 
 namespace trainyard::reports {
@@ -93,16 +94,17 @@ class CellBuilder {
     if (const auto found = data_.launched.find(run.run_key); found != data_.launched.end()) {
       observation.launched = &found->second;
     }
-    Cell& cell = cell_for(run, place);
-    Arm& arm = experiments::is_limit(compare_, run.kind, place.arm) ? arm_in(cell.limits, place.arm)
-                                                                    : arm_for(cell, place.arm);
+    CellRuns& cell = cell_for(run, place);
+    ArmRuns& arm = experiments::is_limit(compare_, run.kind, place.arm) ? arm_in(cell.limits, place.arm)
+                                                                        : arm_for(cell, place.arm);
     arm.runs.push_back(observation);
   }
 
-  std::vector<Cell> result() {
-    std::erase_if(cells_, [](const Cell& cell) { return cell.baseline.runs.empty() && cell.arms.empty(); });
+  std::vector<CellRuns> result() {
+    std::erase_if(cells_,
+                  [](const CellRuns& cell) { return cell.baseline.runs.empty() && cell.arms.empty(); });
     std::set<std::string> used;
-    for (Cell& cell : cells_) {
+    for (CellRuns& cell : cells_) {
       cell.label = label_of(cell.label, distinguishing(cell.further));
       keep_latest(cell);
       const std::string slug = slug_of(label_of(cell.model, cell.further));
@@ -117,15 +119,15 @@ class CellBuilder {
   Further distinguishing(const Further& further) const {
     Further differing;
     for (std::size_t i = 0; i < further.size(); ++i)
-      if (std::ranges::any_of(cells_, [&](const Cell& cell) { return cell.further[i] != further[i]; }))
+      if (std::ranges::any_of(cells_, [&](const CellRuns& cell) { return cell.further[i] != further[i]; }))
         differing.push_back(further[i]);
     return differing;
   }
 
-  Cell& cell_for(const db::RunSummary& run, const experiments::CellPlace& of_run) {
+  CellRuns& cell_for(const db::RunSummary& run, const experiments::CellPlace& of_run) {
     const auto [place, added] = places_.try_emplace(of_run.cell(), cells_.size());
     if (added) {
-      Cell cell;
+      CellRuns cell;
       cell.model = of_run.model;
       cell.further = of_run.further;
       cell.label =
@@ -136,18 +138,18 @@ class CellBuilder {
     return cells_[place->second];
   }
 
-  static Arm& arm_for(Cell& cell, const std::string& value) {
+  static ArmRuns& arm_for(CellRuns& cell, const std::string& value) {
     return value == cell.baseline.value ? cell.baseline : arm_in(cell.arms, value);
   }
 
-  static Arm& arm_in(std::vector<Arm>& arms, const std::string& value) {
-    const auto found = std::ranges::find(arms, value, &Arm::value);
+  static ArmRuns& arm_in(std::vector<ArmRuns>& arms, const std::string& value) {
+    const auto found = std::ranges::find(arms, value, &ArmRuns::value);
     if (found != arms.end()) return *found;
     arms.push_back({.value = value, .runs = {}});
     return arms.back();
   }
 
-  std::size_t last_entry(const Arm& arm) const {
+  std::size_t last_entry(const ArmRuns& arm) const {
     std::size_t latest = 0;
     for (const Observation& observation : arm.runs) latest = std::max(latest, entry_of(observation));
     return latest;
@@ -164,18 +166,18 @@ class CellBuilder {
   }
 
   // Removes arms that the file does not have any more. Arms that `--where` left out of the last plan stay.
-  void keep_latest(Cell& cell) const {
+  void keep_latest(CellRuns& cell) const {
     std::size_t latest = last_entry(cell.baseline);
-    for (const Arm& arm : cell.arms) latest = std::max(latest, last_entry(arm));
+    for (const ArmRuns& arm : cell.arms) latest = std::max(latest, last_entry(arm));
     keep_latest_work(cell.baseline);
-    for (std::vector<Arm>* arms : {&cell.arms, &cell.limits}) {
-      std::erase_if(*arms, [&](const Arm& arm) { return toml_of(last_entry(arm)) != toml_of(latest); });
-      for (Arm& arm : *arms) keep_latest_work(arm);
+    for (std::vector<ArmRuns>* arms : {&cell.arms, &cell.limits}) {
+      std::erase_if(*arms, [&](const ArmRuns& arm) { return toml_of(last_entry(arm)) != toml_of(latest); });
+      for (ArmRuns& arm : *arms) keep_latest_work(arm);
     }
   }
 
   // Removes runs of an earlier training, for example if the arm was planned again with other epochs.
-  void keep_latest_work(Arm& arm) const {
+  void keep_latest_work(ArmRuns& arm) const {
     const std::size_t latest = last_entry(arm);
     std::map<Work, const db::RunSummary*> works;
     for (const Observation& observation : arm.runs)
@@ -227,12 +229,12 @@ class CellBuilder {
   std::map<std::string, std::size_t> last_;
   std::map<std::string, const db::FinalMetrics*> finals_;
   std::map<experiments::CellPlace::Cell, std::size_t> places_;
-  std::vector<Cell> cells_;
+  std::vector<CellRuns> cells_;
 };
 
 }  // namespace
 
-std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare) {
+std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare) {
   CellBuilder builder(data, compare);
   for (const db::RunSummary& run : data.runs) builder.add(run);
   return builder.result();
@@ -272,11 +274,6 @@ std::vector<std::string> varying_axes(const ReportData& data) {
   return names;
 }
 
-std::string baseline_text(const experiments::Compare& compare) {
-  const bool is_name = compare.axis == "strategy" || compare.axis == "model" || compare.axis == "group";
-  return is_name ? compare.baseline : fmt::format("{} {}", compare.axis, compare.baseline);
-}
-
 std::string value_of(const db::RunSummary& run, const std::string& name) {
   if (name == "model") return run.model;
   if (name == "strategy") return run.strategy;
@@ -285,24 +282,6 @@ std::string value_of(const db::RunSummary& run, const std::string& name) {
   if (found == run.axes.end()) return "";
   if (const auto* text = std::get_if<std::string>(&found->second)) return *text;
   return trainyard::to_text(found->second);
-}
-
-std::string slug_of(const std::string& text) {
-  std::string slug;
-  for (const char character : text) {
-    const bool upper = character >= 'A' && character <= 'Z';
-    const bool plain = (character >= 'a' && character <= 'z') || (character >= '0' && character <= '9') ||
-                       (character == '.' && !slug.empty());
-    if (upper) {
-      slug += static_cast<char>(character - 'A' + 'a');
-    } else if (plain) {
-      slug += character;
-    } else if (!slug.empty() && slug.back() != '-') {
-      slug += '-';
-    }
-  }
-  while (!slug.empty() && slug.back() == '-') slug.pop_back();
-  return slug.empty() ? "cell" : slug;
 }
 
 }  // namespace trainyard::reports

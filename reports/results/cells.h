@@ -21,23 +21,23 @@ struct Observation {
   const Launched* launched = nullptr;       // null: unknown
 };
 
-struct Arm {
+struct ArmRuns {
   std::string value;                 // of the compared axis: "ddp"
   std::vector<Observation> runs;     // in the order of `pair` values as planned
   std::size_t earlier_versions = 0;  // other settings or programs under this name that had results
 };
 
-struct Cell {
+struct CellRuns {
   std::string model;
   std::vector<std::pair<std::string, std::string>> further;  // other varied values, by name
   std::string label;  // "MLP", "MLP, batch 64": the model and the values that differ between cells
   std::string slug;   // unique and safe as a file name and an anchor
-  Arm baseline;
-  std::vector<Arm> arms;
-  std::vector<Arm> limits;  // if strategies are compared: independent runs at once, without verdicts
+  ArmRuns baseline;
+  std::vector<ArmRuns> arms;
+  std::vector<ArmRuns> limits;  // if strategies are compared: independent runs at once, without verdicts
 };
 
-std::vector<Cell> make_cells(const ReportData& data, const experiments::Compare& compare);
+std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare);
 
 bool is_open(const Observation& observation);  // planned, and neither finished nor failed
 
@@ -49,13 +49,7 @@ std::vector<std::string> varying_axes(const ReportData& data);
 std::string name_of(const db::RunSummary& run, const std::string& model,
                     const std::vector<std::string>& varied);
 
-// "single", or with the axis "batch 64" if the axis is not strategy, model or group.
-std::string baseline_text(const experiments::Compare& compare);
-
 // A value of a run as text without quotes; empty if the run does not have it.
 std::string value_of(const db::RunSummary& run, const std::string& name);
-
-// `text` in lower case. Characters other than a – z, 0 – 9 and dots become single hyphens.
-std::string slug_of(const std::string& text);
 
 }  // namespace trainyard::reports

@@ -1,143 +1,10 @@
 #include "reports/results/metrics.h"
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <vector>
 
-#include <fmt/format.h>
-
-#include "base/error.h"
-#include "base/named_row.h"
 #include "models/catalogue.h"
 
 namespace trainyard::reports {
-
-namespace {
-
-// Null if the model is not in the catalogue, as for a foreign arm.
-const models::Model* find_row(const std::string& model) {
-  for (const models::Model& row : models::catalogue()) {
-    if (row.name == model) return &row;
-  }
-  return nullptr;
-}
-
-// "Training accuracy".
-std::string title_of(std::string_view phase, const models::Metric& metric) {
-  const std::string first = phase == "train" ? "Training" : phase == "validation" ? "Validation" : "Test";
-  return fmt::format("{} {}", first, metric.title);
-}
-
-Metric row_of(std::string_view phase, const models::Metric& metric) {
-  const std::string name(metric.name);
-  const auto column = db::MetricColumn::named(fmt::format("{}_{}", phase, name));
-  return {.name = fmt::format("{}-{}", phase, name),
-          .title = title_of(phase, metric),
-          .kind = metric.kind,
-          .of = &metric,
-          .final_value = column,
-          .epoch_value = phase == "test" ? std::nullopt : std::optional(column),
-          .task = metric.is_special() ? std::string(metric.tasks.front()) : "",
-          .published = metric.published && phase == "validation"};
-}
-
-Metric row_of(const models::Cost& cost) {
-  return {.name = std::string(cost.name),
-          .title = std::string(cost.title),
-          .kind = cost.kind,
-          .final_value = db::MetricColumn::named(cost.final_column),
-          .epoch_value = db::MetricColumn::named(cost.epoch_column),
-          .task = "",
-          .published = cost.published,
-          .rarely_measured = cost.rarely_measured};
-}
-
-// All rows, fractions first.
-std::vector<Metric> rows() {
-  std::vector<Metric> table;
-  for (const bool fractions : {true, false})
-    for (const models::Metric& metric : models::all_metrics)
-      if ((metric.kind == MetricKind::accuracy) == fractions)
-        for (const std::string_view phase : metric.phases()) table.push_back(row_of(phase, metric));
-  for (const models::Cost& cost : models::all_costs) table.push_back(row_of(cost));
-  return table;
-}
-
-}  // namespace
-
-std::span<const Metric> metrics() {
-  static const std::vector<Metric> table = rows();
-  return table;
-}
-
-const Metric& find_metric(const std::string& name) {
-  for (const Metric& metric : metrics()) {
-    if (metric.name == name) return metric;
-  }
-  throw InternalError("no metric is called " + name);
-}
-
-std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
-  std::vector<std::string> known{"time"};
-  for (const Metric& metric : metrics())
-    if (std::string kind = metric.name.substr(metric.name.find('-') + 1);
-        std::ranges::find(known, kind) == known.end())
-      known.push_back(std::move(kind));
-  for (const Metric& metric : metrics()) known.push_back(metric.name);
-  std::set<std::string> names;
-  for (const std::string& text : texts) {
-    std::string wanted = text;
-    std::ranges::replace_if(
-        wanted, [](char character) { return character == '_' || character == ' '; }, '-');
-    if (std::ranges::find(known, wanted) == known.end())
-      throw UserError("there is no metric \"" + text + "\"", name_advice(wanted, known));
-    for (const Metric& metric : metrics())
-      if (metric.name == wanted || metric.name.ends_with("-" + wanted) ||
-          (wanted == "time" && metric.kind == MetricKind::time))
-        names.insert(metric.name);
-  }
-  return names;
-}
-
-std::string export_column(const Metric& metric) {
-  for (const models::Cost& cost : models::all_costs)
-    if (cost.name == metric.name) return std::string(cost.final_column);
-  std::string name = metric.name;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-const char* unit_in_database(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::accuracy:
-      return "fraction";
-    case MetricKind::time:
-      return "s";
-    case MetricKind::psnr:
-      return "dB";
-    case MetricKind::energy:
-      return "J";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-    case MetricKind::bleu:
-      return "";
-  }
-  return "";
-}
-
-const char* shown_unit(MetricKind kind) {
-  return kind == MetricKind::accuracy ? "%" : unit_in_database(kind);
-}
-
-bool is_of_every_model(const Metric& metric) {
-  return metric.task.empty() && !metric.rarely_measured;
-}
-
-std::string title_of(const std::string& model) {
-  const models::Model* row = find_row(model);
-  return row == nullptr ? model : row->title;
-}
 
 std::string title_of(const db::RunSummary& run) {
   return run.model_title.empty() ? title_of(run.model) : run.model_title;
@@ -147,8 +14,9 @@ bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (metric.rarely_measured) return false;
   if (metric.of == nullptr) return true;
   if (!run.model_title.empty()) return metric.kind == MetricKind::loss || metric.of->is_of(run.task);
-  const models::Model* row = find_row(run.model);
-  return row != nullptr && metric.of->is_of(row->task);
+  const auto& catalogue = models::catalogue();
+  const auto row = std::ranges::find(catalogue, run.model, &models::Model::name);
+  return row != catalogue.end() && metric.of->is_of(row->task);
 }
 
 }  // namespace trainyard::reports

@@ -60,16 +60,6 @@ std::string last_record_time(const ReportData& data) {
   return last;
 }
 
-std::string experiments_in_sql(const ReportData& data) {
-  const auto quoted = [](const std::string& name) {
-    std::string text;
-    for (const char character : name) text += character == '\'' ? "''" : std::string(1, character);
-    return "'" + text + "'";
-  };
-  return "(" + joined(experiments_of(data), [&](const ReportData* one) { return quoted(one->experiment); }) +
-         ")";
-}
-
 namespace {
 
 ReportData results_alone(const db::Database& database, const std::string& experiment) {

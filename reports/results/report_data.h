@@ -58,9 +58,6 @@ std::vector<const ReportData*> experiments_of(const ReportData& data);
 // The time of the last record. It is the date of a report, so the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);
 
-// "('a', 'b')": the names of the experiments, for queries in the report.
-std::string experiments_in_sql(const ReportData& data);
-
 // The data for verdicts, without epochs. UserError: no such experiment.
 ReportData gather_results(const db::Database& database, const std::string& experiment);
 

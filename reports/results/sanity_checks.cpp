@@ -133,17 +133,6 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
   return lines;
 }
 
-std::string outcome_of(const CheckedExpectation& checked) {
-  if (checked.values.empty()) return "no finished run";
-  if (checked.holds()) return "✓ all as expected";
-  return fmt::format("✗ missed by {} of {}", checked.missed.size(), checked.values.size());
-}
-
-std::string text_of(const CheckedExpectation& checked) {
-  return (checked.experiment.empty() ? "" : checked.experiment + ": ") +
-         experiments::to_text(checked.expectation);
-}
-
 namespace {
 
 std::vector<CheckedExpectation> check_one(const ReportData& data) {
@@ -152,11 +141,14 @@ std::vector<CheckedExpectation> check_one(const ReportData& data) {
   for (const db::FinalMetrics& final : data.finals) finals[final.run_key] = &final;
   std::vector<CheckedExpectation> checked;
   for (const experiments::Expectation& expectation : data.plan.expect) {
-    CheckedExpectation result{"", expectation, {}, {}};
+    CheckedExpectation result;
+    result.expectation = expectation;
+    result.title = title_of(expectation.model);
     const std::string metric = experiments::metric_name(expectation);
     const auto column = db::MetricColumn::named(metric);
     for (const db::RunSummary& run : data.runs) {
       const auto final = finals.find(run.run_key);
+      if (run.model == expectation.model) result.title = title_of(run);
       if (run.model != expectation.model || final == finals.end() || !planned.contains(run.run_key)) continue;
       const double value = (*final->second)[column];
       result.values.push_back(value);

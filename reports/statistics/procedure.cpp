@@ -33,9 +33,10 @@ class FamilyLook {
     return level / static_cast<double>(p_.size() - before);
   }
 
-  VerdictKind word(std::size_t cell, std::size_t member) const {
+  VerdictKind kind(std::size_t cell, std::size_t member) const {
     const double level = test(cell).level;
-    return level > 0 && adjusted_[member] <= level ? smallest_word(*test(cell).p) : VerdictKind::inconclusive;
+    return level > 0 && adjusted_[member] <= level ? smallest_hypothesis(*test(cell).p)
+                                                   : VerdictKind::inconclusive;
   }
 
  private:
@@ -46,7 +47,7 @@ class FamilyLook {
 };
 
 bool decided(const Decision& decision) {
-  return decision.word != VerdictKind::inconclusive;
+  return decision.kind != VerdictKind::inconclusive;
 }
 
 void take_look(std::span<const std::vector<LookTest>> cells, std::size_t look,
@@ -60,7 +61,7 @@ void take_look(std::span<const std::vector<LookTest>> cells, std::size_t look,
   const FamilyLook whole(cells, all, look);
   const FamilyLook rest(cells, undecided, look);
   for (const std::size_t cell : all)
-    if (whole.tested(cell)) decisions[cell].by_look[look] = whole.word(cell, cell);
+    if (whole.tested(cell)) decisions[cell].by_look[look] = whole.kind(cell, cell);
   for (std::size_t member = 0; member < undecided.size(); ++member) {
     const std::size_t cell = undecided[member];
     if (!rest.tested(cell)) continue;
@@ -68,44 +69,16 @@ void take_look(std::span<const std::vector<LookTest>> cells, std::size_t look,
     decision.look = look;
     decision.adjusted_p = rest.adjusted(member);
     decision.holm_level = rest.holm_level(cell, member);
-    decision.word = rest.word(cell, member);
-    decision.by_look[look] = decision.word;
+    decision.kind = rest.kind(cell, member);
+    decision.by_look[look] = decision.kind;
   }
 }
 
 }  // namespace
 
-VerdictKind smallest_word(const ThreeSided& p) {
+VerdictKind smallest_hypothesis(const ThreeSided& p) {
   if (p.equivalent <= 2 * std::min(p.better, p.worse)) return VerdictKind::no_change;
   return p.better <= p.worse ? VerdictKind::improves : VerdictKind::deteriorates;
-}
-
-bool is_decided(VerdictKind word) {
-  return word == VerdictKind::improves || word == VerdictKind::no_change || word == VerdictKind::deteriorates;
-}
-
-std::string text_of(VerdictKind word) {
-  switch (word) {
-    case VerdictKind::improves:
-      return "IMPROVES";
-    case VerdictKind::no_change:
-      return "NO CHANGE";
-    case VerdictKind::deteriorates:
-      return "DETERIORATES";
-    case VerdictKind::inconclusive:
-      return "INCONCLUSIVE";
-    case VerdictKind::interim:
-      return "INTERIM";
-    case VerdictKind::not_timed:
-      return "NOT TIMED";
-    case VerdictKind::no_data:
-      return "NO DATA";
-    case VerdictKind::not_comparable:
-      return "NOT COMPARABLE";
-    case VerdictKind::broken:
-      return "BROKEN";
-  }
-  return "";
 }
 
 double level_of_look(std::size_t look, double alpha, bool final_look) {

@@ -14,34 +14,15 @@
 #include <string>
 #include <vector>
 
+#include "reports/document/verdict.h"
 #include "reports/statistics/statistics.h"
 
 namespace trainyard::reports {
 
 inline constexpr int fewest_pairs = 3;  // for a test
 
-// The last five are not results of a test:
-// - interim: planned runs have not finished
-// - not_timed: the placement of the ranks makes the times useless (more ranks than devices)
-// - no_data: one of the two arms has no value at all
-// - not_comparable, broken: by the fair-comparison contract
-enum class VerdictKind {
-  improves,
-  no_change,
-  deteriorates,
-  inconclusive,
-  interim,
-  not_timed,
-  no_data,
-  not_comparable,
-  broken
-};
-
-std::string text_of(VerdictKind word);  // "IMPROVES", "NO CHANGE", …
-bool is_decided(VerdictKind word);      // improves, no change or deteriorates
-
 // The verdict with the smallest p of the three. NO CHANGE if its p is at most twice the others.
-VerdictKind smallest_word(const ThreeSided& p);
+VerdictKind smallest_hypothesis(const ThreeSided& p);
 
 // The part of α for a look (counted from 0): 0.8 α, then 0.2 α/2, 0.2 α/4, … With `final_look`, the first
 // look has all of α and later looks have nothing.
@@ -55,7 +36,7 @@ struct LookTest {
 };
 
 struct Decision {
-  VerdictKind word = VerdictKind::inconclusive;
+  VerdictKind kind = VerdictKind::inconclusive;
   std::optional<std::size_t> look;  // that decided, else the last tested look; empty: no look was tested
   double adjusted_p = 1;            // Holm, at that look
   double holm_level = 0;            // the threshold at that look: its level divided by Holm's factor

@@ -6,12 +6,9 @@
 #include <span>
 #include <vector>
 
-namespace trainyard::reports {
+#include "reports/document/verdict.h"
 
-struct Interval {
-  double low = 0;
-  double high = 0;
-};
+namespace trainyard::reports {
 
 // The mean, with Kahan's compensated sum. NaN if there are no values. Means and standard deviations have the
 // same bits as those of `groupby` in pandas 2.3, because the algorithms and their order of operations are the same.

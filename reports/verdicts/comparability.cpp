@@ -226,8 +226,8 @@ std::string pair_name(const Observation& observation, const experiments::Compare
   return observation.pair;
 }
 
-Comparability comparability_of(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
-                               const Arm& arm) {
+Comparability comparability_of(const ReportData& data, const experiments::Compare& compare,
+                               const CellRuns& cell, const ArmRuns& arm) {
   experiments::Compare rules = compare;
   // Runs that are not paired have different seeds, so they differ in initial weights and data order.
   if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});
@@ -361,7 +361,7 @@ class Replicas {
 
 }  // namespace
 
-std::string broken_by_probes(const ReportData& data, const Arm& arm) {
+std::string broken_by_probes(const ReportData& data, const ArmRuns& arm) {
   Replicas replicas;
   for (const Observation& observation : arm.runs) {
     const auto found = data.probes.find(observation.run->run_key);
@@ -377,21 +377,35 @@ std::string broken_by_probes(const ReportData& data, const Arm& arm) {
   return "";
 }
 
-std::vector<std::string> not_probed(const ReportData& data, const std::vector<Cell>& cells) {
+std::vector<std::string> not_probed(const ReportData& data, const std::vector<CellRuns>& cells) {
   std::vector<std::string> names;
   // Probes of a foreign program do not count: trainyard did not compare anything.
   const auto probed = [&](const Observation& run) {
     return run.run->kind != "foreign" && data.probes.contains(run.run->run_key);
   };
-  const auto look_at = [&](const Cell& cell, const Arm& arm) {
+  const auto look_at = [&](const CellRuns& cell, const ArmRuns& arm) {
     if (!arm.runs.empty() && std::ranges::none_of(arm.runs, probed))
       names.push_back(fmt::format("{} {}", cell.label, arm.value));
   };
-  for (const Cell& cell : cells) {
+  for (const CellRuns& cell : cells) {
     look_at(cell, cell.baseline);
-    for (const Arm& arm : cell.arms) look_at(cell, arm);
+    for (const ArmRuns& arm : cell.arms) look_at(cell, arm);
   }
   return names;
+}
+
+std::vector<std::string> broken_arms(const ReportData& data) {
+  std::vector<experiments::Compare> compares = data.plan.compare;
+  if (compares.empty()) compares.emplace_back();
+  std::vector<std::string> lines;
+  for (const experiments::Compare& compare : compares)
+    for (const CellRuns& cell : make_cells(data, compare))
+      for (const ArmRuns& arm : cell.arms) {
+        const std::string broken = comparability_of(data, compare, cell, arm).broken;
+        const std::string line = fmt::format("{} {}: {}", cell.label, arm.value, broken);
+        if (!broken.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+      }
+  return lines;
 }
 
 }  // namespace trainyard::reports

@@ -14,21 +14,9 @@
 
 namespace trainyard::reports {
 
-bool has_verdicts(const Comparison& comparison) {
+bool has_verdicts(const JudgedComparison& comparison) {
   return std::ranges::any_of(comparison.cells,
                              [](const CellVerdicts& judged) { return !judged.verdicts.empty(); });
-}
-
-std::string heading(const Comparison& comparison, const std::string& what) {
-  std::string text = what + " against " + baseline_text(comparison.compare);
-  if (comparison.experiment.empty()) return text;
-  return comparison.experiment + ": " + lower_first(text);
-}
-
-std::string no_verdicts_text(const Comparison& comparison) {
-  return fmt::format("{}o verdicts: there is no arm of {} to compare with {}.",
-                     comparison.experiment.empty() ? "N" : comparison.experiment + ": n",
-                     comparison.compare.axis, baseline_text(comparison.compare));
 }
 
 namespace {
@@ -137,7 +125,7 @@ const experiments::Compare* planned_comparison(const ReportData& data, const Gro
   return nullptr;
 }
 
-void keep_arm(Comparison& comparison, const std::string& arm) {
+void keep_arm(JudgedComparison& comparison, const std::string& arm) {
   for (CellVerdicts& judged : comparison.cells) {
     for (std::size_t i = judged.cell.arms.size(); i-- > 0;) {
       if (judged.cell.arms[i].value == arm) continue;
@@ -180,14 +168,14 @@ void check_differs(const ReportData& data, const std::vector<std::string>& diffe
       throw UserError(fmt::format("--differs: unknown name \"{}\"{}", name, name_advice(name, known)));
 }
 
-Comparison compare_groups(ReportData& data, const GroupOptions& options) {
+JudgedComparison compare_groups(ReportData& data, const GroupOptions& options) {
   const experiments::Compare usual =
       data.plan.compare.empty() ? experiments::Compare{} : data.plan.compare.front();
   const Group a = parsed(data, options.baseline, usual.axis);
   const Group b = parsed(data, options.arm, usual.axis);
   refuse_shared_runs(data, a, b);
   if (const experiments::Compare* planned = planned_comparison(data, a, b)) {
-    Comparison comparison{*planned, {}};
+    JudgedComparison comparison{*planned, {}};
     comparison.compare.differs.insert(comparison.compare.differs.end(), options.differs.begin(),
                                       options.differs.end());
     comparison.cells = judge(data, comparison.compare);
@@ -195,7 +183,7 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
     return comparison;
   }
   keep_groups(data, a, b);
-  Comparison comparison{usual, {}};
+  JudgedComparison comparison{usual, {}};
   comparison.compare.axis = group_axis;
   comparison.compare.baseline = a.text;
   comparison.compare.final_look = false;
@@ -217,7 +205,7 @@ Comparison compare_groups(ReportData& data, const GroupOptions& options) {
     throw UserError(
         fmt::format("nothing to compare: {} and {} have no model and metric in common", a.text, b.text));
   for (CellVerdicts& judged : comparison.cells)
-    for (Verdict& verdict : judged.verdicts)
+    for (TestedVerdict& verdict : judged.verdicts)
       verdict.caveats.push_back({exploratory_mark, "not planned in the experiment file"});
   return comparison;
 }

@@ -53,7 +53,7 @@ struct Lacks {
 };
 
 // "the only run of ddp", "both runs of ddp", "all three runs of ddp".
-std::string every_run_of(const Arm& arm) {
+std::string every_run_of(const ArmRuns& arm) {
   const std::size_t runs = arm.runs.size();
   const std::string which = runs == 1   ? "the only run"
                             : runs == 2 ? "both runs"
@@ -74,7 +74,7 @@ std::string example_of(const std::set<std::string>& problems) {
 }
 
 // Why no run of the arm has a value; empty if some run has one.
-std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric) {
+std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& metric) {
   const auto runs = static_cast<int>(arm.runs.size());
   if (runs == 0) return "no run of " + arm.value + " is planned";
   if (lacks.all() < runs) return "";
@@ -96,7 +96,8 @@ std::string missing_in(const Arm& arm, const Lacks& lacks, const Metric& metric)
 
 class Collector {
  public:
-  Collector(const Arm& baseline, const Arm& arm, const Metric& metric, const experiments::Compare& compare)
+  Collector(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
+            const experiments::Compare& compare)
       : baseline_(baseline), arm_(arm), metric_(metric), compare_(compare) {}
 
   Differences paired() {
@@ -125,10 +126,10 @@ class Collector {
 
   void say_what_is_missing() {
     std::vector<std::string> parts;
-    for (const Arm* arm : {&baseline_, &arm_})
+    for (const ArmRuns* arm : {&baseline_, &arm_})
       if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
         parts.push_back(std::move(part));
-    const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const Arm* arm) {
+    const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const ArmRuns* arm) {
       const Lacks& lacks = lacks_[arm->value];
       return lacks.placed > 0 && lacks.all() == static_cast<int>(arm->runs.size()) && lacks.uncounted == 0;
     });
@@ -161,7 +162,7 @@ class Collector {
       drop(observation, fmt::format("{}{}: {} not count", arm, why, costs("its")));
       return false;
     }
-    if (!std::isfinite((*observation.final)[metric_.final_value])) {
+    if (!std::isfinite((*observation.final)[final_column(metric_)])) {
       ++lacks.unmeasured;
       drop(observation, arm + " has no value");
       return false;
@@ -174,10 +175,10 @@ class Collector {
   }
 
   double number_of(const Observation& observation) {
-    const bool by_epoch = metric_.final_value == db::MetricColumn("epoch_train_seconds") ||
-                          metric_.final_value == db::MetricColumn("epoch_energy_joules");
+    const bool by_epoch = final_column(metric_) == db::MetricColumn("epoch_train_seconds") ||
+                          final_column(metric_) == db::MetricColumn("epoch_energy_joules");
     result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
-    return (*observation.final)[metric_.final_value];
+    return (*observation.final)[final_column(metric_)];
   }
 
   // Accuracy and loss of a diverged run are an outcome, not values to average. Its times are valid.
@@ -210,8 +211,8 @@ class Collector {
     }
   }
 
-  const Arm& baseline_;
-  const Arm& arm_;
+  const ArmRuns& baseline_;
+  const ArmRuns& arm_;
   const Metric& metric_;
   const experiments::Compare& compare_;
   std::map<std::string, Lacks> lacks_;  // by arm
@@ -219,7 +220,7 @@ class Collector {
   Differences result_;
 };
 
-int count_open(const Arm& arm) {
+int count_open(const ArmRuns& arm) {
   return static_cast<int>(std::ranges::count_if(arm.runs, is_open));
 }
 
@@ -252,19 +253,15 @@ Measure loss_measure(const std::vector<double>& baseline, const experiments::Los
 
 }  // namespace
 
-double psnr_margin(const experiments::LossMargin& margin) {
-  return 10 * std::log10(margin.ratio);
-}
-
-bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric) {
+bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric) {
   bool known = false;
   bool finished = false;
   bool diverged = false;
-  for (const Arm* side : {&baseline, &arm}) {
+  for (const ArmRuns* side : {&baseline, &arm}) {
     for (const Observation& observation : side->runs) {
       known = known || known_to_have(*observation.run, metric);
       if (observation.final == nullptr) continue;
-      if (!std::isnan((*observation.final)[metric.final_value])) return true;
+      if (!std::isnan((*observation.final)[final_column(metric)])) return true;
       finished = true;
       diverged = diverged || has_diverged(observation);
     }
@@ -272,7 +269,7 @@ bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric) {
   return known && (!finished || diverged);
 }
 
-Differences collect_differences(const Arm& baseline, const Arm& arm, const Metric& metric,
+Differences collect_differences(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
                                 const experiments::Compare& compare) {
   Collector collector(baseline, arm, metric, compare);
   Differences result = compare.pair.empty() ? collector.unpaired() : collector.paired();
@@ -280,11 +277,11 @@ Differences collect_differences(const Arm& baseline, const Arm& arm, const Metri
   return result;
 }
 
-std::vector<std::string> without_partner(const Arm& baseline, const Arm& arm,
+std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns& arm,
                                          const experiments::Compare& compare) {
   std::vector<std::string> alone;
   if (compare.pair.empty()) return alone;
-  const auto add = [&](const Arm& of, const Arm& other) {
+  const auto add = [&](const ArmRuns& of, const ArmRuns& other) {
     for (const Observation& one : of.runs)
       if (std::ranges::find(other.runs, one.pair, &Observation::pair) == other.runs.end())
         alone.push_back(fmt::format("{}: {} has no such run", pair_name(one, compare), other.value));

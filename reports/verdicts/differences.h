@@ -25,18 +25,14 @@ struct Differences {
 };
 
 // Whether a run of the two arms has the metric, will have it, or lost it by divergence.
-bool is_defined(const Arm& baseline, const Arm& arm, const Metric& metric);
+bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric);
 
-Differences collect_differences(const Arm& baseline, const Arm& arm, const Metric& metric,
+Differences collect_differences(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
                                 const experiments::Compare& compare);
 
 // "seed 7: ddp has no such run", for both arms; empty if the arms are not paired.
-std::vector<std::string> without_partner(const Arm& baseline, const Arm& arm,
+std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns& arm,
                                          const experiments::Compare& compare);
-
-// Margin of the PSNR in dB. PSNR is the mean squared error on a logarithmic scale, so this is a change of the
-// error by the loss's ratio.
-double psnr_margin(const experiments::LossMargin& margin);
 
 // Scale and margin of a metric.
 // - A small loss (baseline mean below absolute / (ratio − 1)) is compared by differences.

@@ -21,9 +21,10 @@ namespace {
 
 using Texts = std::set<std::string>;
 
-void for_each_run(const Cell& cell, const std::function<void(const Arm&, const Observation&)>& visit) {
+void for_each_run(const CellRuns& cell,
+                  const std::function<void(const ArmRuns&, const Observation&)>& visit) {
   for (const Observation& observation : cell.baseline.runs) visit(cell.baseline, observation);
-  for (const Arm& arm : cell.arms) {
+  for (const ArmRuns& arm : cell.arms) {
     for (const Observation& observation : arm.runs) visit(arm, observation);
   }
 }
@@ -34,12 +35,13 @@ struct Values {
   bool same_in_cells = true;
 };
 
-Values values_in(const std::vector<Cell>& cells,
+Values values_in(const std::vector<CellRuns>& cells,
                  const std::function<void(const Observation&, Texts&)>& add_values) {
   Values values;
-  for (const Cell& cell : cells) {
+  for (const CellRuns& cell : cells) {
     Texts here;
-    for_each_run(cell, [&](const Arm&, const Observation& observation) { add_values(observation, here); });
+    for_each_run(cell,
+                 [&](const ArmRuns&, const Observation& observation) { add_values(observation, here); });
     values.same_in_cells = values.same_in_cells && here.size() <= 1;
     values.all.insert(here.begin(), here.end());
   }
@@ -47,7 +49,7 @@ Values values_in(const std::vector<Cell>& cells,
 }
 
 // All values of one name over our own runs, except the usual one.
-Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, const std::string& usual) {
+Texts unusual_values(const std::vector<CellRuns>& cells, const std::string& name, const std::string& usual) {
   Texts values = values_in(cells, [&](const Observation& observation, Texts& here) {
                    if (observation.run->kind == "foreign")
                      return;  // the program may use another value than the file
@@ -59,7 +61,7 @@ Texts unusual_values(const std::vector<Cell>& cells, const std::string& name, co
 }
 
 // Options, other than the batch, that make a distributed run another training than a single-device run.
-void changed_training(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
+void changed_training(const std::vector<CellRuns>& cells, std::vector<Statement>& statements) {
   if (!unusual_values(cells, "sampler", "exact").empty()) {
     statements.push_back(
         {Severity::unfair,
@@ -72,7 +74,7 @@ void changed_training(const std::vector<Cell>& cells, std::vector<Statement>& st
   }
 }
 
-Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& compare) {
+Statement pairing(const std::vector<CellRuns>& cells, const experiments::Compare& compare) {
   if (compare.pair.empty()) {
     return {Severity::note, "Arms are not paired, as set in the experiment file. Welch's t test is used."};
   }
@@ -80,9 +82,9 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
   for (const std::string& name : compare.pair) by += (by.empty() ? "" : " and ") + name;
   std::set<std::size_t> counts;
   bool same = true;
-  for (const Cell& cell : cells) {
+  for (const CellRuns& cell : cells) {
     std::map<std::string, Texts> pairs;
-    for_each_run(cell, [&](const Arm& arm, const Observation& observation) {
+    for_each_run(cell, [&](const ArmRuns& arm, const Observation& observation) {
       pairs[arm.value].insert(observation.pair);
     });
     for (const auto& [arm, values] : pairs) {
@@ -100,10 +102,10 @@ Statement pairing(const std::vector<Cell>& cells, const experiments::Compare& co
                                       counts.size() > 1 ? " of a cell" : "", number, by)};
 }
 
-Statement warm_up(const std::vector<Cell>& cells) {
+Statement warm_up(const std::vector<CellRuns>& cells) {
   std::int64_t fewest = 0;
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+  for (const CellRuns& cell : cells) {
+    for_each_run(cell, [&](const ArmRuns&, const Observation& observation) {
       if (observation.final == nullptr) return;
       fewest = fewest == 0 ? observation.final->epochs : std::min(fewest, observation.final->epochs);
     });
@@ -123,10 +125,10 @@ struct TimesKnown {
   double most_taken = 0;  // largest share of cores taken by other processes, over runs that count
 };
 
-TimesKnown times_known(const std::vector<Cell>& cells) {
+TimesKnown times_known(const std::vector<CellRuns>& cells) {
   TimesKnown known;
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+  for (const CellRuns& cell : cells) {
+    for_each_run(cell, [&](const ArmRuns&, const Observation& observation) {
       if (observation.final == nullptr) return;
       const db::FinalMetrics& final = *observation.final;
       ++known.finished;
@@ -157,7 +159,7 @@ std::string reasons_text(const std::map<std::string, std::int64_t>& problems) {
   return text;
 }
 
-Statement marked_times(const std::vector<Cell>& cells) {
+Statement marked_times(const std::vector<CellRuns>& cells) {
   const TimesKnown known = times_known(cells);
   if (known.finished == 0) return {Severity::note, "No times are known yet."};
   if (known.marked > 0)
@@ -181,29 +183,8 @@ std::string cores_and_threads(std::size_t cores, int threads) {
                      counted(static_cast<std::int64_t>(threads), "thread"));
 }
 
-// Ranks with fewer cores than threads. An earlier release launched them for `threads = 2` on two cores.
-std::optional<Statement> crowded_ranks(const std::vector<Cell>& cells) {
-  std::int64_t crowded = 0;
-  Texts texts;
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
-      if (observation.launched == nullptr) return;
-      const int threads = observation.launched->circumstances.threads_per_rank;
-      const auto fewer = [&](std::size_t count) { return std::cmp_less(count, threads); };
-      const auto found = std::ranges::find_if(observation.launched->cores, fewer);
-      if (found == observation.launched->cores.end()) return;
-      texts.insert(cores_and_threads(*found, threads));
-      ++crowded;
-    });
-  }
-  if (crowded == 0) return std::nullopt;
-  return Statement{Severity::unfair,
-                   fmt::format("Each rank of {} had fewer cores than threads ({}). These times do not count.",
-                               counted(crowded, "run"), joined(texts))};
-}
-
 // Whether all ranks of a cell, also those of the baseline, have the same number of cores.
-Statement cores(const std::vector<Cell>& cells, const experiments::Compare& compare) {
+Statement cores(const std::vector<CellRuns>& cells, const experiments::Compare& compare) {
   bool unpinned = false;
   const auto [counts, same] = values_in(cells, [&](const Observation& observation, Texts& here) {
     if (observation.launched == nullptr) return;
@@ -213,7 +194,6 @@ Statement cores(const std::vector<Cell>& cells, const experiments::Compare& comp
                       ? "0 cores"
                       : cores_and_threads(count, observation.launched->circumstances.threads_per_rank));
   });
-  if (const auto crowded = crowded_ranks(cells)) return *crowded;
   if (!same)
     return {compare.axis == "threads" ? Severity::note : Severity::unfair,
             "Ranks do not all have the same number of cores (" + joined(counts) + ")."};
@@ -224,10 +204,10 @@ Statement cores(const std::vector<Cell>& cells, const experiments::Compare& comp
               ". A run on one device has the same resources as one rank of a distributed run."};
 }
 
-void stand_ins(const std::vector<Cell>& cells, std::vector<Statement>& statements) {
+void stand_ins(const std::vector<CellRuns>& cells, std::vector<Statement>& statements) {
   std::set<std::pair<std::string, std::string>> replaced;
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) {
+  for (const CellRuns& cell : cells) {
+    for_each_run(cell, [&](const ArmRuns&, const Observation& observation) {
       const db::RunSummary& run = *observation.run;
       if (run.kind == "foreign") return;  // reads its own data
       if (!run.data_source.empty() && run.data_source != run.dataset)
@@ -275,7 +255,7 @@ Statement machines(const ReportData& data) {
 }
 
 // Whether all arms had a parity check. Its failures are in `contract_statements`.
-Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
+Statement parity(const ReportData& data, const std::vector<CellRuns>& cells) {
   const std::vector<std::string> unknown = not_probed(data, cells);
   if (unknown.empty())
     return {Severity::fair,
@@ -285,7 +265,7 @@ Statement parity(const ReportData& data, const std::vector<Cell>& cells) {
 }
 
 // Failed runs, also of the machine's limits: one statement per reason, with an example.
-void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
+void missing_runs(const ReportData& data, const std::vector<CellRuns>& cells,
                   std::vector<Statement>& statements) {
   std::vector<std::pair<std::string, Texts>> names_by_reason;
   const auto add = [&](const Observation& observation) {
@@ -297,9 +277,9 @@ void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
       known = names_by_reason.insert(names_by_reason.end(), {run.failure, {}});
     known->second.insert(name);
   };
-  for (const Cell& cell : cells) {
-    for_each_run(cell, [&](const Arm&, const Observation& observation) { add(observation); });
-    for (const Arm& limit : cell.limits) std::ranges::for_each(limit.runs, add);
+  for (const CellRuns& cell : cells) {
+    for_each_run(cell, [&](const ArmRuns&, const Observation& observation) { add(observation); });
+    for (const ArmRuns& limit : cell.limits) std::ranges::for_each(limit.runs, add);
   }
   for (const auto& [reason, names] : names_by_reason) {
     const std::string which =
@@ -310,14 +290,14 @@ void missing_runs(const ReportData& data, const std::vector<Cell>& cells,
   }
 }
 
-bool is_compared(const Cell& cell) {
+bool is_compared(const CellRuns& cell) {
   return !cell.baseline.runs.empty() && !cell.arms.empty();
 }
 
 }  // namespace
 
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
-                                           const std::vector<Cell>& cells) {
+                                           const std::vector<CellRuns>& cells) {
   const bool compared = std::ranges::any_of(cells, is_compared);
   std::vector<Statement> statements;
   if (compared) {
@@ -341,7 +321,7 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
 
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells) {
   struct Found {
-    Severity bearing;
+    Severity severity;
     std::string word;
     std::string reasons;
     std::vector<std::string> arms;
@@ -351,13 +331,14 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
     for (std::size_t i = 0; i < judged.cell.arms.size(); ++i) {
       const Comparability& found = judged.comparability[i];
       const std::string arm = fmt::format("{} {}", judged.cell.label, judged.cell.arms[i].value);
-      const auto add = [&](Severity bearing, const std::string& word, const std::vector<std::string>& texts) {
+      const auto add = [&](Severity severity, const std::string& word,
+                           const std::vector<std::string>& texts) {
         if (texts.empty()) return;
         const std::string reasons = joined(Texts(texts.begin(), texts.end()), {}, "; ");
         const auto known = std::ranges::find_if(
             all, [&](const Found& one) { return one.word == word && one.reasons == reasons; });
         if (known == all.end()) {
-          all.push_back({bearing, word, reasons, {arm}});
+          all.push_back({severity, word, reasons, {arm}});
         } else if (known->arms.back() != arm) {
           known->arms.push_back(arm);
         }
@@ -366,7 +347,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
       add(Severity::unfair, "NOT COMPARABLE", found.refused);
       add(Severity::unfair, "Times NOT COMPARABLE", found.times_refused);
       for (const Verdict& verdict : judged.verdicts)
-        if (verdict.arm == judged.cell.arms[i].value && verdict.word == VerdictKind::not_timed) {
+        if (verdict.arm == judged.cell.arms[i].value && verdict.kind == VerdictKind::not_timed) {
           add(Severity::unfair, "NOT TIMED", {verdict.reason.text});
           break;  // its other times have the same placement
         }
@@ -382,7 +363,7 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
     const std::string more = one.arms.size() == 1 ? "" : " and " + counted(one.arms.size() - 1, "other arm");
     const std::string reasons = (one.word == "NOT VERIFIED" ? "the records do not state " : "") + one.reasons;
     statements.push_back(
-        {one.bearing, fmt::format("{}: {}{}: {}.", one.word, one.arms.front(), more, reasons)});
+        {one.severity, fmt::format("{}: {}{}: {}.", one.word, one.arms.front(), more, reasons)});
   }
   return statements;
 }

@@ -9,15 +9,8 @@
 
 namespace trainyard::reports {
 
-enum class Severity { fair, unfair, note };
-
-struct Statement {
-  Severity bearing = Severity::note;
-  std::string text;
-};
-
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
-                                           const std::vector<Cell>& cells);
+                                           const std::vector<CellRuns>& cells);
 
 // Result of the fair-comparison contract per arm: broken, not comparable, not timed, not verified, declared,
 // and the caveats of its verdicts.

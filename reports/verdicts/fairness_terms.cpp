@@ -29,12 +29,13 @@ bool is_finished(const Observation& observation) {
   return observation.final != nullptr;
 }
 
-using PairVisitor = std::function<void(const Arm&, const Observation&, const Arm&, const Observation&)>;
+using PairVisitor =
+    std::function<void(const ArmRuns&, const Observation&, const ArmRuns&, const Observation&)>;
 
 // Visits the finished runs of paired arms pair by pair, of other arms run by run.
-void for_each_pair(const std::vector<Cell>& cells, bool paired, const PairVisitor& visit) {
-  for (const Cell& cell : cells)
-    for (const Arm& arm : cell.arms)
+void for_each_pair(const std::vector<CellRuns>& cells, bool paired, const PairVisitor& visit) {
+  for (const CellRuns& cell : cells)
+    for (const ArmRuns& arm : cell.arms)
       for (std::size_t i = 0; i < arm.runs.size(); ++i) {
         const std::vector<Observation>& runs = cell.baseline.runs;
         const auto partner = paired         ? std::ranges::find(runs, arm.runs[i].pair, &Observation::pair)
@@ -81,9 +82,9 @@ void compare_values(const std::string& baseline, const std::string& value, const
 }
 
 Shared shared_term(const ReportData& data, const experiments::Compare& compare,
-                   const std::vector<Cell>& cells, const std::string& name) {
+                   const std::vector<CellRuns>& cells, const std::string& name) {
   Shared shared;
-  const auto value_of_run = [&](const Arm& arm, const Observation& observation) {
+  const auto value_of_run = [&](const ArmRuns& arm, const Observation& observation) {
     const RunTerms terms = terms_of(data, *observation.run);
     std::string value = value_in(terms, name);
     if (value.empty() && name == "global_batch" && !terms.foreign)
@@ -92,7 +93,7 @@ Shared shared_term(const ReportData& data, const experiments::Compare& compare,
     return value;
   };
   for_each_pair(cells, !compare.pair.empty(),
-                [&](const Arm& baseline, const Observation& a, const Arm& arm, const Observation& b) {
+                [&](const ArmRuns& baseline, const Observation& a, const ArmRuns& arm, const Observation& b) {
                   ++shared.pairs;
                   const std::string first = value_of_run(baseline, a);
                   const std::string second = value_of_run(arm, b);
@@ -121,7 +122,7 @@ bool may_differ(const experiments::Compare& compare, const std::set<std::string>
 }
 
 Statement global_batch(const ReportData& data, const experiments::Compare& compare,
-                       const std::vector<Cell>& cells) {
+                       const std::vector<CellRuns>& cells) {
   const Shared shared = shared_term(data, compare, cells, "global_batch");
   if (!shared.other.empty())
     return {may_differ(compare, {"batch", "global_batch"}) ? Severity::note : Severity::unfair,
@@ -133,12 +134,12 @@ Statement global_batch(const ReportData& data, const experiments::Compare& compa
 // Whether each replica used its part of a global batch. Replicas with a whole batch each would together have
 // seen more samples than the baseline.
 void replica_parts(const ReportData& data, const experiments::Compare& compare,
-                   const std::vector<Cell>& cells, std::vector<Statement>& statements) {
+                   const std::vector<CellRuns>& cells, std::vector<Statement>& statements) {
   Texts shown;
   Texts foreign;
   Texts unknown;
   for_each_pair(cells, !compare.pair.empty(),
-                [&](const Arm&, const Observation& a, const Arm& arm, const Observation& b) {
+                [&](const ArmRuns&, const Observation& a, const ArmRuns& arm, const Observation& b) {
                   if (b.run->replicas <= 1) return;
                   const RunTerms terms = terms_of(data, *b.run);
                   const std::string samples = value_in(terms, "samples");
@@ -165,7 +166,7 @@ void replica_parts(const ReportData& data, const experiments::Compare& compare,
 }  // namespace
 
 std::vector<Statement> term_statements(const ReportData& data, const experiments::Compare& compare,
-                                       const std::vector<Cell>& cells) {
+                                       const std::vector<CellRuns>& cells) {
   std::vector<Statement> statements;
   int pairs = 0;
   for_each_pair(cells, !compare.pair.empty(), [&](auto&&...) { ++pairs; });

@@ -10,7 +10,7 @@
 namespace trainyard::reports {
 
 std::vector<Statement> term_statements(const ReportData& data, const experiments::Compare& compare,
-                                       const std::vector<Cell>& cells);
+                                       const std::vector<CellRuns>& cells);
 
 // Covers all finished runs that have records, compared or not.
 Statement libtorch_statement(const ReportData& data);

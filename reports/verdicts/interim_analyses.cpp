@@ -18,7 +18,7 @@ namespace {
 
 using Pairs = std::set<std::string>;
 
-std::map<std::string, std::string> pairs_by_key(const Arm& arm) {
+std::map<std::string, std::string> pairs_by_key(const ArmRuns& arm) {
   std::map<std::string, std::string> pairs;
   for (const Observation& observation : arm.runs) pairs[observation.run->run_key] = observation.pair;
   return pairs;
@@ -69,7 +69,8 @@ std::vector<std::string> changes_since(const experiments::Compare& first, const 
 
 class Planner {
  public:
-  Planner(const ReportData& data, const experiments::Compare& compare, const Cell& cell, const Arm& arm)
+  Planner(const ReportData& data, const experiments::Compare& compare, const CellRuns& cell,
+          const ArmRuns& arm)
       : data_(data),
         compare_(compare),
         cell_(cell),
@@ -122,7 +123,7 @@ class Planner {
   // complete. The other seeds are one more look. A removed result is not abandoned.
   void add_without_abandoned() {
     Pairs left = looks_.empty() ? Pairs{} : looks_.back();
-    for (const Arm* arm : {&cell_.baseline, &arm_})
+    for (const ArmRuns* arm : {&cell_.baseline, &arm_})
       for (const Observation& observation : arm->runs)
         if (is_open(observation) && !was_removed(data_, observation) &&
             !planned_last_.contains(observation.pair))
@@ -132,8 +133,8 @@ class Planner {
 
   const ReportData& data_;
   const experiments::Compare& compare_;
-  const Cell& cell_;
-  const Arm& arm_;
+  const CellRuns& cell_;
+  const ArmRuns& arm_;
   std::map<std::string, std::string> baseline_keys_;
   std::map<std::string, std::string> arm_keys_;
   std::optional<experiments::Compare> first_;
@@ -150,14 +151,14 @@ bool same_comparison(const experiments::Compare& a, const experiments::Compare& 
 }
 
 InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
-                                  const Cell& cell, const Arm& arm) {
+                                  const CellRuns& cell, const ArmRuns& arm) {
   Planner planner(data, compare, cell, arm);
   for (const db::PlanEntry& entry : data.history) planner.take(entry);
   return planner.result();
 }
 
-Arm runs_in(const Arm& arm, const std::set<std::string>& look) {
-  Arm result{.value = arm.value, .runs = {}};
+ArmRuns runs_in(const ArmRuns& arm, const std::set<std::string>& look) {
+  ArmRuns result{.value = arm.value, .runs = {}};
   std::ranges::copy_if(arm.runs, std::back_inserter(result.runs),
                        [&](const Observation& observation) { return look.contains(observation.pair); });
   return result;
@@ -165,7 +166,7 @@ Arm runs_in(const Arm& arm, const std::set<std::string>& look) {
 
 namespace {
 
-void decide_diverged(Verdict& verdict, const Differences& differences, const Arm& baseline) {
+void decide_diverged(TestedVerdict& verdict, const Differences& differences, const ArmRuns& baseline) {
   verdict.diverged = true;
   const auto because = [](const std::string& text) {
     return Reason{ReasonKind::diverged, "diverged: " + text};
@@ -174,23 +175,23 @@ void decide_diverged(Verdict& verdict, const Differences& differences, const Arm
     return because(fmt::format("the loss of {} is not finite, that of {} is", diverged, other));
   };
   if (differences.arm_diverged && !differences.baseline_diverged) {
-    verdict.word = VerdictKind::deteriorates;
+    verdict.kind = VerdictKind::deteriorates;
     verdict.reason = only(verdict.arm, baseline.value);
   } else if (differences.baseline_diverged && !differences.arm_diverged) {
-    verdict.word = VerdictKind::improves;
+    verdict.kind = VerdictKind::improves;
     verdict.reason = only(baseline.value, verdict.arm);
   } else {
     verdict.reason = because("the loss is not finite in both arms");
   }
 }
 
-std::string too_few(const Verdict& verdict, bool paired) {
+std::string too_few(const TestedVerdict& verdict, bool paired) {
   return "only " + (paired ? counted(verdict.n, "pair") : counted(verdict.n, "run") + " in an arm") +
          ", at least 3 are needed";
 }
 
 // Adds effect and spread, or a reason if there are too few values.
-void estimate(Verdict& verdict, const Differences& differences, const Measure& measure, bool paired) {
+void estimate(TestedVerdict& verdict, const Differences& differences, const Measure& measure, bool paired) {
   const std::size_t a = differences.baseline.size();
   const std::size_t b = differences.arm.size();
   verdict.n = static_cast<int>(std::min(a, b));
@@ -201,7 +202,7 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
   const auto not_positive = [](double value) { return value <= 0; };
   if (verdict.scale == Scale::log_ratio && (std::ranges::any_of(differences.baseline, not_positive) ||
                                             std::ranges::any_of(differences.arm, not_positive))) {
-    verdict.word = VerdictKind::no_data;
+    verdict.kind = VerdictKind::no_data;
     verdict.reason = {ReasonKind::no_ratio, "a value is 0 or negative, so there is no ratio"};
     verdict.n = 0;
     return;
@@ -214,25 +215,25 @@ void estimate(Verdict& verdict, const Differences& differences, const Measure& m
 }
 
 // No p-value and no planning value: more seeds of the same kind would not help.
-void say_missing(Verdict& verdict, const Differences& differences) {
+void say_missing(TestedVerdict& verdict, const Differences& differences) {
   const bool placed = !differences.placement.empty();
-  verdict.word = placed ? VerdictKind::not_timed : VerdictKind::no_data;
+  verdict.kind = placed ? VerdictKind::not_timed : VerdictKind::no_data;
   verdict.reason = placed ? Reason{ReasonKind::placement, differences.placement}
                           : Reason{ReasonKind::no_values, differences.missing};
 }
 
-Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const Differences& differences,
-                const experiments::Compare& rules) {
-  Verdict verdict;
+TestedVerdict at_look(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
+                      const Differences& differences, const experiments::Compare& rules) {
+  TestedVerdict verdict;
   verdict.metric = metric.name;
   verdict.arm = arm.value;
   verdict.dropped = differences.dropped;
   const Measure measure = measure_for(differences, metric, rules.margins);
   verdict.scale = measure.scale;
-  verdict.margin = measure.margin;
+  verdict.delta = measure.margin;
   estimate(verdict, differences, measure, !rules.pair.empty());
   if (differences.open_runs > 0) {
-    verdict.word = VerdictKind::interim;
+    verdict.kind = VerdictKind::interim;
     verdict.reason = {ReasonKind::planned_runs,
                       counted(differences.open_runs, "planned run") + " not finished yet"};
   } else if (differences.diverged()) {
@@ -241,15 +242,15 @@ Verdict at_look(const Arm& baseline, const Arm& arm, const Metric& metric, const
     say_missing(verdict, differences);
   } else if (verdict.n >= fewest_pairs && verdict.estimate) {
     verdict.tested = true;
-    verdict.constant = is_constant(*verdict.estimate, verdict.margin);
-    verdict.p = three_sided_test(*verdict.estimate, verdict.margin);
+    verdict.constant = is_constant(*verdict.estimate, verdict.delta);
+    verdict.three_sided = three_sided_test(*verdict.estimate, verdict.delta);
   }
   if (differences.warm_up_counts)
     verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch is included");
   return verdict;
 }
 
-std::vector<std::string> keys_of(const Arm& arm) {
+std::vector<std::string> keys_of(const ArmRuns& arm) {
   std::vector<std::string> keys;
   for (const Observation& observation : arm.runs) keys.push_back(observation.run->run_key);
   return keys;
@@ -257,17 +258,17 @@ std::vector<std::string> keys_of(const Arm& arm) {
 
 }  // namespace
 
-std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric,
-                              const InterimPlan& plan) {
-  std::vector<Verdict> looks;
+std::vector<TestedVerdict> at_looks(const CellRuns& cell, const ArmRuns& arm, const Metric& metric,
+                                    const InterimPlan& plan) {
+  std::vector<TestedVerdict> looks;
   for (const std::set<std::string>& pairs : plan.looks) {
-    const Arm baseline = runs_in(cell.baseline, pairs);
-    const Arm compared = runs_in(arm, pairs);
+    const ArmRuns baseline = runs_in(cell.baseline, pairs);
+    const ArmRuns compared = runs_in(arm, pairs);
     const Differences differences = collect_differences(baseline, compared, metric, plan.rules);
-    Verdict verdict = at_look(baseline, compared, metric, differences, plan.rules);
+    TestedVerdict verdict = at_look(baseline, compared, metric, differences, plan.rules);
     verdict.look = static_cast<int>(looks.size()) + 1;
     verdict.looks = static_cast<int>(plan.looks.size());
-    verdict.level = level_of_look(looks.size(), plan.rules.alpha, plan.rules.final_look);
+    verdict.look_level = level_of_look(looks.size(), plan.rules.alpha, plan.rules.final_look);
     verdict.alpha = plan.rules.alpha;
     verdict.baseline_runs = keys_of(baseline);
     verdict.arm_runs = keys_of(compared);

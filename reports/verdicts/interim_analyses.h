@@ -26,14 +26,14 @@ bool same_comparison(const experiments::Compare& a, const experiments::Compare& 
 
 // The looks of one arm of `cell` against its baseline. `compare`: the comparison in the latest entry.
 InterimPlan plan_interim_analyses(const ReportData& data, const experiments::Compare& compare,
-                                  const Cell& cell, const Arm& arm);
+                                  const CellRuns& cell, const ArmRuns& arm);
 
 // The runs of `arm` whose pair is in the look.
-Arm runs_in(const Arm& arm, const std::set<std::string>& look);
+ArmRuns runs_in(const ArmRuns& arm, const std::set<std::string>& look);
 
 // One preliminary verdict per look, before the correction of its family: differences, estimate, test. Its
 // word is INTERIM, NOT TIMED, NO DATA or decided by divergence, else INCONCLUSIVE. Used by `verdict`.
-std::vector<Verdict> at_looks(const Cell& cell, const Arm& arm, const Metric& metric,
-                              const InterimPlan& plan);
+std::vector<TestedVerdict> at_looks(const CellRuns& cell, const ArmRuns& arm, const Metric& metric,
+                                    const InterimPlan& plan);
 
 }  // namespace trainyard::reports

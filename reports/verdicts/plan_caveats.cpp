@@ -29,7 +29,7 @@ std::string pairs_text(const std::vector<std::string>& pairs, const experiments:
   return pairs.size() > most_named ? fmt::format("{} and {} more", text, pairs.size() - most_named) : text;
 }
 
-const Observation* partner_of(const Observation& run, const Arm& arm) {
+const Observation* partner_of(const Observation& run, const ArmRuns& arm) {
   const auto found = std::ranges::find(arm.runs, run.pair, &Observation::pair);
   return found == arm.runs.end() ? nullptr : &*found;
 }
@@ -41,12 +41,12 @@ const std::vector<db::EarlierResult>* earlier_of(const ReportData& data, const O
 
 // --- REMOVED
 
-std::optional<Caveat> removed(const ReportData& data, const experiments::Compare& compare, const Cell& cell,
-                              const Arm& arm) {
+std::optional<Caveat> removed(const ReportData& data, const experiments::Compare& compare,
+                              const CellRuns& cell, const ArmRuns& arm) {
   std::vector<std::string> pairs;
   std::size_t planned = 0;
   if (compare.pair.empty()) {
-    for (const Arm* side : {&cell.baseline, &arm})
+    for (const ArmRuns* side : {&cell.baseline, &arm})
       for (const Observation& run : side->runs) {
         ++planned;
         if (was_removed(data, run)) pairs.push_back(run.run->run_key);
@@ -98,7 +98,7 @@ std::string first_launch(const ReportData& data, const Observation& run) {
 
 // The pairs whose runs both had results before they were planned as a pair.
 std::vector<std::string> seen_before(const ReportData& data, const experiments::Compare& compare,
-                                     const Cell& cell, const Arm& arm) {
+                                     const CellRuns& cell, const ArmRuns& arm) {
   const std::map<std::string, std::string> times = planned_times(data, compare);
   const auto planned = [&](const Observation& run) {
     const auto found = times.find(run.run->run_key);
@@ -118,7 +118,7 @@ std::vector<std::string> seen_before(const ReportData& data, const experiments::
 }
 
 std::optional<Caveat> exploratory(const ReportData& data, const experiments::Compare& compare,
-                                  const Cell& cell, const Arm& arm) {
+                                  const CellRuns& cell, const ArmRuns& arm) {
   if (!data.selected.empty())
     return Caveat{exploratory_mark, "from a selection of the planned runs: " + data.selected};
   const std::vector<std::string> pairs = seen_before(data, compare, cell, arm);
@@ -137,7 +137,7 @@ std::string ordinal(std::size_t number) {
   return number <= words.size() ? words[number - 1] : fmt::format("{}th", number);
 }
 
-std::optional<Caveat> versions(const Arm& arm, const std::string& what) {
+std::optional<Caveat> versions(const ArmRuns& arm, const std::string& what) {
   if (arm.earlier_versions == 0) return std::nullopt;
   return Caveat{"VERSIONS",
                 fmt::format("{} version of {} {}: {} had results before", ordinal(arm.earlier_versions + 1),
@@ -167,16 +167,16 @@ bool is_same(double before, double after) {
   return before == after || (!std::isfinite(before) && !std::isfinite(after));
 }
 
-std::optional<Caveat> replaced(const ReportData& data, const experiments::Compare& compare, const Arm& arm,
-                               const Metric& metric) {
+std::optional<Caveat> replaced(const ReportData& data, const experiments::Compare& compare,
+                               const ArmRuns& arm, const Metric& metric) {
   std::vector<std::string> pairs;
   std::vector<double> before;
   std::vector<double> after;
   for (const Observation& run : arm.runs) {
     const db::EarlierResult* first = first_valid(data, run, metric);
     if (first == nullptr) continue;
-    const double was = first->values[metric.final_value];
-    const double is = (*run.final)[metric.final_value];
+    const double was = first->values[final_column(metric)];
+    const double is = (*run.final)[final_column(metric)];
     if (is_same(was, is)) continue;
     pairs.push_back(compare.pair.empty() ? run.run->run_key : run.pair);
     if (std::isfinite(was)) before.push_back(shown_scale(metric.kind) * was);
@@ -197,7 +197,7 @@ bool was_removed(const ReportData& data, const Observation& observation) {
 }
 
 std::vector<Caveat> plan_caveats(const ReportData& data, const experiments::Compare& compare,
-                                 const Cell& cell, const Arm& arm) {
+                                 const CellRuns& cell, const ArmRuns& arm) {
   std::vector<Caveat> caveats;
   for (const std::optional<Caveat>& one :
        {removed(data, compare, cell, arm), exploratory(data, compare, cell, arm),
@@ -207,9 +207,9 @@ std::vector<Caveat> plan_caveats(const ReportData& data, const experiments::Comp
 }
 
 std::vector<Caveat> replaced_results(const ReportData& data, const experiments::Compare& compare,
-                                     const Cell& cell, const Arm& arm, const Metric& metric) {
+                                     const CellRuns& cell, const ArmRuns& arm, const Metric& metric) {
   std::vector<Caveat> caveats;
-  for (const Arm* side : {&cell.baseline, &arm})
+  for (const ArmRuns* side : {&cell.baseline, &arm})
     if (const std::optional<Caveat> one = replaced(data, compare, *side, metric)) caveats.push_back(*one);
   return caveats;
 }

@@ -22,10 +22,10 @@ bool was_removed(const ReportData& data, const Observation& observation);
 
 // Those of one arm that are the same for every metric.
 std::vector<Caveat> plan_caveats(const ReportData& data, const experiments::Compare& compare,
-                                 const Cell& cell, const Arm& arm);
+                                 const CellRuns& cell, const ArmRuns& arm);
 
 // One per arm with replaced results of this metric. Times that did not count may be replaced.
 std::vector<Caveat> replaced_results(const ReportData& data, const experiments::Compare& compare,
-                                     const Cell& cell, const Arm& arm, const Metric& metric);
+                                     const CellRuns& cell, const ArmRuns& arm, const Metric& metric);
 
 }  // namespace trainyard::reports

@@ -18,9 +18,9 @@ namespace trainyard::reports {
 
 namespace {
 
-void plan_seeds(Verdict& verdict, double holm_level) {
+void plan_seeds(TestedVerdict& verdict, double holm_level) {
   verdict.seeds_needed =
-      seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.margin, holm_level);
+      seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.delta, holm_level);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
   verdict.reason = verdict.seeds_needed
                        ? Reason{ReasonKind::few_seeds,
@@ -30,55 +30,55 @@ void plan_seeds(Verdict& verdict, double holm_level) {
 }
 
 // One cell, arm and metric, with its result at each look.
-struct Case {
+struct Hypothesis {
   std::size_t cell = 0;
   const Comparability* comparability = nullptr;
-  std::vector<Verdict> looks;
+  std::vector<TestedVerdict> looks;
   std::vector<std::string> changes;  // of the rules since the first plan
   std::vector<Caveat> caveats;
 };
 
-bool decided_outside(const Verdict& verdict) {
+bool decided_outside(const TestedVerdict& verdict) {
   return !verdict.tested &&
-         (verdict.word == VerdictKind::improves || verdict.word == VerdictKind::deteriorates);
+         (verdict.kind == VerdictKind::improves || verdict.kind == VerdictKind::deteriorates);
 }
 
-std::vector<LookTest> tests_of(const Case& one) {
+std::vector<LookTest> tests_of(const Hypothesis& one) {
   std::vector<LookTest> tests;
-  for (const Verdict& look : one.looks)
-    tests.push_back({look.tested ? std::optional(look.p) : std::nullopt, look.level});
+  for (const TestedVerdict& look : one.looks)
+    tests.push_back({look.tested ? std::optional(look.three_sided) : std::nullopt, look.look_level});
   return tests;
 }
 
 // The look that gives the verdict: the first that decided, by its test or by divergence; else the last look.
-std::size_t standing_look(const Case& one, const Decision& decision) {
+std::size_t deciding_analysis(const Hypothesis& one, const Decision& decision) {
   for (std::size_t look = 0; look < one.looks.size(); ++look) {
-    const bool by_test = decision.word != VerdictKind::inconclusive && decision.look == look;
+    const bool by_test = decision.kind != VerdictKind::inconclusive && decision.look == look;
     if (by_test || decided_outside(one.looks[look])) return look;
   }
   return one.looks.size() - 1;
 }
 
-void take_decision(Verdict& verdict, const Decision& decision) {
+void take_decision(TestedVerdict& verdict, const Decision& decision) {
   verdict.adjusted_p = decision.adjusted_p;
-  verdict.word = decision.word;
+  verdict.kind = decision.kind;
   if (verdict.constant) {
     verdict.reason = {
         ReasonKind::constant,
-        verdict.word == VerdictKind::inconclusive
+        verdict.kind == VerdictKind::inconclusive
             ? "all differences are equal to the margin"
             : "the difference is the same for every seed, so it is compared with the margin without a test"};
-  } else if (verdict.word == VerdictKind::inconclusive) {
+  } else if (verdict.kind == VerdictKind::inconclusive) {
     plan_seeds(verdict, decision.holm_level);
   }
 }
 
-std::string look_name(const Verdict& look) {
+std::string look_name(const TestedVerdict& look) {
   return fmt::format("look {} (n = {})", look.look, look.n);
 }
 
 // "decided at the first look, n = 3"; only if there are several looks.
-std::string decided_at(const Verdict& standing) {
+std::string decided_at(const TestedVerdict& standing) {
   static constexpr std::array ordinals{"first", "second", "third", "fourth", "fifth", "sixth"};
   const auto index = static_cast<std::size_t>(standing.look - 1);
   const std::string look = index < ordinals.size() ? fmt::format("the {} look", ordinals[index])
@@ -86,44 +86,44 @@ std::string decided_at(const Verdict& standing) {
   return fmt::format("{}{}, n = {}", decided_at_look, look, standing.n);
 }
 
-void note_other_looks(Verdict& standing, const Case& one, const Decision& decision) {
-  for (const Verdict& look : one.looks) {
+void note_other_looks(TestedVerdict& standing, const Hypothesis& one, const Decision& decision) {
+  for (const TestedVerdict& look : one.looks) {
     const auto index = static_cast<std::size_t>(look.look - 1);
-    const VerdictKind word =
-        decided_outside(look) ? look.word : decision.by_look[index].value_or(VerdictKind::interim);
-    if (look.look < standing.look && look.word != VerdictKind::interim)
+    const VerdictKind kind =
+        decided_outside(look) ? look.kind : decision.by_look[index].value_or(VerdictKind::interim);
+    if (look.look < standing.look && look.kind != VerdictKind::interim)
       standing.notes.push_back(look_name(look) + " gave no decision");
     if (look.look <= standing.look) continue;
-    if (look.word == VerdictKind::interim) {
+    if (look.kind == VerdictKind::interim) {
       standing.notes.push_back(fmt::format("{}: {}", look_name(look), look.reason.text));
-    } else if (word != standing.word && word != VerdictKind::interim && word != VerdictKind::inconclusive) {
-      standing.notes.push_back(fmt::format("{}: {}", look_name(look), text_of(word)));
+    } else if (kind != standing.kind && kind != VerdictKind::interim && kind != VerdictKind::inconclusive) {
+      standing.notes.push_back(fmt::format("{}: {}", look_name(look), text_of(kind)));
     }
   }
 }
 
 // Why the arms must not be compared, whatever their values are; empty if they may be.
-std::string refusal(const Case& one) {
+std::string refusal(const Hypothesis& one) {
   const Comparability& found = *one.comparability;
   std::string text = joined(found.refused, {}, "; ");
   if (!is_cost(find_metric(one.looks.front().metric).kind) || found.times_refused.empty()) return text;
   return text + (text.empty() ? "" : "; ") + joined(found.times_refused, {}, "; ");
 }
 
-bool in_family(const Case& one) {
+bool in_family(const Hypothesis& one) {
   if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
   return std::ranges::any_of(
-      one.looks, [](const Verdict& look) { return look.tested || look.word == VerdictKind::interim; });
+      one.looks, [](const TestedVerdict& look) { return look.tested || look.kind == VerdictKind::interim; });
 }
 
-// Replaces the verdict by `word`. Effect and intervals stay, as they may help to find the reason.
-void refuse(Verdict& verdict, VerdictKind word, const Reason& why) {
-  verdict.word = word;
+// Replaces the verdict by `kind`. Effect and intervals stay, as they may help to find the reason.
+void refuse(TestedVerdict& verdict, VerdictKind kind, const Reason& why) {
+  verdict.kind = kind;
   verdict.reason = why;
   verdict.tested = false;
 }
 
-void apply(const Case& one, Verdict& verdict) {
+void apply(const Hypothesis& one, TestedVerdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
   if (!is_cost(find_metric(verdict.metric).kind))
@@ -136,27 +136,56 @@ void apply(const Case& one, Verdict& verdict) {
   }
 }
 
-Verdict verdict_of(const Case& one, const Decision& decision) {
-  const std::size_t standing = standing_look(one, decision);
-  Verdict verdict = one.looks[standing];
+Interval shown(Scale scale, const Interval& differences) {
+  const double first = as_change(scale, differences.low);
+  const double second = as_change(scale, differences.high);
+  return {std::min(first, second), std::max(first, second)};
+}
+
+std::string hypothesis_text(const ThreeSided& p) {
+  const VerdictKind smallest = smallest_hypothesis(p);
+  if (smallest == VerdictKind::no_change) return "inside the margin";
+  return smallest == VerdictKind::improves ? "better than the margin" : "worse than the margin";
+}
+
+// Sets the numbers that publishing reads. Constant differences have no p-value, but count as members of their
+// family.
+void set_numbers(TestedVerdict& verdict) {
+  if (verdict.difference) verdict.effect = as_change(verdict.scale, *verdict.difference);
+  if (verdict.estimate) {
+    verdict.effect = as_change(verdict.scale, verdict.estimate->mean);
+    verdict.ci95 = shown(verdict.scale, confidence_interval(*verdict.estimate, 0.95));
+    verdict.ci90 = shown(verdict.scale, confidence_interval(*verdict.estimate, 0.90));
+  }
+  if (verdict.delta > 0) verdict.margin = shown(verdict.scale, {-verdict.delta, verdict.delta});
+  if (verdict.tested) verdict.level = verdict.look_level;
+  if (!verdict.tested || verdict.constant) return;
+  verdict.p = verdict.adjusted_p;
+  verdict.hypothesis = hypothesis_text(verdict.three_sided);
+}
+
+TestedVerdict verdict_of(const Hypothesis& one, const Decision& decision) {
+  const std::size_t deciding = deciding_analysis(one, decision);
+  TestedVerdict verdict = one.looks[deciding];
   if (verdict.tested && in_family(one)) take_decision(verdict, decision);
-  if (verdict.looks > 1 && is_decided(verdict.word)) verdict.notes.push_back(decided_at(verdict));
+  if (verdict.looks > 1 && is_decided(verdict.kind)) verdict.notes.push_back(decided_at(verdict));
   note_other_looks(verdict, one, decision);
   verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
   verdict.caveats = one.caveats;
   apply(one, verdict);
+  set_numbers(verdict);
   return verdict;
 }
 
 // Family: one metric and one arm over all cells, without the cells that can never be tested.
-void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cells) {
+void judge_family(const std::vector<Hypothesis>& cases, std::vector<CellVerdicts>& cells) {
   std::vector<std::vector<LookTest>> tests;
-  for (const Case& one : cases) {
+  for (const Hypothesis& one : cases) {
     if (in_family(one)) tests.push_back(tests_of(one));
   }
   const std::vector<Decision> decisions = decide_family(tests);
   std::size_t next = 0;
-  for (const Case& one : cases) {
+  for (const Hypothesis& one : cases) {
     Decision none;
     none.by_look.resize(one.looks.size());
     cells[one.cell].verdicts.push_back(verdict_of(one, in_family(one) ? decisions[next++] : none));
@@ -166,7 +195,7 @@ void judge_family(const std::vector<Case>& cases, std::vector<CellVerdicts>& cel
 // Sorts by arm, then metric.
 void in_order(CellVerdicts& judged) {
   const auto place = [&](const Verdict& verdict) {
-    const auto arm = std::ranges::find(judged.cell.arms, verdict.arm, &Arm::value);
+    const auto arm = std::ranges::find(judged.cell.arms, verdict.arm, &ArmRuns::value);
     const auto metric = std::ranges::find(metrics(), verdict.metric, &Metric::name);
     return std::pair(arm - judged.cell.arms.begin(), metric - metrics().begin());
   };
@@ -181,13 +210,13 @@ bool share_a_run(const std::vector<std::string>& some, const std::vector<std::st
 // Adds the word of an experiment that was planned earlier to an exploratory verdict on the same runs.
 void add_first_word(const ReportData& earlier, const Verdict& first, std::vector<CellVerdicts>& cells) {
   for (CellVerdicts& judged : cells)
-    for (Verdict& verdict : judged.verdicts)
+    for (TestedVerdict& verdict : judged.verdicts)
       for (Caveat& caveat : verdict.caveats)
-        if (caveat.mark == exploratory_mark && verdict.metric == first.metric && verdict.word != first.word &&
+        if (caveat.mark == exploratory_mark && verdict.metric == first.metric && verdict.kind != first.kind &&
             share_a_run(verdict.baseline_runs, first.baseline_runs) &&
             share_a_run(verdict.arm_runs, first.arm_runs))
           caveat.text += fmt::format("; experiment {} was planned first and says {}", earlier.experiment,
-                                     text_of(first.word));
+                                     text_of(first.kind));
 }
 
 void add_first_words(const ReportData& data, std::vector<CellVerdicts>& cells) {
@@ -197,30 +226,10 @@ void add_first_words(const ReportData& data, std::vector<CellVerdicts>& cells) {
         for (const Verdict& first : judged.verdicts) add_first_word(other, first, cells);
 }
 
-Interval shown(Scale scale, const Interval& differences) {
-  const double first = as_change(scale, differences.low);
-  const double second = as_change(scale, differences.high);
-  return {std::min(first, second), std::max(first, second)};
-}
-
 }  // namespace
 
-std::string Verdict::hypothesis() const {
-  if (!p_value()) return "";
-  const VerdictKind smallest = smallest_word(p);
-  if (smallest == VerdictKind::no_change) return "inside the margin";
-  return smallest == VerdictKind::improves ? "better than the margin" : "worse than the margin";
-}
-
-std::string CellVerdicts::not_verified(const std::string& arm) const {
-  for (std::size_t i = 0; i < cell.arms.size(); ++i)
-    if (cell.arms[i].value == arm && !comparability[i].verified())
-      return "NOT VERIFIED: the records do not state " + joined(comparability[i].not_stated, {}, "; ");
-  return "";
-}
-
-const Verdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {
-  for (const Verdict& verdict : verdicts) {
+const TestedVerdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {
+  for (const TestedVerdict& verdict : verdicts) {
     if (verdict.arm == arm && verdict.metric == metric) return &verdict;
   }
   return nullptr;
@@ -228,22 +237,23 @@ const Verdict* CellVerdicts::find(const std::string& arm, const std::string& met
 
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare) {
   std::vector<CellVerdicts> result;
-  for (Cell& cell : make_cells(data, compare)) {
+  for (CellRuns& cell : make_cells(data, compare)) {
     CellVerdicts judged{std::move(cell), {}, {}};
-    for (const Arm& arm : judged.cell.arms)
+    for (const ArmRuns& arm : judged.cell.arms)
       judged.comparability.push_back(comparability_of(data, compare, judged.cell, arm));
     result.push_back(std::move(judged));
   }
-  std::map<std::pair<std::string, std::string>, std::vector<Case>> families;  // by arm and metric
+  std::map<std::pair<std::string, std::string>, std::vector<Hypothesis>> families;  // by arm and metric
   for (std::size_t i = 0; i < result.size(); ++i) {
-    const Cell& cell = result[i].cell;
+    const CellRuns& cell = result[i].cell;
     for (std::size_t j = 0; j < cell.arms.size(); ++j) {
-      const Arm& arm = cell.arms[j];
+      const ArmRuns& arm = cell.arms[j];
       const InterimPlan plan = plan_interim_analyses(data, compare, cell, arm);
       const std::vector<Caveat> caveats = plan_caveats(data, compare, cell, arm);
       for (const Metric& metric : metrics()) {
         if (!is_defined(cell.baseline, arm, metric)) continue;
-        Case one{i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes, caveats};
+        Hypothesis one{i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes,
+                       caveats};
         for (Caveat& caveat : replaced_results(data, compare, cell, arm, metric))
           one.caveats.push_back(std::move(caveat));
         families[{arm.value, metric.name}].push_back(std::move(one));
@@ -259,15 +269,6 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
 double as_change(Scale scale, double difference) {
   if (scale == Scale::log_ratio) return 100 * std::expm1(-difference);
   return scale == Scale::absolute ? -difference : difference;
-}
-
-Change change_of(const Verdict& verdict, double level) {
-  return {as_change(verdict.scale, verdict.estimate->mean),
-          shown(verdict.scale, confidence_interval(*verdict.estimate, level))};
-}
-
-Interval margin_as_change(const Verdict& verdict) {
-  return shown(verdict.scale, Interval{-verdict.margin, verdict.margin});
 }
 
 }  // namespace trainyard::reports

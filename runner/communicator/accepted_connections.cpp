@@ -44,26 +44,6 @@ void require(int result, const char* action) {
   if (result < 0) throw std::system_error(errno, std::generic_category(), action);
 }
 
-}  // namespace
-
-FileDescriptor listen_on_loopback(std::uint16_t& port) {
-  const auto check = [](int result) { require(result, "listening on 127.0.0.1"); };
-  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  check(fd.get());
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  check(::bind(fd.get(), any, size));
-  check(::listen(fd.get(), SOMAXCONN));
-  check(::getsockname(fd.get(), any, &size));
-  port = ntohs(address.sin_port);
-  return fd;
-}
-
-namespace {
-
 // Whether a connection of this process to itself is accepted. Those of strangers that come first are refused.
 // std::system_error if a system call fails: that says nothing about users.
 bool host_names_users() {
@@ -85,6 +65,22 @@ bool host_names_users() {
 }
 
 }  // namespace
+
+FileDescriptor listen_on_loopback(std::uint16_t& port) {
+  const auto check = [](int result) { require(result, "listening on 127.0.0.1"); };
+  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  check(fd.get());
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  check(::bind(fd.get(), any, size));
+  check(::listen(fd.get(), SOMAXCONN));
+  check(::getsockname(fd.get(), any, &size));
+  port = ntohs(address.sin_port);
+  return fd;
+}
 
 void require_checked_accept() {
   if (::dlsym(RTLD_DEFAULT, "accept") != reinterpret_cast<void*>(&::accept) ||

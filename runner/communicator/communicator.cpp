@@ -14,17 +14,14 @@ namespace trainyard::runner {
 
 namespace {
 
-class Done final : public Communicator::Work {
- public:
-  void wait() override {}
-};
-
 class SingleCommunicator final : public Communicator {
  public:
   int rank() const override { return 0; }
   int size() const override { return 1; }
   const char* transport() const override { return "none"; }
-  std::unique_ptr<Work> all_reduce(const at::Tensor&) override { return std::make_unique<Done>(); }
+  std::unique_ptr<Work> all_reduce(const at::Tensor&) override {
+    return finished_by([] {});
+  }
   std::unique_ptr<Work> send(const at::Tensor&, int, int) override { throw alone(); }
   std::unique_ptr<Work> receive(const at::Tensor&, int, int) override { throw alone(); }
   void broadcast(const at::Tensor&, int) override {}
@@ -33,33 +30,6 @@ class SingleCommunicator final : public Communicator {
  private:
   static InternalError alone() { return InternalError("send or receive in a group of one rank"); }
 };
-
-}  // namespace
-
-at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
-  return at::zeros({count}, at::TensorOptions(dtype).device(device()));
-}
-
-std::optional<double> take_straggler_seconds(Communicator& communicator) {
-  SharedMemoryFeatures* const shared = communicator.shared_memory();
-  return shared ? std::optional(shared->take_straggler_seconds()) : std::nullopt;
-}
-
-double sum_over(Communicator& communicator, double own) {
-  const at::Tensor sum = at::full({}, own, at::kDouble);
-  communicator.all_reduce(sum)->wait();
-  return sum.item<double>();
-}
-
-bool holds_on_all(Communicator& communicator, bool own) {
-  return sum_over(communicator, own ? 0 : 1) == 0;
-}
-
-std::unique_ptr<Communicator> single_communicator() {
-  return std::make_unique<SingleCommunicator>();
-}
-
-namespace {
 
 namespace autograd = torch::autograd;
 
@@ -86,32 +56,16 @@ struct Sum : autograd::Function<Sum> {
 };
 // NOLINTEND(performance-no-int-to-ptr)
 
-}  // namespace
-
-at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator) {
-  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator));
-}
-
-namespace {
-
 using Work = Communicator::Work;
 
-// Keeps the copy until the transport has finished, then copies the result back.
-class CopiedWork final : public Work {
- public:
-  CopiedWork(std::unique_ptr<Work> work, at::Tensor copy, at::Tensor back_to)
-      : work_(std::move(work)), copy_(std::move(copy)), back_to_(std::move(back_to)) {}
-  void wait() override {
-    work_->wait();
+// Keeps the copy until the transport has finished, then copies the result to `back_to` if that is defined.
+std::unique_ptr<Work> copied_work(std::unique_ptr<Work> work, at::Tensor copy, at::Tensor back_to) {
+  return finished_by([work = std::move(work), copy = std::move(copy), back_to = std::move(back_to)] {
+    work->wait();
     const at::NoGradGuard no_grad;
-    if (back_to_.defined()) back_to_.copy_(copy_);
-  }
-
- private:
-  std::unique_ptr<Work> work_;
-  at::Tensor copy_;
-  at::Tensor back_to_;  // undefined for a send
-};
+    if (back_to.defined()) back_to.copy_(copy);
+  });
+}
 
 class HostCopies final : public Communicator {
  public:
@@ -129,17 +83,17 @@ class HostCopies final : public Communicator {
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     if (!copied(tensor)) return through_->all_reduce(tensor);
     const at::Tensor copy = copy_of(tensor);
-    return std::make_unique<CopiedWork>(through_->all_reduce(copy), copy, tensor);
+    return copied_work(through_->all_reduce(copy), copy, tensor);
   }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
     if (!copied(tensor)) return through_->send(tensor, to, tag);
     const at::Tensor copy = copy_of(tensor);
-    return std::make_unique<CopiedWork>(through_->send(copy, to, tag), copy, at::Tensor());
+    return copied_work(through_->send(copy, to, tag), copy, at::Tensor());
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
     if (!copied(tensor)) return through_->receive(tensor, from, tag);
     const at::Tensor copy = like(tensor);
-    return std::make_unique<CopiedWork>(through_->receive(copy, from, tag), copy, tensor);
+    return copied_work(through_->receive(copy, from, tag), copy, tensor);
   }
   void broadcast(const at::Tensor& tensor, int root) override {
     if (!copied(tensor)) return through_->broadcast(tensor, root);
@@ -169,6 +123,33 @@ class HostCopies final : public Communicator {
 };
 
 }  // namespace
+
+at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
+  return at::zeros({count}, at::TensorOptions(dtype).device(device()));
+}
+
+std::optional<double> take_straggler_seconds(Communicator& communicator) {
+  SharedMemoryFeatures* const shared = communicator.shared_memory();
+  return shared ? std::optional(shared->take_straggler_seconds()) : std::nullopt;
+}
+
+double sum_over(Communicator& communicator, double own) {
+  const at::Tensor sum = at::full({}, own, at::kDouble);
+  communicator.all_reduce(sum)->wait();
+  return sum.item<double>();
+}
+
+bool holds_on_all(Communicator& communicator, bool own) {
+  return sum_over(communicator, own ? 0 : 1) == 0;
+}
+
+std::unique_ptr<Communicator> single_communicator() {
+  return std::make_unique<SingleCommunicator>();
+}
+
+at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator) {
+  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator));
+}
 
 std::unique_ptr<Communicator> host_copies(std::unique_ptr<Communicator> through, at::Device device) {
   return std::make_unique<HostCopies>(std::move(through), device);

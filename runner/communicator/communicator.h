@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
@@ -79,6 +80,20 @@ class Communicator {
   // Needed after a failed capture: the old group must not be used again (NCCL user guide, "Error handling").
   virtual void renew() {}
 };
+
+// Work that calls `finish` in `wait`.
+template <class Finish>
+std::unique_ptr<Communicator::Work> finished_by(Finish finish) {
+  class FinishedBy final : public Communicator::Work {
+   public:
+    explicit FinishedBy(Finish call) : call_(std::move(call)) {}
+    void wait() override { call_(); }
+
+   private:
+    Finish call_;
+  };
+  return std::make_unique<FinishedBy>(std::move(finish));
+}
 
 // More functions of ranks that share memory. All functions but the last are collective.
 class SharedMemoryFeatures {

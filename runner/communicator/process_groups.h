@@ -46,35 +46,23 @@ inline std::string what_torch_says(const std::exception& error) {
   return line.starts_with("[") && place != std::string::npos ? line.substr(place + 2) : line;
 }
 
-// Calls `action`. If it fails: CommunicationError with the rank and `deed`, the name of the operation.
+// Calls `action`. If it fails: CommunicationError with the rank and the name `operation`.
 template <class Action>
-auto guarded(int rank, const char* deed, Action&& action) {
+auto guarded(int rank, const char* operation, Action&& action) {
   try {
     return action();
   } catch (const std::exception& error) {
-    throw CommunicationError("rank " + std::to_string(rank) + ": " + deed +
+    throw CommunicationError("rank " + std::to_string(rank) + ": " + operation +
                              " failed (a peer may have ended): " + what_torch_says(error));
   }
 }
 
-class C10dWork final : public Communicator::Work {
- public:
-  C10dWork(int rank, const char* deed, c10::intrusive_ptr<c10d::Work> work)
-      : rank_(rank), deed_(deed), work_(std::move(work)) {}
-  void wait() override {
-    guarded(rank_, deed_, [&] { return work_->wait(); });
-  }
-
- private:
-  int rank_;
-  const char* deed_;
-  c10::intrusive_ptr<c10d::Work> work_;
-};
-
 // Calls `action` and returns the operation that it has started.
 template <class Action>
-std::unique_ptr<Communicator::Work> start_work(int rank, const char* deed, const Action& action) {
-  return std::make_unique<C10dWork>(rank, deed, guarded(rank, deed, action));
+std::unique_ptr<Communicator::Work> start_work(int rank, const char* operation, const Action& action) {
+  return finished_by([rank, operation, work = guarded(rank, operation, action)] {
+    guarded(rank, operation, [&] { return work->wait(); });
+  });
 }
 
 }  // namespace trainyard::runner

@@ -41,6 +41,49 @@ bool is_shared_memory(const FileDescriptor& file, std::size_t bytes) {
          status.st_uid == ::geteuid() && static_cast<std::size_t>(status.st_size) == bytes;
 }
 
+void pause_core() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
+
+std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
+  return (bytes + unit - 1) / unit * unit;
+}
+
+template <class T>
+T* at(const SharedMemory& memory, std::size_t offset) {
+  return reinterpret_cast<T*>(memory.data() + offset);
+}
+
+std::vector<std::uint8_t> bytes_of(const std::string& text) {
+  return {text.begin(), text.end()};
+}
+
+std::string bytes_to_string(const std::vector<std::uint8_t>& bytes) {
+  return {bytes.begin(), bytes.end()};
+}
+
+// The shared memory: rank 0 makes it and the others open it. Null if that fails.
+std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
+  std::shared_ptr<SharedMemory> memory;
+  try {
+    if (rank == 0) memory = std::make_shared<SharedMemory>(bytes);
+  } catch (const std::system_error&) {
+    // rank 0 reports it to the other ranks below
+  }
+  if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
+  const std::string descriptor = bytes_to_string(store.get("memory"));
+  try {
+    if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
+  } catch (const std::system_error&) {
+    // this rank reports it to the other ranks in `meet`
+  }
+  return memory;
+}
+
 }  // namespace
 
 Pages pages_of_host() {
@@ -99,53 +142,6 @@ bool Peers::has_ended(int rank) const {
   return process.fd >= 0 && ::poll(&process, 1, 0) == 1;
 }
 
-namespace {
-
-void pause_core() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#elif defined(__aarch64__)
-  asm volatile("yield");
-#endif
-}
-
-std::size_t rounded_up(std::size_t bytes, std::size_t unit) {
-  return (bytes + unit - 1) / unit * unit;
-}
-
-template <class T>
-T* at(const SharedMemory& memory, std::size_t offset) {
-  return reinterpret_cast<T*>(memory.data() + offset);
-}
-
-std::vector<std::uint8_t> bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
-std::string text_of(const std::vector<std::uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-
-// The shared memory: rank 0 makes it and the others open it. Null if that fails.
-std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
-  std::shared_ptr<SharedMemory> memory;
-  try {
-    if (rank == 0) memory = std::make_shared<SharedMemory>(bytes);
-  } catch (const std::system_error&) {
-    // rank 0 reports it to the other ranks below
-  }
-  if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
-  const std::string descriptor = text_of(store.get("memory"));
-  try {
-    if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
-  } catch (const std::system_error&) {
-    // this rank reports it to the other ranks in `meet`
-  }
-  return memory;
-}
-
-}  // namespace
-
 std::uint64_t ArenaAllocator::take(std::size_t bytes) {
   const std::size_t wanted = rounded_up(std::max<std::size_t>(bytes, 1), 64);
   const auto fitting = free_.lower_bound(wanted);
@@ -187,7 +183,7 @@ std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::st
   own->set("rank " + std::to_string(group.rank), bytes_of(memory ? std::to_string(::getpid()) : "none"));
   std::vector<int> pids;
   for (int r = 0; r < group.size; ++r) {
-    const std::string pid = text_of(own->get("rank " + std::to_string(r)));
+    const std::string pid = bytes_to_string(own->get("rank " + std::to_string(r)));
     if (pid == "none") return nullptr;
     pids.push_back(std::stoi(pid));
   }
@@ -198,7 +194,7 @@ SharedGroup::SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory
                          const std::vector<int>& pids)
     : group_(group), memory_(std::move(memory)), blocks_(0), peers_(pids) {
   const Places places = places_of(group.size, pages_of_host());
-  bell_ = at<FutexEvent>(*memory_, 0);
+  event_ = at<FutexEvent>(*memory_, 0);
   states_ = at<State>(*memory_, places.states);
   contributions_ = at<Contribution>(*memory_, places.contributions);
   messages_ = at<Message>(*memory_, places.messages);
@@ -208,7 +204,7 @@ SharedGroup::SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory
 }
 
 SharedGroup::~SharedGroup() {
-  states_[group_.rank].left.store(1);
+  states_[group_.rank].has_quit.store(1);
   ring();
 }
 
@@ -234,36 +230,35 @@ std::optional<std::uint64_t> SharedGroup::own_offset(const void* address, std::s
   return place - begin;
 }
 
-void SharedGroup::wait(const char* deed, const std::function<std::optional<int>()>& missing) const {
+void SharedGroup::wait(const char* operation, const std::function<std::optional<int>()>& missing) const {
   constexpr std::chrono::milliseconds nap{20};
-  for (int i = 0; i < quick_looks; ++i) {
+  for (int i = 0; i < spin_limit; ++i) {
     if (!missing()) return;
     pause_core();
   }
   const auto start = std::chrono::steady_clock::now();
   while (true) {
-    const std::uint32_t rings = bell_->rings();
+    const std::uint32_t rings = event_->rings();
     const std::optional<int> late = missing();
     if (!late) return;
-    if (const char* why = why_it_will_not_come(*late, start)) {
+    if (const char* why = failure_of(*late, start)) {
       // The rank may have done its part and left after the check above. Then it is no longer missing.
-      if (missing() == late) give_up(deed, *late, why);
+      if (missing() == late) give_up(operation, *late, why);
     } else {
-      bell_->wait(rings, nap);
+      event_->wait(rings, nap);
     }
   }
 }
 
-const char* SharedGroup::why_it_will_not_come(int rank,
-                                              std::chrono::steady_clock::time_point waited_since) const {
-  if (states_[rank].left.load() != 0) return "has left";
+const char* SharedGroup::failure_of(int rank, std::chrono::steady_clock::time_point waited_since) const {
+  if (states_[rank].has_quit.load() != 0) return "has left";
   if (peers_.has_ended(rank)) return "has ended";
   if (std::chrono::steady_clock::now() - waited_since > group_.timeout) return "did not answer in time";
   return nullptr;
 }
 
-void SharedGroup::give_up(const char* deed, int missing, const char* why) const {
-  throw CommunicationError("rank " + std::to_string(rank()) + ": " + deed + " failed: rank " +
+void SharedGroup::give_up(const char* operation, int missing, const char* why) const {
+  throw CommunicationError("rank " + std::to_string(rank()) + ": " + operation + " failed: rank " +
                            std::to_string(missing) + " " + why);
 }
 

@@ -157,29 +157,29 @@ class SharedGroup {
   ArenaAllocator& blocks() { return blocks_; }
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
-  void ring() const { bell_->ring(); }
-  // The spin limit: some ten microseconds, then the thread sleeps. With longer spinning, the host of a virtual
-  // machine placed its cores apart more often.
-  static constexpr int quick_looks = 2000;
-  // Calls `missing` until it returns no rank. `deed` is the operation that waits, for errors.
+  void ring() const { event_->ring(); }
+  // Some ten microseconds, then the thread sleeps. With longer spinning, the host of a virtual machine placed its
+  // cores apart more often.
+  static constexpr int spin_limit = 2000;
+  // Calls `missing` until it returns no rank. `operation` is the operation that waits, for errors.
   // CommunicationError if the missing rank has left or ended, or does not answer in time.
-  void wait(const char* deed, const std::function<std::optional<int>()>& missing) const;
+  void wait(const char* operation, const std::function<std::optional<int>()>& missing) const;
 
  private:
   struct alignas(64) State {
     std::atomic<std::uint64_t> begun;
     std::atomic<std::uint64_t> done;
-    std::atomic<std::uint32_t> left;
+    std::atomic<std::uint32_t> has_quit;
   };
 
   SharedGroup(const GroupOptions& group, std::shared_ptr<SharedMemory> memory, const std::vector<int>& pids);
   // Null if the rank may still do its part.
-  const char* why_it_will_not_come(int rank, std::chrono::steady_clock::time_point waited_since) const;
-  [[noreturn]] void give_up(const char* deed, int missing, const char* why) const;
+  const char* failure_of(int rank, std::chrono::steady_clock::time_point waited_since) const;
+  [[noreturn]] void give_up(const char* operation, int missing, const char* why) const;
 
   GroupOptions group_;
   std::shared_ptr<SharedMemory> memory_;
-  FutexEvent* bell_;
+  FutexEvent* event_;
   State* states_;
   Contribution* contributions_;
   Message* messages_;

@@ -69,7 +69,7 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     const std::uint64_t number = begin({Collective::all_reduce, 0, share(tensor)}, tensor);
     advance();
-    return std::make_unique<CollectiveWork>(*this, number);
+    return finished_by([this, number] { complete("all-reduce", number); });
   }
   void broadcast(const at::Tensor& tensor, int root) override {
     complete("broadcast",
@@ -94,29 +94,9 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
   std::unique_ptr<Work> async_barrier(std::function<void()> then) override {
     const std::uint64_t number = begin({Collective::async_barrier, 0, {}, std::move(then)}, {});
     advance();
-    return std::make_unique<AsyncBarrierWork>(*this, number);
+    return finished_by([this, number] { do_all_up_to(number); });
   }
   double take_straggler_seconds() override { return late_.take(); }
-
-  class CollectiveWork final : public Work {
-   public:
-    CollectiveWork(SharedMemoryCommunicator& owner, std::uint64_t number) : owner_(owner), number_(number) {}
-    void wait() override { owner_.complete("all-reduce", number_); }
-
-   private:
-    SharedMemoryCommunicator& owner_;
-    std::uint64_t number_;
-  };
-  class AsyncBarrierWork final : public Work {
-   public:
-    AsyncBarrierWork(SharedMemoryCommunicator& owner, std::uint64_t number)
-        : owner_(owner), number_(number) {}
-    void wait() override { owner_.do_all_up_to(number_); }
-
-   private:
-    SharedMemoryCommunicator& owner_;
-    std::uint64_t number_;
-  };
 
   std::uint64_t take_zeros(std::int64_t count, at::ScalarType dtype) {
     const auto bytes = static_cast<std::size_t>(count) * c10::elementSize(dtype);
@@ -228,8 +208,8 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
     pending_.erase(number);
   }
 
-  void complete(const char* deed, std::uint64_t number) {
-    group_->wait(deed, [&] { return missing_in(number); });
+  void complete(const char* operation, std::uint64_t number) {
+    group_->wait(operation, [&] { return missing_in(number); });
     const Pending pending = std::move(pending_.extract(number).mapped());
     if (!pending.own.copied) return;
     if (pending.kind == Collective::all_reduce)
@@ -255,27 +235,6 @@ std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, con
   return std::make_unique<SharedMemoryCommunicator>(std::move(shared));
 }
 
-namespace {
-
-class Sent final : public Communicator::Work {
- public:
-  void wait() override {}  // `send` has copied the tensor
-};
-
-}  // namespace
-
-class SharedMessages::Received final : public Communicator::Work {
- public:
-  Received(SharedMessages& owner, int from, ExpectedList::iterator expected)
-      : owner_(owner), from_(from), expected_(expected) {}
-  void wait() override { owner_.take(from_, expected_); }
-
- private:
-  SharedMessages& owner_;
-  int from_;
-  ExpectedList::iterator expected_;
-};
-
 SharedMessages::SharedMessages(SharedGroup& group)
     : group_(group),
       sent_(static_cast<std::size_t>(group.size()), 0),
@@ -297,12 +256,13 @@ std::unique_ptr<Communicator::Work> SharedMessages::send(const at::Tensor& tenso
   letters_.push_back({&message, number, message.offset});
   message.sent.store(number, std::memory_order_release);
   group_.ring();
-  return std::make_unique<Sent>();
+  return finished_by([] {});  // the tensor is copied
 }
 
 std::unique_ptr<Communicator::Work> SharedMessages::receive(const at::Tensor& tensor, int from, int tag) {
   auto& expected = expected_[static_cast<std::size_t>(from)];
-  return std::make_unique<Received>(*this, from, expected.insert(expected.end(), {tensor, tag, false}));
+  const auto place = expected.insert(expected.end(), {tensor, tag, false});
+  return finished_by([this, from, place] { take(from, place); });
 }
 
 void SharedMessages::take(int from, ExpectedList::iterator expected) {

@@ -43,7 +43,6 @@ class SharedMessages {
     std::uint64_t number;
     std::uint64_t offset;
   };
-  class Received;
 
   void take(int from, ExpectedList::iterator expected);
   void hand_out(int from);

@@ -25,6 +25,15 @@ struct Batch {
   std::int64_t size() const { return samples.size(0); }
 };
 
+// How images are augmented: "none", "flip", "crop" or "flip-crop" (runner/data/image_dataset.h).
+struct Augmentation {
+  std::string_view name;
+  bool flips;
+  bool crops;
+  bool any() const { return flips || crops; }
+};
+const Augmentation& find_augmentation(std::string_view name);  // UserError for an unknown name
+
 class Dataset {
  public:
   virtual ~Dataset() = default;
@@ -58,10 +67,10 @@ class Dataset {
   // the same length.
   virtual at::Tensor length_keys() const;
 
-  // The same samples with the augmentation of `epoch`. `kind` as in runner/data/image_dataset.h. It shares
-  // the memory. UserError for data other than images, unless `kind` is "none".
-  virtual std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t seed,
-                                             std::int64_t epoch) const = 0;
+  // The same samples with the augmentation of `epoch`. It shares the memory. By default UserError: only images
+  // are augmented.
+  virtual std::unique_ptr<Dataset> augmented(const Augmentation& augmentation, std::uint64_t seed,
+                                             std::int64_t epoch) const;
 };
 
 // All splits of a data set.

@@ -51,6 +51,60 @@ at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::Scalar
   return at::tensor(values, dtype);
 }
 
+constexpr std::array augmentations{Augmentation{"none", false, false}, Augmentation{"flip", true, false},
+                                   Augmentation{"crop", false, true}, Augmentation{"flip-crop", true, true}};
+
+// Memory layout of pixels: [image, plane, line, column, depth].
+struct Layout {
+  std::int64_t planes, lines, columns, depth;
+  Layout(const at::Tensor& images, bool channels_last)
+      : planes(channels_last ? 1 : images.size(1)),
+        lines(images.size(2)),
+        columns(images.size(3)),
+        depth(channels_last ? images.size(1) : 1) {}
+  std::int64_t line() const { return columns * depth; }
+  std::int64_t plane() const { return lines * line(); }
+};
+
+// Change of one image. `left` and `top` are the corner of the crop, in coordinates of the image without
+// padding.
+struct Change {
+  bool flipped;
+  std::int64_t left, top;
+};
+
+// Writes one line of an image. `from` is the original line, or nullptr for a line of padding.
+template <class Number>
+void change_line(const Number* from, const Number* fill, const Layout& layout, const Change& change,
+                 Number* to) {
+  for (std::int64_t x = 0; x < layout.columns; ++x, to += layout.depth) {
+    const std::int64_t column = (change.flipped ? layout.columns - 1 - x : x) + change.left;
+    const bool inside = from && column >= 0 && column < layout.columns;
+    const Number* pixel = inside ? from + column * layout.depth : fill;
+    for (std::int64_t d = 0; d < layout.depth; ++d) to[d] = pixel[d];
+  }
+}
+
+template <class Number>
+void change_image(const Number* from, const Number* fill, const Layout& layout, const Change& change,
+                  Number* to) {
+  for (std::int64_t plane = 0; plane < layout.planes; ++plane, from += layout.plane(), ++fill) {
+    for (std::int64_t y = 0; y < layout.lines; ++y, to += layout.line()) {
+      const std::int64_t line = y + change.top;
+      const bool inside = line >= 0 && line < layout.lines;
+      change_line(inside ? from + line * layout.line() : nullptr, fill, layout, change, to);
+    }
+  }
+}
+
+Change change_of(const AugmentationDraws& draws, std::int64_t sample) {
+  const auto corner = [&](const at::Tensor& drawn) {
+    return drawn.defined() ? drawn.const_data_ptr<std::int64_t>()[sample] - crop_padding : 0;
+  };
+  return {draws.flipped.defined() && draws.flipped.const_data_ptr<bool>()[sample], corner(draws.left),
+          corner(draws.top)};
+}
+
 }  // namespace
 
 ImageDataset::ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
@@ -88,10 +142,10 @@ std::int64_t ImageDataset::weight(const at::Tensor& indices) const {
   return indices.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
 }
 
-std::unique_ptr<Dataset> ImageDataset::augmented(std::string_view kind, std::uint64_t seed,
+std::unique_ptr<Dataset> ImageDataset::augmented(const Augmentation& augmentation, std::uint64_t seed,
                                                  std::int64_t epoch) const {
   auto changed = std::make_unique<ImageDataset>(*this);
-  changed->draws_ = draw_augmentation(kind, size(), seed, epoch).to(device_);
+  changed->draws_ = draw_augmentation(augmentation, size(), seed, epoch).to(device_);
   return changed;
 }
 
@@ -147,80 +201,19 @@ std::vector<ChannelStatistics> unit_scale(std::int64_t channels) {
   return {static_cast<std::size_t>(channels), ChannelStatistics{0, levels - 1}};
 }
 
-namespace {
-
-struct Row {
-  std::string_view kind;
-  bool flips;
-  bool crops;
-};
-
-constexpr std::array rows{Row{"none", false, false}, Row{"flip", true, false}, Row{"crop", false, true},
-                          Row{"flip-crop", true, true}};
-
-// Memory layout of pixels: [image, plane, line, column, depth].
-struct Layout {
-  std::int64_t planes, lines, columns, depth;
-  Layout(const at::Tensor& images, bool channels_last)
-      : planes(channels_last ? 1 : images.size(1)),
-        lines(images.size(2)),
-        columns(images.size(3)),
-        depth(channels_last ? images.size(1) : 1) {}
-  std::int64_t line() const { return columns * depth; }
-  std::int64_t plane() const { return lines * line(); }
-};
-
-// Change of one image. `left` and `top` are the corner of the crop, in coordinates of the image without
-// padding.
-struct Change {
-  bool flipped;
-  std::int64_t left, top;
-};
-
-// Writes one line of an image. `from` is the original line, or nullptr for a line of padding.
-template <class Number>
-void change_line(const Number* from, const Number* fill, const Layout& layout, const Change& change,
-                 Number* to) {
-  for (std::int64_t x = 0; x < layout.columns; ++x, to += layout.depth) {
-    const std::int64_t column = (change.flipped ? layout.columns - 1 - x : x) + change.left;
-    const bool inside = from && column >= 0 && column < layout.columns;
-    const Number* pixel = inside ? from + column * layout.depth : fill;
-    for (std::int64_t d = 0; d < layout.depth; ++d) to[d] = pixel[d];
-  }
+const Augmentation& find_augmentation(std::string_view name) {
+  return named_row(augmentations, &Augmentation::name, "augmentation", name);
 }
 
-template <class Number>
-void change_image(const Number* from, const Number* fill, const Layout& layout, const Change& change,
-                  Number* to) {
-  for (std::int64_t plane = 0; plane < layout.planes; ++plane, from += layout.plane(), ++fill) {
-    for (std::int64_t y = 0; y < layout.lines; ++y, to += layout.line()) {
-      const std::int64_t line = y + change.top;
-      const bool inside = line >= 0 && line < layout.lines;
-      change_line(inside ? from + line * layout.line() : nullptr, fill, layout, change, to);
-    }
-  }
-}
-
-Change change_of(const AugmentationDraws& draws, std::int64_t sample) {
-  const auto corner = [&](const at::Tensor& drawn) {
-    return drawn.defined() ? drawn.const_data_ptr<std::int64_t>()[sample] - crop_padding : 0;
-  };
-  return {draws.flipped.defined() && draws.flipped.const_data_ptr<bool>()[sample], corner(draws.left),
-          corner(draws.top)};
-}
-
-}  // namespace
-
-AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
-                                    std::int64_t epoch) {
-  const Row& row = named_row(rows, &Row::kind, "augmentation", kind);
+AugmentationDraws draw_augmentation(const Augmentation& augmentation, std::int64_t samples,
+                                    std::uint64_t seed, std::int64_t epoch) {
   constexpr std::int64_t positions = 2 * crop_padding + 1;
   const at::Tensor drawn =
       at::randint(2 * positions * positions, {samples},
                   networks::random_stream("augmentation", seed, std::to_string(epoch)), at::kLong);
   AugmentationDraws draws;
-  if (row.flips) draws.flipped = drawn.remainder(2).to(at::kBool);
-  if (row.crops) {
+  if (augmentation.flips) draws.flipped = drawn.remainder(2).to(at::kBool);
+  if (augmentation.crops) {
     const at::Tensor corner = drawn.floor_divide(2);
     draws.left = corner.remainder(positions);
     draws.top = corner.floor_divide(positions);

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -25,11 +24,10 @@ struct AugmentationDraws {
   at::Tensor left, top;  // int64, pixels, 0 … 2 · crop_padding: corner of the crop in the padded image
 };
 
-// Draws for `kind`: "flip", "crop", "flip-crop" or "none". Flips are the same with and without crops, and
+// Flips are the same with and without crops, and
 // crops are the same with and without flips. Random stream "augmentation/seed/epoch", one number per sample.
-// UserError for another kind.
-AugmentationDraws draw_augmentation(std::string_view kind, std::int64_t samples, std::uint64_t seed,
-                                    std::int64_t epoch);
+AugmentationDraws draw_augmentation(const Augmentation& augmentation, std::int64_t samples,
+                                    std::uint64_t seed, std::int64_t epoch);
 
 // Crops, then flips.
 // - `images`: [batch, channel, height, width] of any type. Their memory format is kept.
@@ -60,7 +58,7 @@ class ImageDataset final : public Dataset {
   at::Tensor targets(const at::Tensor& indices) const override;  // labels int64 [batch], or the images
   Batch gather(const at::Tensor& indices) const override;
   std::int64_t weight(const at::Tensor& indices) const override;  // samples, or pixels of all channels
-  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t seed,
+  std::unique_ptr<Dataset> augmented(const Augmentation& augmentation, std::uint64_t seed,
                                      std::int64_t epoch) const override;
   void serve(at::Device device, bool resident) override;
   bool gathers_on_host() const override { return pixels_.device() != device_; }

@@ -29,6 +29,20 @@ struct NamedSampling {
 constexpr std::array samplings{NamedSampling{"exact", Sampling::exact},
                                NamedSampling{"distributed", Sampling::distributed}};
 
+constexpr std::int64_t window_batches = 100;
+
+at::Generator order_stream(std::uint64_t seed, std::int64_t epoch) {
+  return networks::random_stream("order", seed, std::to_string(epoch));
+}
+
+// Sorts each window of `window` samples by key. Samples with equal keys keep their random order.
+void sort_windows(std::int64_t* first, std::int64_t count, std::int64_t window, const std::int64_t* keys) {
+  for (std::int64_t begin = 0; begin < count; begin += window) {
+    std::stable_sort(first + begin, first + std::min(begin + window, count),
+                     [&](std::int64_t a, std::int64_t b) { return keys[a] < keys[b]; });
+  }
+}
+
 }  // namespace
 
 Part part_of(const Part& whole, std::int64_t part, std::int64_t parts) {
@@ -105,24 +119,6 @@ LocalBatch Sampler::local_batch(const Dataset& data, const at::Tensor& order, st
       sampling_ == Sampling::exact ? data.weight(batch) : replicas_ * data.weight(own);
   return {own, divisor, batch};
 }
-
-namespace {
-
-constexpr std::int64_t window_batches = 100;
-
-at::Generator order_stream(std::uint64_t seed, std::int64_t epoch) {
-  return networks::random_stream("order", seed, std::to_string(epoch));
-}
-
-// Sorts each window of `window` samples by key. Samples with equal keys keep their random order.
-void sort_windows(std::int64_t* first, std::int64_t count, std::int64_t window, const std::int64_t* keys) {
-  for (std::int64_t begin = 0; begin < count; begin += window) {
-    std::stable_sort(first + begin, first + std::min(begin + window, count),
-                     [&](std::int64_t a, std::int64_t b) { return keys[a] < keys[b]; });
-  }
-}
-
-}  // namespace
 
 at::Tensor epoch_order(std::int64_t samples, std::uint64_t seed, std::int64_t epoch) {
   return at::randperm(samples, order_stream(seed, epoch), at::kLong);

@@ -13,7 +13,6 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
-#include "experiments/run/run_model.h"
 #include "models/networks/vector_kernels.h"
 #include "models/samples/tokenizer.h"
 
@@ -64,14 +63,57 @@ const std::array tasks{Task{"classification", Target::label, label_loss, label_c
                        Task{"translation", Target::translation, token_loss, token_counts, token_positions},
                        Task{"language-model", Target::next_token, next_token_loss, token_counts, nullptr}};
 
+constexpr std::int64_t numbers_worth_a_thread = 1 << 15;
+
+// `logits` contiguous: [rows, classes].
+template <class Number>
+std::int64_t count_right(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
+  const std::int64_t classes = logits.size(-1);
+  const auto* numbers = logits.const_data_ptr<Number>();
+  const auto* answer = answers.const_data_ptr<std::int64_t>();
+  std::atomic<std::int64_t> right = 0;
+  at::parallel_for(0, answers.numel(), std::max<std::int64_t>(numbers_worth_a_thread / classes, 1),
+                   [&](std::int64_t begin, std::int64_t end) {
+                     std::int64_t here = 0;
+                     for (std::int64_t row = begin; row < end; ++row)
+                       here += answer[row] != ignored &&
+                               networks::is_first_largest(numbers + row * classes, classes, answer[row]);
+                     right += here;
+                   });
+  return right;
+}
+
+using Tokens = std::span<const std::int64_t>;
+using Counts = std::map<std::vector<std::int64_t>, std::int64_t>;
+
+std::int64_t gram_count(Tokens tokens, std::size_t n) {
+  return tokens.size() < n ? 0 : static_cast<std::int64_t>(tokens.size() - n + 1);
+}
+
+// The number of times that each n-gram of known words is in `tokens`.
+Counts known_grams(Tokens tokens, std::size_t n) {
+  Counts counts;
+  for (std::size_t i = 0; i + n <= tokens.size(); ++i) {
+    const Tokens gram = tokens.subspan(i, n);
+    if (std::find(gram.begin(), gram.end(), models::unknown_token) == gram.end())
+      ++counts[{gram.begin(), gram.end()}];
+  }
+  return counts;
+}
+
+std::int64_t matches(const Counts& candidate, const Counts& reference) {
+  std::int64_t sum = 0;
+  for (const auto& [gram, count] : candidate) {
+    const auto found = reference.find(gram);
+    if (found != reference.end()) sum += std::min(count, found->second);
+  }
+  return sum;
+}
+
 }  // namespace
 
 const Task& find_task(std::string_view name) {
   return named_row(tasks, &Task::name, "task", name);
-}
-
-Task task_of(const experiments::Run& run) {
-  return find_task(experiments::task_name(run));
 }
 
 MetricSums::MetricSums(const Task& task, at::Device device)
@@ -138,30 +180,6 @@ nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase)
   return metrics;
 }
 
-namespace {
-
-constexpr std::int64_t numbers_worth_a_thread = 1 << 15;
-
-// `logits` contiguous: [rows, classes].
-template <class Number>
-std::int64_t count_right(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
-  const std::int64_t classes = logits.size(-1);
-  const auto* numbers = logits.const_data_ptr<Number>();
-  const auto* answer = answers.const_data_ptr<std::int64_t>();
-  std::atomic<std::int64_t> right = 0;
-  at::parallel_for(0, answers.numel(), std::max<std::int64_t>(numbers_worth_a_thread / classes, 1),
-                   [&](std::int64_t begin, std::int64_t end) {
-                     std::int64_t here = 0;
-                     for (std::int64_t row = begin; row < end; ++row)
-                       here += answer[row] != ignored &&
-                               networks::is_first_largest(numbers + row * classes, classes, answer[row]);
-                     right += here;
-                   });
-  return right;
-}
-
-}  // namespace
-
 at::Tensor count_correct(const at::Tensor& logits, const at::Tensor& answers, std::int64_t ignored) {
   const bool plain = logits.is_cpu() && logits.is_contiguous() &&
                      (logits.scalar_type() == at::kFloat || logits.scalar_type() == at::kDouble);
@@ -172,37 +190,6 @@ at::Tensor count_correct(const at::Tensor& logits, const at::Tensor& answers, st
                              [&] { right = count_right<scalar_t>(logits, in_rows, ignored); });
   return at::scalar_tensor(right, answers.options());
 }
-
-namespace {
-
-using Tokens = std::span<const std::int64_t>;
-using Counts = std::map<std::vector<std::int64_t>, std::int64_t>;
-
-std::int64_t gram_count(Tokens tokens, std::size_t n) {
-  return tokens.size() < n ? 0 : static_cast<std::int64_t>(tokens.size() - n + 1);
-}
-
-// The number of times that each n-gram of known words is in `tokens`.
-Counts known_grams(Tokens tokens, std::size_t n) {
-  Counts counts;
-  for (std::size_t i = 0; i + n <= tokens.size(); ++i) {
-    const Tokens gram = tokens.subspan(i, n);
-    if (std::find(gram.begin(), gram.end(), models::unknown_token) == gram.end())
-      ++counts[{gram.begin(), gram.end()}];
-  }
-  return counts;
-}
-
-std::int64_t matches(const Counts& candidate, const Counts& reference) {
-  std::int64_t sum = 0;
-  for (const auto& [gram, count] : candidate) {
-    const auto found = reference.find(gram);
-    if (found != reference.end()) sum += std::min(count, found->second);
-  }
-  return sum;
-}
-
-}  // namespace
 
 void BleuSums::add(Tokens candidate, Tokens reference) {
   for (std::size_t n = 1; n <= matched.size(); ++n) {

@@ -14,8 +14,6 @@
 #include <ATen/core/Tensor.h>
 #include <nlohmann/json.hpp>
 
-#include "experiments/run/run.h"
-
 namespace trainyard::runner {
 
 // `translation`: the second text of a pair. `next_token`: the same text, one token later.
@@ -47,8 +45,6 @@ struct Task {
 //
 // UserError for an unknown name; it lists the tasks.
 const Task& find_task(std::string_view name);
-// The task of the run's model. A key of the run that changes the loss is applied here.
-Task task_of(const experiments::Run& run);
 
 // The metrics of a phase as sums, never means: each has a name, a sum and the weight to divide it by. Sums of
 // steps are in tensors, so that a step never waits for a value.

@@ -5,18 +5,22 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.h"
 #include "models/samples/tokenizer.h"
 
 namespace trainyard::runner {
 
 namespace {
 
-void check_unchanged(std::string_view kind) {
-  if (kind == "none") return;
-  throw UserError(
-      "augmentation \"" + std::string(kind) + "\" is for images, but this data set contains texts",
-      "remove augmentation, or use a data set of images");
+at::Tensor with_padding_behind(const std::vector<std::int32_t>& tokens) {
+  at::Tensor all = at::full({static_cast<std::int64_t>(tokens.size()) + 1}, models::pad_token, at::kInt);
+  std::copy(tokens.begin(), tokens.end(), all.data_ptr<std::int32_t>());
+  return all;
+}
+
+at::Tensor offsets_of(const models::Sequences& sequences) {
+  at::Tensor offsets = at::empty({static_cast<std::int64_t>(sequences.offsets.size())}, at::kLong);
+  std::copy(sequences.offsets.begin(), sequences.offsets.end(), offsets.data_ptr<std::int64_t>());
+  return offsets;
 }
 
 }  // namespace
@@ -40,11 +44,6 @@ std::vector<std::int64_t> TextDataset::shape(const at::Tensor& indices) const {
 
 std::int64_t TextDataset::weight(const at::Tensor& indices) const {
   return indices.size(0);
-}
-
-std::unique_ptr<Dataset> TextDataset::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
-  check_unchanged(kind);
-  return std::make_unique<TextDataset>(*this);
 }
 
 // Text is always resident: a token has 4 bytes, and the largest data set of texts needs 1 % of a GPU.
@@ -91,11 +90,6 @@ at::Tensor PairSplit::length_keys() const {
   return target * (2 * longest) + at::where(odd, source, -source);
 }
 
-std::unique_ptr<Dataset> PairSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
-  check_unchanged(kind);
-  return std::make_unique<PairSplit>(*this);
-}
-
 WindowSplit::WindowSplit(const models::Windows& windows) : tokens_(windows.tokens) {}
 
 networks::Activations WindowSplit::inputs(const at::Tensor& indices) const {
@@ -114,30 +108,9 @@ std::int64_t WindowSplit::weight(const at::Tensor& indices) const {
   return indices.size(0) * tokens_.longest(indices, 0, 1);
 }
 
-std::unique_ptr<Dataset> WindowSplit::augmented(std::string_view kind, std::uint64_t, std::int64_t) const {
-  check_unchanged(kind);
-  return std::make_unique<WindowSplit>(*this);
-}
-
 void WindowSplit::serve(at::Device device, bool) {
   tokens_.move_to(device);
 }
-
-namespace {
-
-at::Tensor with_padding_behind(const std::vector<std::int32_t>& tokens) {
-  at::Tensor all = at::full({static_cast<std::int64_t>(tokens.size()) + 1}, models::pad_token, at::kInt);
-  std::copy(tokens.begin(), tokens.end(), all.data_ptr<std::int32_t>());
-  return all;
-}
-
-at::Tensor offsets_of(const models::Sequences& sequences) {
-  at::Tensor offsets = at::empty({static_cast<std::int64_t>(sequences.offsets.size())}, at::kLong);
-  std::copy(sequences.offsets.begin(), sequences.offsets.end(), offsets.data_ptr<std::int64_t>());
-  return offsets;
-}
-
-}  // namespace
 
 std::int64_t repeated_length(std::int64_t length, std::int64_t longest) {
   constexpr std::int64_t multiple = 4;

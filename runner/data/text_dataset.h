@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -61,7 +60,6 @@ class TextDataset final : public Dataset {
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
   std::int64_t weight(const at::Tensor& indices) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
-  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return tokens_.nbytes(); }
 
@@ -85,7 +83,6 @@ class PairSplit final : public Dataset {
   // Sorts by the length of the target, then by the length of the source. The source order is ascending if the
   // target's length is odd and descending if it is even, so that neighbours are similar in both.
   at::Tensor length_keys() const override;
-  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return source_.nbytes() + target_.nbytes(); }
 
@@ -104,7 +101,6 @@ class WindowSplit final : public Dataset {
   at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch, tokens − 1]
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
   std::int64_t weight(const at::Tensor& indices) const override;
-  std::unique_ptr<Dataset> augmented(std::string_view kind, std::uint64_t, std::int64_t) const override;
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return tokens_.nbytes(); }
 

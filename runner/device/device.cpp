@@ -29,10 +29,38 @@ std::optional<int> index_in(std::string_view name) {
   return index;
 }
 
-std::string those_there(int count) {
+std::string gpu_advice(int count) {
   if (count == 0) return "no GPU is visible (check nvidia-smi and CUDA_VISIBLE_DEVICES)";
   if (count == 1) return "use cuda:0, the only GPU";
   return "use cuda:0 to cuda:" + std::to_string(count - 1);
+}
+
+// The default is the CPU.
+std::string name_in(const experiments::Launch& launch, int rank) {
+  const auto index = static_cast<std::size_t>(rank);
+  return index < launch.devices.size() ? launch.devices[index] : "cpu";
+}
+
+struct Unit {
+  std::string_view name;
+  double bytes;
+};
+
+constexpr std::array units{Unit{"bytes", 1}, Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
+                           Unit{"TiB", 0x1p40}};
+
+std::string gibibytes(std::int64_t bytes) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) * 0x1p-30);
+  return text.data();
+}
+
+std::string batch_text(const experiments::Run& run) {
+  std::string text = "a batch of " + std::to_string(run.global_batch);
+  const std::int64_t replicas = run.strategy.sharing_replicas();
+  const std::int64_t parts = replicas * run.gradient_accumulation * run.strategy.micro_batches;
+  if (parts > 1) text += " (" + std::to_string((run.global_batch + parts - 1) / parts) + " at a time)";
+  return text;
 }
 
 }  // namespace
@@ -71,7 +99,7 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count) {
   if (!gpu_count)
     throw UserError("this trainyard-runner has no CUDA and cannot train on " + name,
                     "train on \"cpu\", or build it with a CUDA build of torch (docs/gpus.md)");
-  if (*index >= *gpu_count) throw UserError("there is no GPU " + name, those_there(*gpu_count));
+  if (*index >= *gpu_count) throw UserError("there is no GPU " + name, gpu_advice(*gpu_count));
   return {at::DeviceType::CUDA, static_cast<at::DeviceIndex>(*index)};
 }
 
@@ -113,16 +141,6 @@ at::Device device_named(const std::string& name) {
   return device_named(name, name.starts_with(gpu_prefix) ? gpu_count() : std::nullopt);
 }
 
-namespace {
-
-// The default is the CPU.
-std::string name_in(const experiments::Launch& launch, int rank) {
-  const auto index = static_cast<std::size_t>(rank);
-  return index < launch.devices.size() ? launch.devices[index] : "cpu";
-}
-
-}  // namespace
-
 std::string visible_gpu(int local_rank, std::optional<int> visible_gpus) {
   if (visible_gpus.value_or(0) == 0)
     throw UserError("this rank must train on a GPU, but no GPU is visible",
@@ -141,32 +159,6 @@ DeviceAssignment resolve_device(const experiments::Launch& launch, const Environ
   const at::Device device = device_named(name);
   return {device, name, device.is_cuda() ? host_name() + " " + gpu_facts(device.index()).uuid : ""};
 }
-
-namespace {
-
-struct Unit {
-  std::string_view name;
-  double bytes;
-};
-
-constexpr std::array units{Unit{"bytes", 1}, Unit{"KiB", 0x1p10}, Unit{"MiB", 0x1p20}, Unit{"GiB", 0x1p30},
-                           Unit{"TiB", 0x1p40}};
-
-std::string gibibytes(std::int64_t bytes) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.2f GiB", static_cast<double>(bytes) * 0x1p-30);
-  return text.data();
-}
-
-std::string batch_text(const experiments::Run& run) {
-  std::string text = "a batch of " + std::to_string(run.global_batch);
-  const std::int64_t replicas = run.strategy.sharing_replicas();
-  const std::int64_t parts = replicas * run.gradient_accumulation * run.strategy.micro_batches;
-  if (parts > 1) text += " (" + std::to_string((run.global_batch + parts - 1) / parts) + " at a time)";
-  return text;
-}
-
-}  // namespace
 
 std::optional<std::int64_t> bytes_refused(const std::string& error) {
   static const std::regex pattern("[Tt]ried to allocate ([0-9]+(?:\\.[0-9]+)?) ?([A-Za-z]+)");

@@ -17,6 +17,14 @@ std::optional<GpuEnergy> counter_of(const at::Device& device) {
   return std::nullopt;
 }
 
+constexpr int success = 0;  // nvmlReturn_t: NVML_SUCCESS
+
+// Types of NVML's functions, from nvml.h.
+using Init = int (*)();
+using Shutdown = int (*)();
+using HandleByUuid = int (*)(const char* uuid, void** device);
+using TotalEnergy = int (*)(void* device, unsigned long long* millijoules);
+
 }  // namespace
 
 DeviceMeter::DeviceMeter(const at::Device& device) : DeviceMeter(device, counter_of(device)) {}
@@ -38,18 +46,6 @@ void DeviceMeter::training_ends() {
 DeviceUse DeviceMeter::use() const {
   return {energy_joules_, energy_joules_ ? counter_->uuid() : "", peak_device_bytes(device_)};
 }
-
-namespace {
-
-constexpr int success = 0;  // nvmlReturn_t: NVML_SUCCESS
-
-// Types of NVML's functions, from nvml.h.
-using Init = int (*)();
-using Shutdown = int (*)();
-using HandleByUuid = int (*)(const char* uuid, void** device);
-using TotalEnergy = int (*)(void* device, unsigned long long* millijoules);
-
-}  // namespace
 
 class GpuEnergy::Nvml {
  public:

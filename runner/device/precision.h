@@ -7,28 +7,35 @@
 //   LSTM layers use float32, because LibTorch has no float16 LSTM there.
 #pragma once
 
-#include <string>
+#include <optional>
+#include <string_view>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
 
 #include "models/networks/network.h"
 
 namespace trainyard::runner {
 
+struct Precision {
+  const char* name;
+  std::optional<at::ScalarType> mixed_with;
+  bool tf32;
+  bool needs_loss_scale;  // without one, small gradients would become zero
+  // The loss scale of the parity check: so small that its few steps do not overflow. 1 if none is needed.
+  double probed_loss_scale() const { return needs_loss_scale ? 256 : 1; }
+};
+const Precision& find_precision(std::string_view name);  // UserError for an unknown name
+
 // Call it once per process, before the first layer computes. UserError if `device` does not support it.
-void use_precision(const std::string& precision, const at::Device& device);
+void use_precision(const Precision& precision, const at::Device& device);
 
 // The network's outputs, computed in `precision` on the device of the inputs.
-networks::Activations forward_in(const std::string& precision, const networks::Network& network,
+networks::Activations forward_in(const Precision& precision, const networks::Network& network,
                                  const networks::Activations& inputs,
                                  const networks::ForwardContext& context);
 
 // `output` for the loss and the metrics: half precision becomes float32.
 at::Tensor for_loss(const at::Tensor& output);
-
-// True if small gradients would become zero without a loss scale.
-bool needs_loss_scale(const std::string& precision);
-// The loss scale of the parity check: so small that its few steps do not overflow. 1 if none is needed.
-double probed_loss_scale(const std::string& precision);
 
 }  // namespace trainyard::runner

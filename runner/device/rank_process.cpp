@@ -21,11 +21,11 @@ namespace {
 
 constexpr int mebibyte = 1 << 20;
 
-extern "C" void leave(int) {
+extern "C" void exit_in_handler(int) {
   _exit(143);
 }
 
-[[noreturn]] void report_and_leave() {
+[[noreturn]] void report_and_exit() {
   std::string text = "unknown exception";
   try {
     if (const auto exception = std::current_exception()) std::rethrow_exception(exception);
@@ -35,6 +35,23 @@ extern "C" void leave(int) {
   }
   std::cerr << "error: " + first_line(text) + "\n" << std::flush;  // in one write
   _exit(1);
+}
+
+std::optional<std::string> text(const char* name) {
+  const char* value = std::getenv(name);
+  return value && *value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+int integer(const char* name, int fallback, int minimum, int maximum) {
+  const auto value = text(name);
+  if (!value) return fallback;
+  int number = 0;
+  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
+  if (error != std::errc() || end != value->data() + value->size() || number < minimum || number > maximum) {
+    throw UserError(std::string(name) + "=" + *value + " is not an integer in " + std::to_string(minimum) +
+                    " … " + std::to_string(maximum));
+  }
+  return number;
 }
 
 }  // namespace
@@ -53,12 +70,12 @@ void die_with_parent() {
 
 void exit_on_sigterm() {
   struct sigaction action = {};
-  action.sa_handler = leave;
+  action.sa_handler = exit_in_handler;
   sigaction(SIGTERM, &action, nullptr);
 }
 
 void report_at_terminate() {
-  std::set_terminate(report_and_leave);
+  std::set_terminate(report_and_exit);
 }
 
 void ignore_broken_pipes() {
@@ -100,27 +117,6 @@ std::string cpu_list(const std::vector<int>& cores) {
   }
   return text;
 }
-
-namespace {
-
-std::optional<std::string> text(const char* name) {
-  const char* value = std::getenv(name);
-  return value && *value ? std::optional<std::string>(value) : std::nullopt;
-}
-
-int integer(const char* name, int fallback, int minimum, int maximum) {
-  const auto value = text(name);
-  if (!value) return fallback;
-  int number = 0;
-  const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
-  if (error != std::errc() || end != value->data() + value->size() || number < minimum || number > maximum) {
-    throw UserError(std::string(name) + "=" + *value + " is not an integer in " + std::to_string(minimum) +
-                    " … " + std::to_string(maximum));
-  }
-  return number;
-}
-
-}  // namespace
 
 Environment read_environment() {
   constexpr int most_ranks = 1 << 20;

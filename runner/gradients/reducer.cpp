@@ -64,7 +64,7 @@ class BucketReducer final : public BucketedReducer {
   void take(std::size_t parameter, const at::Tensor& gradient) override {
     write_whole(gradient, gradients_[parameter]);
   }
-  std::unique_ptr<Communicator::Work> leave(std::size_t bucket) override {
+  std::unique_ptr<Communicator::Work> start_reduction(std::size_t bucket) override {
     return communicator_.all_reduce(flat_[bucket]);
   }
 
@@ -112,15 +112,15 @@ BucketedReducer::BucketedReducer(std::vector<networks::NamedParameter> parameter
 
 void BucketedReducer::prepare() {
   last_ = false;
-  left_.clear();
+  reductions_.clear();
   for (auto& parameter : parameters_) parameter.value.mutable_grad().reset();
   for (std::size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].size();
 }
 
 void BucketedReducer::finish() {
-  if (left_.size() < buckets_.size())
+  if (reductions_.size() < buckets_.size())
     throw InternalError(without_gradient() + " has no gradient in this step");
-  for (auto& work : left_) std::exchange(work, nullptr)->wait();
+  for (auto& work : reductions_) std::exchange(work, nullptr)->wait();
 }
 
 void BucketedReducer::reduce_zeros() {
@@ -144,7 +144,8 @@ void BucketedReducer::arrived(std::size_t parameter, const at::Tensor& gradient)
   if (!last_) return;
   take(parameter, gradient);
   --missing_[bucket_of_[parameter]];
-  while (left_.size() < buckets_.size() && missing_[left_.size()] == 0) left_.push_back(leave(left_.size()));
+  while (reductions_.size() < buckets_.size() && missing_[reductions_.size()] == 0)
+    reductions_.push_back(start_reduction(reductions_.size()));
 }
 
 std::string BucketedReducer::without_gradient() const {

@@ -78,7 +78,7 @@ class BucketedReducer : public Reducer {
   // Stores this rank's gradient of a parameter. It is sparse, or has the layout of the parameter.
   virtual void take(std::size_t parameter, const at::Tensor& gradient) = 0;
   // Starts to reduce a bucket after all its gradients were taken.
-  virtual std::unique_ptr<Communicator::Work> leave(std::size_t bucket) = 0;
+  virtual std::unique_ptr<Communicator::Work> start_reduction(std::size_t bucket) = 0;
 
   void watch(std::size_t parameter);
   void arrived(std::size_t parameter, const at::Tensor& gradient);
@@ -86,11 +86,11 @@ class BucketedReducer : public Reducer {
 
   std::vector<networks::NamedParameter> parameters_;
   Buckets buckets_;
-  std::vector<std::size_t> bucket_of_;                     // per parameter
-  std::vector<std::size_t> missing_;                       // per bucket: gradients missing in this step
-  std::vector<std::unique_ptr<Communicator::Work>> left_;  // per bucket whose reduction has started
-  std::vector<std::shared_ptr<void>> hooks_;               // call `arrived`
-  bool last_ = false;                                      // this backward is the last one of the step
+  std::vector<std::size_t> bucket_of_;                           // per parameter
+  std::vector<std::size_t> missing_;                             // per bucket: gradients missing in this step
+  std::vector<std::unique_ptr<Communicator::Work>> reductions_;  // per bucket whose reduction has started
+  std::vector<std::shared_ptr<void>> hooks_;                     // call `arrived`
+  bool last_ = false;                                            // this backward is the last one of the step
 };
 
 }  // namespace trainyard::runner

@@ -17,137 +17,16 @@ namespace trainyard::runner {
 
 namespace {
 
-class ShardedReducer final : public BucketedReducer {
- public:
-  // `memory` [replicas, numbers of the layout] is shared by all replicas.
-  ShardedReducer(const std::vector<networks::NamedParameter>& of, ShardLayout layout, Communicator& replicas,
-                 SharedMemoryFeatures& shared, const at::Tensor& memory)
-      : BucketedReducer(of, layout.buckets()),
-        layout_(std::move(layout)),
-        replicas_(replicas),
-        shared_(shared),
-        memory_(memory),
-        for_others_(of.size()),
-        rows_(of.size()),
-        taken_(of.size()) {
-    for (std::size_t bucket = 0; bucket < buckets().size(); ++bucket) share_out(bucket);
-    gradients_.resize(own_.size());
-  }
+constexpr std::int64_t line = 64;  // values: no two replicas write to the same cache line
 
-  const std::vector<at::Tensor>& gradients() const override { return gradients_; }
-  bool sharded() const override { return true; }
-
-  std::vector<at::Tensor> whole_gradients() override {
-    const at::NoGradGuard no_grad;
-    for (std::size_t k = 0; k < own_.size(); ++k)
-      own_[k].slice.of(shown_by(replicas_.rank(), own_[k].slice.parameter)).copy_(whole(gradients_[k]));
-    replicas_.barrier();
-    std::vector<at::Tensor> wholes;
-    for (const auto& parameter : parameters()) wholes.push_back(at::empty_like(parameter.value.detach()));
-    for (int rank = 0; rank < replicas_.size(); ++rank)
-      for (const Shard& slice : layout_.slices(rank, replicas_.size()))
-        slice.of(wholes[slice.parameter]).copy_(slice.of(shown_by(rank, slice.parameter)));
-    replicas_.barrier();  // from here on the published gradients may be overwritten
-    return wholes;
-  }
-
- private:
-  struct Own {
-    Shard slice;
-    std::vector<at::Tensor> shown;  // per rank: its published gradient of the shard
-  };
-  struct ForOthers {
-    Shard slice;
-    at::Tensor to;
-  };
-
-  at::Tensor shown_by(int rank, std::size_t parameter) const { return layout_.in(memory_[rank], parameter); }
-
-  void share_out(std::size_t bucket) {
-    first_own_.push_back(own_.size());
-    for (int rank = 0; rank < replicas_.size(); ++rank) {
-      for (const Shard& slice : layout_.slices(bucket, rank, replicas_.size())) {
-        const std::size_t i = slice.parameter;
-        if (rank == replicas_.rank()) {
-          own_.push_back({slice, {}});
-          for (int r = 0; r < replicas_.size(); ++r) own_.back().shown.push_back(slice.of(shown_by(r, i)));
-        } else {
-          for_others_[i].push_back({slice, slice.of(shown_by(replicas_.rank(), i))});
-        }
-      }
-    }
-    const std::size_t first = buckets()[bucket].front();
-    if (layout_.columns(first) > 0) share_rows(first);
-  }
-
-  void share_rows(std::size_t parameter) {
-    const std::int64_t rows = parameters()[parameter].value.size(0);
-    const at::Tensor numbers = shared_.allocate_shared(replicas_.size() * (1 + rows), at::kLong);
-    for (int rank = 0; rank < replicas_.size(); ++rank)
-      rows_[parameter].push_back(
-          {shown_by(rank, parameter), numbers.slice(0, rank * (1 + rows), (rank + 1) * (1 + rows))});
-  }
-
-  void take(std::size_t parameter, const at::Tensor& gradient) override {
-    const at::NoGradGuard no_grad;
-    taken_[parameter] = densify_if_full(coalesced(gradient));
-    if (rows_[parameter].empty()) {
-      taken_[parameter] = whole(taken_[parameter]);
-      for (const ForOthers& part : for_others_[parameter]) part.to.copy_(part.slice.of(taken_[parameter]));
-    } else {
-      const PublishedRows& to = rows_[parameter][static_cast<std::size_t>(replicas_.rank())];
-      publish_rows(taken_[parameter], own_slice_of(parameter), to);
-    }
-  }
-
-  // This replica's shard of a parameter that is alone in its bucket.
-  Shard own_slice_of(std::size_t parameter) const {
-    for (const Own& own : own_)
-      if (own.slice.parameter == parameter) return own.slice;
-    return {parameter, 0, 0, layout_.columns(parameter)};
-  }
-
-  std::unique_ptr<Communicator::Work> leave(std::size_t bucket) override {
-    const std::size_t first = first_own_[bucket];
-    const std::size_t last = bucket + 1 < first_own_.size() ? first_own_[bucket + 1] : own_.size();
-    return shared_.async_barrier([this, first, last] {
-      const at::NoGradGuard no_grad;
-      for (std::size_t k = first; k < last; ++k) gradients_[k] = sum_of(own_[k]);
-    });
-  }
-
-  at::Tensor sum_of(const Own& own) const {
-    const at::Tensor& gradient = taken_[own.slice.parameter];
-    const std::vector<PublishedRows>& rows = rows_[own.slice.parameter];
-    if (!rows.empty()) return sum_of_rows(gradient, own.slice, rows, replicas_.rank());
-    return sum_in_order(own.slice.of(gradient), own.shown, replicas_.rank());
-  }
-
-  ShardLayout layout_;
-  Communicator& replicas_;
-  SharedMemoryFeatures& shared_;
-  at::Tensor memory_;
-  std::vector<Own> own_;                            // bucket by bucket
-  std::vector<std::size_t> first_own_;              // per bucket: index in `own_`
-  std::vector<std::vector<ForOthers>> for_others_;  // per parameter
-  std::vector<std::vector<PublishedRows>> rows_;  // per parameter that is divided between rows: one per rank
-  std::vector<at::Tensor> taken_;                 // per parameter: this replica's gradient
-  std::vector<at::Tensor> gradients_;             // per element of `own_`
-};
-
-}  // namespace
-
-std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
-                                         const ShardLayout& layout, Communicator& replicas) {
-  SharedMemoryFeatures* const shared = replicas.shared_memory();
-  if (!shared) return nullptr;
-  const at::Tensor memory =
-      shared->allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
-  return std::make_unique<ShardedReducer>(parameters, layout, replicas, *shared,
-                                          memory.view({replicas.size(), layout.numbers()}));
+std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
+  return (count + unit - 1) / unit * unit;
 }
 
-namespace {
+std::int64_t columns_of(const at::Tensor& parameter) {
+  const bool matrix = parameter.dim() == 2 && parameter.is_contiguous() && parameter.size(1) > 0;
+  return matrix ? parameter.size(1) : 0;
+}
 
 // Some rows of a matrix in ascending order, with values [count, columns].
 struct Rows {
@@ -173,13 +52,13 @@ Rows within(const Shard& slice, const Rows& rows) {
   return {first, rows.values.slice(0, first - rows.numbers, last - rows.numbers), rows.keeps_numbers};
 }
 
-Rows shown_rows(const PublishedRows& shown) {
-  const at::Tensor numbers = shown.numbers.slice(0, 1);
-  return rows_of(numbers, shown.values.slice(0, 0, *shown.numbers.const_data_ptr<std::int64_t>()));
+Rows published_rows(const PublishedRows& published) {
+  const at::Tensor numbers = published.numbers.slice(0, 1);
+  return rows_of(numbers, published.values.slice(0, 0, *published.numbers.const_data_ptr<std::int64_t>()));
 }
 
-bool is_whole(const PublishedRows& shown) {
-  return *shown.numbers.const_data_ptr<std::int64_t>() == PublishedRows::whole_matrix;
+bool is_whole(const PublishedRows& published) {
+  return *published.numbers.const_data_ptr<std::int64_t>() == PublishedRows::whole_matrix;
 }
 
 // The union of the rows of both. A row that is in both is the sum.
@@ -214,75 +93,16 @@ at::Tensor sparse(const Rows& rows, const Shard& slice) {
 }
 
 at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Shard& slice,
-                            const std::vector<PublishedRows>& shown, int rank) {
+                            const std::vector<PublishedRows>& published, int rank) {
   const auto of_rank = [&](std::size_t r) {
-    return within(slice, r == static_cast<std::size_t>(rank) ? rows_of(gradient) : shown_rows(shown[r]));
+    return within(slice,
+                  r == static_cast<std::size_t>(rank) ? rows_of(gradient) : published_rows(published[r]));
   };
   Rows sum = of_rank(0);
   AT_DISPATCH_FLOATING_TYPES(gradient.scalar_type(), "sum_of_rows", [&] {
-    for (std::size_t r = 1; r < shown.size(); ++r) sum = merged<scalar_t>(sum, of_rank(r));
+    for (std::size_t r = 1; r < published.size(); ++r) sum = merged<scalar_t>(sum, of_rank(r));
   });
   return sparse(sum, slice);
-}
-
-}  // namespace
-
-at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& shown, int rank) {
-  const auto place = static_cast<std::size_t>(rank);
-  if (place == 1) own.add_(shown[0]);
-  if (place > 1) {
-    const at::Tensor before = shown[0] + shown[1];
-    for (std::size_t r = 2; r < place; ++r) before.add_(shown[r]);
-    own.add_(before);
-  }
-  for (std::size_t r = place + 1; r < shown.size(); ++r) own.add_(shown[r]);
-  return own;
-}
-
-void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
-  const bool some = gradient.is_sparse();
-  auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
-  std::int64_t first = own.first_row(), last = own.last_row();
-  at::Tensor values = gradient;
-  numbers[0] = PublishedRows::whole_matrix;
-  if (some) {
-    const Rows rows = rows_of(gradient);
-    values = rows.values;
-    numbers[0] = rows.count();
-    std::copy_n(rows.numbers, rows.count(), numbers + 1);
-    first = std::lower_bound(rows.numbers, rows.numbers + rows.count(), first) - rows.numbers;
-    last = std::lower_bound(rows.numbers, rows.numbers + rows.count(), last) - rows.numbers;
-  }
-  const std::int64_t count = values.size(0);
-  to.values.slice(0, 0, first).copy_(values.slice(0, 0, first));
-  to.values.slice(0, last, count).copy_(values.slice(0, last, count));
-}
-
-at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
-                       const std::vector<PublishedRows>& shown, int rank) {
-  const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
-  bool some = gradient.is_sparse();
-  for (std::size_t r = 0; r < shown.size(); ++r) some = some && (is_own(r) || !is_whole(shown[r]));
-  if (some) return sum_of_some_rows(gradient, slice, shown, rank);
-  const auto of_some = [&](const Rows& rows) { return sparse(within(slice, rows), slice).to_dense(); };
-  std::vector<at::Tensor> wholes(shown.size());
-  for (std::size_t r = 0; r < shown.size(); ++r)
-    if (!is_own(r))
-      wholes[r] = is_whole(shown[r]) ? slice.of(shown[r].values) : of_some(shown_rows(shown[r]));
-  return sum_in_order(gradient.is_sparse() ? of_some(rows_of(gradient)) : slice.of(gradient), wholes, rank);
-}
-
-namespace {
-
-constexpr std::int64_t line = 64;  // values: no two replicas write to the same cache line
-
-std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
-  return (count + unit - 1) / unit * unit;
-}
-
-std::int64_t columns_of(const at::Tensor& parameter) {
-  const bool matrix = parameter.dim() == 2 && parameter.is_contiguous() && parameter.size(1) > 0;
-  return matrix ? parameter.size(1) : 0;
 }
 
 }  // namespace
@@ -335,6 +155,188 @@ std::vector<Shard> ShardLayout::slices(int rank, int size) const {
   for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
     for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);
   return all;
+}
+
+at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& published, int rank) {
+  const auto place = static_cast<std::size_t>(rank);
+  if (place == 1) own.add_(published[0]);
+  if (place > 1) {
+    const at::Tensor before = published[0] + published[1];
+    for (std::size_t r = 2; r < place; ++r) before.add_(published[r]);
+    own.add_(before);
+  }
+  for (std::size_t r = place + 1; r < published.size(); ++r) own.add_(published[r]);
+  return own;
+}
+
+void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
+  const bool some = gradient.is_sparse();
+  auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
+  std::int64_t first = own.first_row(), last = own.last_row();
+  at::Tensor values = gradient;
+  numbers[0] = PublishedRows::whole_matrix;
+  if (some) {
+    const Rows rows = rows_of(gradient);
+    values = rows.values;
+    numbers[0] = rows.count();
+    std::copy_n(rows.numbers, rows.count(), numbers + 1);
+    first = std::lower_bound(rows.numbers, rows.numbers + rows.count(), first) - rows.numbers;
+    last = std::lower_bound(rows.numbers, rows.numbers + rows.count(), last) - rows.numbers;
+  }
+  const std::int64_t count = values.size(0);
+  to.values.slice(0, 0, first).copy_(values.slice(0, 0, first));
+  to.values.slice(0, last, count).copy_(values.slice(0, last, count));
+}
+
+at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
+                       const std::vector<PublishedRows>& published, int rank) {
+  const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
+  bool some = gradient.is_sparse();
+  for (std::size_t r = 0; r < published.size(); ++r) some = some && (is_own(r) || !is_whole(published[r]));
+  if (some) return sum_of_some_rows(gradient, slice, published, rank);
+  const auto of_some = [&](const Rows& rows) { return sparse(within(slice, rows), slice).to_dense(); };
+  std::vector<at::Tensor> wholes(published.size());
+  for (std::size_t r = 0; r < published.size(); ++r)
+    if (!is_own(r))
+      wholes[r] =
+          is_whole(published[r]) ? slice.of(published[r].values) : of_some(published_rows(published[r]));
+  return sum_in_order(gradient.is_sparse() ? of_some(rows_of(gradient)) : slice.of(gradient), wholes, rank);
+}
+
+namespace {
+
+class ShardedReducer final : public BucketedReducer {
+ public:
+  // `memory` [replicas, numbers of the layout] is shared by all replicas.
+  ShardedReducer(const std::vector<networks::NamedParameter>& of, ShardLayout layout, Communicator& replicas,
+                 SharedMemoryFeatures& shared, const at::Tensor& memory)
+      : BucketedReducer(of, layout.buckets()),
+        layout_(std::move(layout)),
+        replicas_(replicas),
+        shared_(shared),
+        memory_(memory),
+        peer_shards_(of.size()),
+        rows_(of.size()),
+        gradients_in_(of.size()) {
+    for (std::size_t bucket = 0; bucket < buckets().size(); ++bucket) plan_shards(bucket);
+    gradients_.resize(own_.size());
+  }
+
+  const std::vector<at::Tensor>& gradients() const override { return gradients_; }
+  bool sharded() const override { return true; }
+
+  std::vector<at::Tensor> whole_gradients() override {
+    const at::NoGradGuard no_grad;
+    for (std::size_t k = 0; k < own_.size(); ++k)
+      own_[k].slice.of(published_by(replicas_.rank(), own_[k].slice.parameter)).copy_(whole(gradients_[k]));
+    replicas_.barrier();
+    std::vector<at::Tensor> wholes;
+    for (const auto& parameter : parameters()) wholes.push_back(at::empty_like(parameter.value.detach()));
+    for (int rank = 0; rank < replicas_.size(); ++rank)
+      for (const Shard& slice : layout_.slices(rank, replicas_.size()))
+        slice.of(wholes[slice.parameter]).copy_(slice.of(published_by(rank, slice.parameter)));
+    replicas_.barrier();  // from here on the published gradients may be overwritten
+    return wholes;
+  }
+
+ private:
+  struct OwnShard {
+    Shard slice;
+    std::vector<at::Tensor> published;  // per rank: its published gradient of the shard
+  };
+  struct PeerShard {
+    Shard slice;
+    at::Tensor to;
+  };
+
+  at::Tensor published_by(int rank, std::size_t parameter) const {
+    return layout_.in(memory_[rank], parameter);
+  }
+
+  void plan_shards(std::size_t bucket) {
+    first_own_.push_back(own_.size());
+    for (int rank = 0; rank < replicas_.size(); ++rank) {
+      for (const Shard& slice : layout_.slices(bucket, rank, replicas_.size())) {
+        const std::size_t i = slice.parameter;
+        if (rank == replicas_.rank()) {
+          own_.push_back({slice, {}});
+          for (int r = 0; r < replicas_.size(); ++r)
+            own_.back().published.push_back(slice.of(published_by(r, i)));
+        } else {
+          peer_shards_[i].push_back({slice, slice.of(published_by(replicas_.rank(), i))});
+        }
+      }
+    }
+    const std::size_t first = buckets()[bucket].front();
+    if (layout_.columns(first) > 0) plan_rows(first);
+  }
+
+  void plan_rows(std::size_t parameter) {
+    const std::int64_t rows = parameters()[parameter].value.size(0);
+    const at::Tensor numbers = shared_.allocate_shared(replicas_.size() * (1 + rows), at::kLong);
+    for (int rank = 0; rank < replicas_.size(); ++rank)
+      rows_[parameter].push_back(
+          {published_by(rank, parameter), numbers.slice(0, rank * (1 + rows), (rank + 1) * (1 + rows))});
+  }
+
+  void take(std::size_t parameter, const at::Tensor& gradient) override {
+    const at::NoGradGuard no_grad;
+    gradients_in_[parameter] = densify_if_full(coalesced(gradient));
+    if (rows_[parameter].empty()) {
+      gradients_in_[parameter] = whole(gradients_in_[parameter]);
+      for (const PeerShard& part : peer_shards_[parameter])
+        part.to.copy_(part.slice.of(gradients_in_[parameter]));
+    } else {
+      const PublishedRows& to = rows_[parameter][static_cast<std::size_t>(replicas_.rank())];
+      publish_rows(gradients_in_[parameter], own_slice_of(parameter), to);
+    }
+  }
+
+  // This replica's shard of a parameter that is alone in its bucket.
+  Shard own_slice_of(std::size_t parameter) const {
+    for (const OwnShard& own : own_)
+      if (own.slice.parameter == parameter) return own.slice;
+    return {parameter, 0, 0, layout_.columns(parameter)};
+  }
+
+  std::unique_ptr<Communicator::Work> start_reduction(std::size_t bucket) override {
+    const std::size_t first = first_own_[bucket];
+    const std::size_t last = bucket + 1 < first_own_.size() ? first_own_[bucket + 1] : own_.size();
+    return shared_.async_barrier([this, first, last] {
+      const at::NoGradGuard no_grad;
+      for (std::size_t k = first; k < last; ++k) gradients_[k] = sum_of(own_[k]);
+    });
+  }
+
+  at::Tensor sum_of(const OwnShard& own) const {
+    const at::Tensor& gradient = gradients_in_[own.slice.parameter];
+    const std::vector<PublishedRows>& rows = rows_[own.slice.parameter];
+    if (!rows.empty()) return sum_of_rows(gradient, own.slice, rows, replicas_.rank());
+    return sum_in_order(own.slice.of(gradient), own.published, replicas_.rank());
+  }
+
+  ShardLayout layout_;
+  Communicator& replicas_;
+  SharedMemoryFeatures& shared_;
+  at::Tensor memory_;
+  std::vector<OwnShard> own_;                        // bucket by bucket
+  std::vector<std::size_t> first_own_;               // per bucket: index in `own_`
+  std::vector<std::vector<PeerShard>> peer_shards_;  // per parameter
+  std::vector<std::vector<PublishedRows>> rows_;  // per parameter that is divided between rows: one per rank
+  std::vector<at::Tensor> gradients_in_;          // per parameter: this replica's gradient
+  std::vector<at::Tensor> gradients_;             // per element of `own_`
+};
+
+}  // namespace
+
+std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
+                                         const ShardLayout& layout, Communicator& replicas) {
+  SharedMemoryFeatures* const shared = replicas.shared_memory();
+  if (!shared) return nullptr;
+  const at::Tensor memory =
+      shared->allocate_shared(replicas.size() * layout.numbers(), parameters.front().value.scalar_type());
+  return std::make_unique<ShardedReducer>(parameters, layout, replicas, *shared,
+                                          memory.view({replicas.size(), layout.numbers()}));
 }
 
 }  // namespace trainyard::runner

@@ -31,29 +31,30 @@ bool is_set(const std::optional<at::Tensor>& found_inf) {
 }
 
 // The fused kernels evaluate `found_inf` themselves. If it is set, the sparse updates are left out here.
-DenseSparseSplit ways_of(const std::vector<at::Tensor>& parameters, const std::vector<at::Tensor>& gradients,
-                         const std::optional<at::Tensor>& found_inf) {
-  DenseSparseSplit ways;
+DenseSparseSplit split_dense_sparse(const std::vector<at::Tensor>& parameters,
+                                    const std::vector<at::Tensor>& gradients,
+                                    const std::optional<at::Tensor>& found_inf) {
+  DenseSparseSplit split;
   for (std::size_t i = 0; i < gradients.size(); ++i) {
     const bool has_kernel = parameters[i].scalar_type() == at::kFloat && parameters[i].is_contiguous();
     if (gradients[i].is_sparse() && has_kernel) {
-      ways.by_rows.push_back(i);
+      split.by_rows.push_back(i);
     } else {
-      ways.fused.push_back(i);
-      ways.gradients.push_back(whole(gradients[i]));
+      split.fused.push_back(i);
+      split.gradients.push_back(whole(gradients[i]));
     }
   }
-  if (!ways.by_rows.empty() && is_set(found_inf)) ways.by_rows.clear();
-  return ways;
+  if (!split.by_rows.empty() && is_set(found_inf)) split.by_rows.clear();
+  return split;
 }
 
 std::vector<at::Tensor> select(const std::vector<std::size_t>& indices,
                                const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> those;
-  if (tensors.empty()) return those;
-  those.reserve(indices.size());
-  for (const std::size_t place : indices) those.push_back(tensors[place]);
-  return those;
+  std::vector<at::Tensor> selected;
+  if (tensors.empty()) return selected;
+  selected.reserve(indices.size());
+  for (const std::size_t place : indices) selected.push_back(tensors[place]);
+  return selected;
 }
 
 // Calls `update(part, rows)` in parallel for parts of `parameter` that cover it.
@@ -82,15 +83,15 @@ class Sgd final : public Optimizer {
   }
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf) override {
     const at::NoGradGuard no_grad;
-    const DenseSparseSplit ways = ways_of(parameters_, gradients, found_inf);
+    const DenseSparseSplit split = split_dense_sparse(parameters_, gradients, found_inf);
     // A first step that may be skipped starts from velocity 0 instead, with the same result.
     const bool begins = first_ && !found_inf;
-    if (!ways.fused.empty()) {
-      libtorch::fused_sgd(select(ways.fused, parameters_), ways.gradients, select(ways.fused, velocity_),
+    if (!split.fused.empty()) {
+      libtorch::fused_sgd(select(split.fused, parameters_), split.gradients, select(split.fused, velocity_),
                           settings_.weight_decay, settings_.momentum, settings_.learning_rate, begins,
                           found_inf);
     }
-    for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+    for (const std::size_t i : split.by_rows) update_rows_of(i, gradients[i]);
     first_ = false;
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
@@ -134,9 +135,9 @@ class Adam final : public Optimizer {
     const at::NoGradGuard no_grad;
     if (!steps_.empty()) steps_.front().add_(1);
     if (!steps_.empty() && found_inf) steps_.front().sub_(*found_inf);
-    const DenseSparseSplit ways = ways_of(parameters_, gradients, found_inf);
-    if (!ways.fused.empty()) update_fused(ways, found_inf);
-    for (const std::size_t i : ways.by_rows) update_rows_of(i, gradients[i]);
+    const DenseSparseSplit split = split_dense_sparse(parameters_, gradients, found_inf);
+    if (!split.fused.empty()) update_fused(split, found_inf);
+    for (const std::size_t i : split.by_rows) update_rows_of(i, gradients[i]);
   }
   void set_learning_rate(double learning_rate) override { settings_.learning_rate = learning_rate; }
   std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }
@@ -144,9 +145,10 @@ class Adam final : public Optimizer {
  private:
   static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
 
-  void update_fused(const DenseSparseSplit& ways, const std::optional<at::Tensor>& found_inf) {
-    libtorch::fused_adam(decoupled, select(ways.fused, parameters_), ways.gradients,
-                         select(ways.fused, mean_), select(ways.fused, square_), select(ways.fused, steps_),
+  void update_fused(const DenseSparseSplit& split, const std::optional<at::Tensor>& found_inf) {
+    libtorch::fused_adam(decoupled, select(split.fused, parameters_), split.gradients,
+                         select(split.fused, mean_), select(split.fused, square_),
+                         select(split.fused, steps_),
                          {settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon}, found_inf);
   }
 
@@ -190,6 +192,23 @@ constexpr std::array optimizer_kinds{OptimizerKind{"sgd", make<Sgd>},
                                      OptimizerKind{"adam", make<Adam<false>>},
                                      OptimizerKind{"adamw", make<Adam<true>>}};
 
+// Factors of the first learning rate after `done` complete epochs.
+double constant(const experiments::Run&, double) {
+  return 1;
+}
+
+double step(const experiments::Run& run, double done) {
+  const auto every = static_cast<double>(run.optimizer.schedule_epochs);
+  return std::pow(run.optimizer.schedule_factor, std::floor(done / every));
+}
+
+double cosine(const experiments::Run& run, double done) {
+  return (1 + std::cos(std::numbers::pi * done / static_cast<double>(run.epochs))) / 2;
+}
+
+constexpr std::array schedules{LearningRateSchedule{"constant", constant}, LearningRateSchedule{"step", step},
+                               LearningRateSchedule{"cosine", cosine}};
+
 }  // namespace
 
 std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) {
@@ -205,36 +224,13 @@ std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings
   return row.make(settings, std::move(parameters), zeros);
 }
 
-namespace {
-
-// Factors of the first learning rate after `done` complete epochs.
-double constant(const experiments::Run&, double) {
-  return 1;
+const LearningRateSchedule& find_schedule(std::string_view name) {
+  return named_row(schedules, &LearningRateSchedule::name, "learning rate schedule", name);
 }
 
-double step(const experiments::Run& run, double done) {
-  const auto every = static_cast<double>(run.optimizer.schedule_epochs);
-  return std::pow(run.optimizer.schedule_factor, std::floor(done / every));
-}
-
-double cosine(const experiments::Run& run, double done) {
-  return (1 + std::cos(std::numbers::pi * done / static_cast<double>(run.epochs))) / 2;
-}
-
-struct Schedule {
-  const char* name;
-  double (*factor)(const experiments::Run&, double done);
-};
-
-constexpr std::array schedules{Schedule{"constant", constant}, Schedule{"step", step},
-                               Schedule{"cosine", cosine}};
-
-}  // namespace
-
-double learning_rate_at(const experiments::Run& run, std::int64_t epoch) {
-  const Schedule& row =
-      named_row(schedules, &Schedule::name, "learning rate schedule", run.optimizer.schedule);
-  return experiments::effective_learning_rate(run) * row.factor(run, static_cast<double>(epoch - 1));
+double learning_rate_at(const LearningRateSchedule& schedule, const experiments::Run& run,
+                        std::int64_t epoch) {
+  return experiments::effective_learning_rate(run) * schedule.factor(run, static_cast<double>(epoch - 1));
 }
 
 }  // namespace trainyard::runner

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -48,12 +49,19 @@ std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings
                                           std::vector<at::Tensor> parameters,
                                           const ZerosLike& zeros = zeros_like_each);
 
-// Learning rate of all steps of `epoch` (from 1). It starts with the run's effective learning rate.
+// Schedule of the learning rate.
 // - constant
 // - step: multiplied by schedule_factor after every schedule_epochs epochs (torch.optim.lr_scheduler.StepLR).
 // - cosine: decreases towards 0, which only the epoch after the last would reach (CosineAnnealingLR with
 //   T_max = epochs and η_min = 0; Loshchilov and Hutter 2017, equation 5, without restarts).
-// UserError for an unknown schedule.
-double learning_rate_at(const experiments::Run& run, std::int64_t epoch);
+struct LearningRateSchedule {
+  const char* name;
+  double (*factor)(const experiments::Run&, double done);  // after `done` complete epochs
+};
+const LearningRateSchedule& find_schedule(std::string_view name);  // UserError for an unknown name
+
+// Learning rate of all steps of `epoch` (from 1). It starts with the run's effective learning rate.
+double learning_rate_at(const LearningRateSchedule& schedule, const experiments::Run& run,
+                        std::int64_t epoch);
 
 }  // namespace trainyard::runner

@@ -34,18 +34,22 @@ std::int64_t parts_of_step(const experiments::Run& run) {
 // The batches of the first epoch, for the ranks and for the reference trainer.
 class Batches {
  public:
-  Batches(const experiments::Run& run, const Dataset& train, const Connections& ranks)
-      : data_(train.augmented(run.augmentation, run.seed, first_epoch)),
-        order_(epoch_order(*data_, run.global_batch, run.seed, first_epoch)),
-        sampling_(find_sampling(run.sampler)) {
+  Batches(const ResolvedRun& resolved, const Dataset& train, const Connections& ranks)
+      : augmented_(resolved.augmentation.any()
+                       ? train.augmented(resolved.augmentation, resolved.run.seed, first_epoch)
+                       : nullptr),
+        data_(augmented_ ? *augmented_ : train),
+        order_(epoch_order(data_, resolved.run.global_batch, resolved.run.seed, first_epoch)),
+        sampling_(resolved.sampling) {
     for (int replica = 0; replica < ranks.mesh.replicas; ++replica)
-      samplers_.emplace_back(data_->size(), run.global_batch, replica, ranks.mesh.replicas, sampling_);
+      samplers_.emplace_back(data_.size(), resolved.run.global_batch, replica, ranks.mesh.replicas,
+                             sampling_);
   }
 
   std::int64_t steps() const { return samplers_.front().steps(); }
 
   void train(Trainer& trainer, int replica, std::int64_t k) const {
-    trainer.step(*data_, local_batch(replica, k));
+    trainer.step(data_, local_batch(replica, k));
   }
 
   // If the sampler is exact, the reference trainer divides the global batch itself.
@@ -53,12 +57,12 @@ class Batches {
     if (sampling_ == Sampling::exact) {
       const Part whole = samplers_.front().global_batch(k);
       const at::Tensor indices = order_.slice(0, whole.begin, whole.end);
-      return reference.step(*data_, indices, data_->weight(indices));
+      return reference.step(data_, indices, data_.weight(indices));
     }
     std::vector<LocalBatch> local_batches;
     for (std::size_t replica = 0; replica < samplers_.size(); ++replica)
       local_batches.push_back(local_batch(static_cast<int>(replica), k));
-    return reference.step(*data_, local_batches);
+    return reference.step(data_, local_batches);
   }
 
   // The part of a rank's summed loss in the mean over the global batch.
@@ -68,10 +72,11 @@ class Batches {
 
  private:
   LocalBatch local_batch(int replica, std::int64_t k) const {
-    return samplers_[static_cast<std::size_t>(replica)].local_batch(*data_, order_, k);
+    return samplers_[static_cast<std::size_t>(replica)].local_batch(data_, order_, k);
   }
 
-  std::unique_ptr<Dataset> data_;
+  std::unique_ptr<Dataset> augmented_;  // null if the run has no augmentation
+  const Dataset& data_;
   at::Tensor order_;
   Sampling sampling_;
   std::vector<Sampler> samplers_;  // per replica
@@ -136,22 +141,35 @@ bool agreed(bool own, const Connections& ranks) {
   return word.item<std::int64_t>() != 0;
 }
 
+// 60 bits of SHA-256 of the values in logical order, so that memory layout and device do not matter.
+std::string hash_text(const at::Tensor& parameter) {
+  const at::Tensor values = parameter.detach().to(at::kCPU).contiguous();
+  const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
+  return sha256_hex(bytes).substr(0, 15);
+}
+
+std::int64_t hash_of(const at::Tensor& parameter) {
+  return std::stoll(hash_text(parameter), nullptr, 16);
+}
+
 }  // namespace
 
-std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input, const Dataset& train,
+std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape& input, const Dataset& train,
                           const Connections& ranks, const std::function<void(const ProbedStep&)>& done,
                           const ProbeLimit& limit) {
+  const experiments::Run& run = resolved.run;
   Stopwatch watch;
   double spent = 0;         // seconds of the check so far
   double fastest_step = 0;  // seconds of the training alone
-  const Batches batches(run, train, ranks);
-  Trainer trainer(run, input, ranks);
-  if (needs_loss_scale(run.precision)) trainer.scale_loss({.initial = probed_loss_scale(run.precision)});
-  trainer.set_learning_rate(learning_rate_at(run, first_epoch));
+  const Batches batches(resolved, train, ranks);
+  Trainer trainer(resolved, input, ranks);
+  if (resolved.precision.needs_loss_scale)
+    trainer.scale_loss({.initial = resolved.precision.probed_loss_scale()});
+  trainer.set_learning_rate(resolved.learning_rate_at(first_epoch));
   std::optional<ReferenceTrainer> reference;
   if (ranks.position.replica == 0) {
-    reference.emplace(run, input, ranks.mesh.replicas, parts_of_step(run), at::kFloat, ranks.device);
-    reference->set_learning_rate(learning_rate_at(run, first_epoch));
+    reference.emplace(resolved, input, ranks.mesh.replicas, parts_of_step(run), at::kFloat, ranks.device);
+    reference->set_learning_rate(resolved.learning_rate_at(first_epoch));
   }
   spent += watch.lap();
   const std::int64_t steps = std::min(probed_steps, batches.steps());
@@ -181,21 +199,6 @@ std::int64_t probe_parity(const experiments::Run& run, const models::InputShape&
   }
   return steps;
 }
-
-namespace {
-
-// 60 bits of SHA-256 of the values in logical order, so that memory layout and device do not matter.
-std::string hash_text(const at::Tensor& parameter) {
-  const at::Tensor values = parameter.detach().to(at::kCPU).contiguous();
-  const std::string_view bytes(static_cast<const char*>(values.const_data_ptr()), values.nbytes());
-  return sha256_hex(bytes).substr(0, 15);
-}
-
-std::int64_t hash_of(const at::Tensor& parameter) {
-  return std::stoll(hash_text(parameter), nullptr, 16);
-}
-
-}  // namespace
 
 void check_equal_parameters(const std::vector<networks::NamedParameter>& parameters,
                             Communicator& communicator) {

@@ -12,12 +12,12 @@
 #include <string>
 #include <vector>
 
-#include "experiments/run/run.h"
 #include "models/datasets/datasets.h"
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
 #include "runner/data/dataset.h"
 #include "runner/trainer/mesh.h"
+#include "runner/trainer/resolved_run.h"
 
 namespace trainyard::runner {
 
@@ -44,11 +44,11 @@ struct ProbeLimit {
   double part_of_the_run = 0.02;  // fraction of the run's training time
 };
 
-// Checks the first steps of epoch 1 of `run` with the training data `train`, and calls `done` after each
+// Checks the first steps of epoch 1 of the run with the training data `train`, and calls `done` after each
 // step. Returns the number of steps.
 // - A step that would exceed `limit` is skipped, but never the first step.
 // - Collective over all ranks of the mesh. All check the same number of steps.
-std::int64_t probe_parity(const experiments::Run& run, const models::InputShape& input, const Dataset& train,
+std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape& input, const Dataset& train,
                           const Connections& ranks, const std::function<void(const ProbedStep&)>& done,
                           const ProbeLimit& limit = {});
 

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "experiments/run/run_model.h"
 #include "models/networks/libtorch_private.h"
 #include "runner/data/task.h"
 #include "runner/device/precision.h"
@@ -33,14 +32,14 @@ void assign(const std::vector<networks::NamedParameter>& tensors, const std::vec
 
 }  // namespace
 
-ReferenceTrainer::ReferenceTrainer(const experiments::Run& run, const models::InputShape& input,
+ReferenceTrainer::ReferenceTrainer(const ResolvedRun& resolved, const models::InputShape& input,
                                    std::int64_t replicas, std::int64_t micro_batches, at::ScalarType dtype,
                                    at::Device device)
-    : run_(run),
-      network_(networks::build_network(experiments::graph_of(run, input), {run.seed, dtype, device})),
+    : resolved_(resolved),
+      network_(networks::build_network(resolved.graph(input), {resolved.run.seed, dtype, device})),
       replicas_(replicas),
       micro_batches_(micro_batches),
-      optimizer_(make_optimizer(run.optimizer, network_.parameter_values())) {}
+      optimizer_(make_optimizer(resolved.run.optimizer, network_.parameter_values())) {}
 
 double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, std::int64_t weight) {
   std::vector<LocalBatch> local_batches;
@@ -51,14 +50,14 @@ double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, st
 
 double ReferenceTrainer::step(const Dataset& data, const std::vector<LocalBatch>& local_batches) {
   for (const auto& parameter : network_.parameters()) at::Tensor(parameter.value).mutable_grad().reset();
-  const double loss = run_.batch_norm == "sync" ? compute_together(data, local_batches)
-                                                : compute_in_turn(data, local_batches);
+  const double loss = resolved_.run.batch_norm == "sync" ? compute_together(data, local_batches)
+                                                         : compute_in_turn(data, local_batches);
   gradients_.clear();
   for (const auto& parameter : network_.parameters()) gradients_.push_back(coalesced(parameter.value.grad()));
-  if (const double scale = probed_loss_scale(run_.precision); scale != 1)
+  if (const double scale = resolved_.precision.probed_loss_scale(); scale != 1)
     libtorch::divide_each(numbers_of(gradients_), scale);
-  if (run_.optimizer.clip_norm > 0)
-    clip_gradients(gradients_, run_.optimizer.clip_norm, [](double squares) { return squares; });
+  if (resolved_.run.optimizer.clip_norm > 0)
+    clip_gradients(gradients_, resolved_.run.optimizer.clip_norm, [](double squares) { return squares; });
   optimizer_->step(gradients_);
   ++steps_done_;
   return loss;
@@ -99,23 +98,24 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
   const at::Tensor all = at::cat(indices);
   if (all.size(0) == 0) return 0;
   const Batch batch = data.gather(all);
-  const Task task = task_of(run_);
   const networks::ForwardContext context{.training = true,
-                                         .seed = run_.seed,
+                                         .seed = resolved_.run.seed,
                                          .step = steps_done_,
                                          .samples = batch.samples,
                                          .sum_over_replicas = {}};
-  const at::Tensor outputs = for_loss(forward_in(run_.precision, network_, batch.inputs, context).front());
+  const at::Tensor outputs =
+      for_loss(forward_in(resolved_.precision, network_, batch.inputs, context).front());
   at::Tensor loss = at::zeros({}, outputs.options());
   std::int64_t begin = 0;
   for (const LocalBatch& part : micro_batches) {
     const std::int64_t end = begin + part.indices.size(0);
     if (end > begin)
-      loss = loss + task.loss_sum(outputs.slice(0, begin, end), batch.targets.slice(0, begin, end)) /
-                        static_cast<double>(part.divisor);
+      loss =
+          loss + resolved_.task.loss_sum(outputs.slice(0, begin, end), batch.targets.slice(0, begin, end)) /
+                     static_cast<double>(part.divisor);
     begin = end;
   }
-  (loss * probed_loss_scale(run_.precision)).backward();
+  (loss * resolved_.precision.probed_loss_scale()).backward();
   return loss.item<double>();
 }
 

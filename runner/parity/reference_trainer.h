@@ -10,18 +10,18 @@
 #include <memory>
 #include <vector>
 
-#include "experiments/run/run.h"
 #include "models/networks/network.h"
 #include "runner/data/dataset.h"
 #include "runner/data/sampler.h"
 #include "runner/optimizer/optimizer.h"
+#include "runner/trainer/resolved_run.h"
 
 namespace trainyard::runner {
 
 class ReferenceTrainer {
  public:
   // `micro_batches`: parts in which each replica computes its share of a step.
-  ReferenceTrainer(const experiments::Run& run, const models::InputShape& input, std::int64_t replicas,
+  ReferenceTrainer(const ResolvedRun& resolved, const models::InputShape& input, std::int64_t replicas,
                    std::int64_t micro_batches, at::ScalarType dtype = at::kFloat,
                    at::Device device = at::kCPU);
 
@@ -44,7 +44,7 @@ class ReferenceTrainer {
   double compute_together(const Dataset& data, const std::vector<LocalBatch>& local_batches);
   double compute(const Dataset& data, const std::vector<LocalBatch>& micro_batches);
 
-  experiments::Run run_;
+  ResolvedRun resolved_;
   networks::Network network_;
   std::int64_t replicas_;
   std::int64_t micro_batches_;

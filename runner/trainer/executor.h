@@ -7,8 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
-#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -16,6 +14,7 @@
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
 #include "runner/data/dataset.h"
+#include "runner/device/precision.h"
 #include "runner/device/step_times.h"
 #include "runner/gradients/reducer.h"
 #include "runner/schedule/schedule.h"
@@ -44,10 +43,10 @@ class Executor {
  public:
   // `stages` connects the stages of this replica in their order. `network` and `stages` must outlive the
   // executor. The layers compute in `precision`.
-  Executor(const networks::Network& network, Communicator& stages, std::string precision)
+  Executor(const networks::Network& network, Communicator& stages, const Precision& precision)
       : network_(network),
         stages_(stages),
-        precision_(std::move(precision)),
+        precision_(precision),
         sent_(stages.capabilities().ordered_messages),
         received_(stages.capabilities().ordered_messages) {}
 
@@ -59,7 +58,7 @@ class Executor {
   friend class ExecutorRun;
   const networks::Network& network_;
   Communicator& stages_;
-  std::string precision_;
+  const Precision& precision_;
   Descriptions sent_, received_;  // of activations
 };
 

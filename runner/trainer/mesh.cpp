@@ -25,6 +25,54 @@ std::string mesh_text(const experiments::Strategy& strategy) {
   return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages";
 }
 
+using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name,
+                                                     const GroupOptions&);
+
+std::unique_ptr<Communicator> fastest(const Store& store, const std::string& name,
+                                      const GroupOptions& group) {
+  auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
+  return shared ? std::move(shared) : gloo_communicator(store, name, group);
+}
+
+struct NamedCommunicator {
+  const char* name;
+  MeetOnHost host;  // makes the communicator for host memory
+};
+
+constexpr std::array communicators{NamedCommunicator{"auto", fastest},
+                                   NamedCommunicator{"gloo", gloo_communicator},
+                                   NamedCommunicator{"nccl", fastest}};
+
+// The GPUs of all ranks of a group, exchanged through the store.
+std::vector<std::string> gpus_of(const Store& store, const std::string& name, const GroupOptions& group,
+                                 const std::string& own) {
+  std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
+  if (own.empty()) return gpus;
+  const auto key = [&](int rank) { return name + "/gpu/" + std::to_string(rank); };
+  store->set(key(group.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
+  for (int rank = 0; rank < group.size; ++rank) {
+    const std::vector<std::uint8_t> text = store->get(key(rank));
+    gpus[static_cast<std::size_t>(rank)] = {text.begin(), text.end()};
+  }
+  return gpus;
+}
+
+std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GroupOptions& group,
+                                   const NamedCommunicator& communicator,
+                                   const DeviceAssignment& assignment) {
+  const std::vector<std::string> gpus = gpus_of(store, name, group, assignment.gpu);
+  const auto transport =
+      experiments::transport_of(communicator.name, gpus, experiments::nccl_support(nccl_version()));
+  auto on_host = communicator.host(store, name, group);
+  if (transport == experiments::Transport::nccl) {
+    set_nccl_environment(std::set(gpus.begin(), gpus.end()).size() < gpus.size());
+    return nccl_communicator(store, name, group, assignment.device, std::move(on_host));
+  }
+  if (transport == experiments::Transport::host_copies)
+    return host_copies(std::move(on_host), assignment.device);
+  return on_host;
+}
+
 }  // namespace
 
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
@@ -64,58 +112,6 @@ models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int sta
   return {static_cast<std::size_t>(starts[s]), static_cast<std::size_t>(starts[s + 1])};
 }
 
-namespace {
-
-using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name,
-                                                     const GroupOptions&);
-
-std::unique_ptr<Communicator> fastest(const Store& store, const std::string& name,
-                                      const GroupOptions& group) {
-  auto shared = group.one_host ? shared_memory_communicator(store, name, group) : nullptr;
-  return shared ? std::move(shared) : gloo_communicator(store, name, group);
-}
-
-struct NamedCommunicator {
-  const char* name;
-  MeetOnHost host;  // makes the communicator for host memory
-};
-
-constexpr std::array communicators{NamedCommunicator{"auto", fastest},
-                                   NamedCommunicator{"gloo", gloo_communicator},
-                                   NamedCommunicator{"nccl", fastest}};
-
-// The GPUs of all ranks of a group, exchanged through the store.
-std::vector<std::string> gpus_of(const Store& store, const std::string& name, const GroupOptions& group,
-                                 const std::string& own) {
-  std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
-  if (own.empty()) return gpus;
-  const auto key = [&](int rank) { return name + "/gpu/" + std::to_string(rank); };
-  store->set(key(group.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
-  for (int rank = 0; rank < group.size; ++rank) {
-    const std::vector<std::uint8_t> text = store->get(key(rank));
-    gpus[static_cast<std::size_t>(rank)] = {text.begin(), text.end()};
-  }
-  return gpus;
-}
-
-std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, const GroupOptions& group,
-                                   const std::string& communicator, const DeviceAssignment& seat) {
-  const MeetOnHost host =
-      named_row(communicators, &NamedCommunicator::name, "communicator", communicator).host;
-  const std::vector<std::string> gpus = gpus_of(store, name, group, seat.gpu);
-  const auto transport =
-      experiments::transport_of(communicator, gpus, experiments::nccl_support(nccl_version()));
-  auto on_host = host(store, name, group);
-  if (transport == experiments::Transport::nccl) {
-    set_nccl_environment(std::set(gpus.begin(), gpus.end()).size() < gpus.size());
-    return nccl_communicator(store, name, group, seat.device, std::move(on_host));
-  }
-  if (transport == experiments::Transport::host_copies) return host_copies(std::move(on_host), seat.device);
-  return on_host;
-}
-
-}  // namespace
-
 void Connections::barrier() const {
   stages->barrier();    // all ranks of this replica
   replicas->barrier();  // so all ranks of all replicas
@@ -127,22 +123,25 @@ Connections unconnected(at::Device device) {
 
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
                     std::chrono::milliseconds timeout, const std::string& communicator,
-                    const DeviceAssignment& seat) {
+                    const DeviceAssignment& assignment) {
   const Position at = mesh.position(rank);
+  const NamedCommunicator& row =
+      named_row(communicators, &NamedCommunicator::name, "communicator", communicator);
   const auto dimension = [&](const std::string& name, int own, int size, bool chain) {
     const GroupOptions group{own, size, one_host, timeout, chain};
-    return size == 1 ? single_communicator() : meet(store, name, group, communicator, seat);
+    return size == 1 ? single_communicator() : meet(store, name, group, row, assignment);
   };
-  return {
-      mesh, at, dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
-      dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true), seat.device};
+  return {mesh, at,
+          dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
+          dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true),
+          assignment.device};
 }
 
 Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator,
-                    const DeviceAssignment& seat) {
-  if (mesh.world_size() == 1) return unconnected(seat.device);
+                    const DeviceAssignment& assignment) {
+  if (mesh.world_size() == 1) return unconnected(assignment.device);
   return connect(connect_store(environment), mesh, environment.rank, environment.one_host(),
-                 communication_timeout, communicator, seat);
+                 communication_timeout, communicator, assignment);
 }
 
 }  // namespace trainyard::runner

@@ -65,10 +65,10 @@ Connections unconnected(at::Device device = at::Device(at::DeviceType::CPU));
 // - UserError for another name, or if NCCL cannot be used.
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
                     std::chrono::milliseconds timeout = communication_timeout,
-                    const std::string& communicator = "auto", const DeviceAssignment& seat = {});
+                    const std::string& communicator = "auto", const DeviceAssignment& assignment = {});
 
 // The same with the rank and the store that the launcher has set. A single rank needs no store.
 Connections connect(const Environment& environment, const Mesh& mesh,
-                    const std::string& communicator = "auto", const DeviceAssignment& seat = {});
+                    const std::string& communicator = "auto", const DeviceAssignment& assignment = {});
 
 }  // namespace trainyard::runner

@@ -1,9 +1,6 @@
 #include "runner/trainer/step_runner.h"
 
-#include <algorithm>
-#include <array>
 #include <utility>
-#include <vector>
 
 #include <ATen/ATen.h>
 
@@ -12,27 +9,6 @@
 namespace trainyard::runner {
 
 namespace {
-
-struct Facts {
-  const experiments::Run& run;
-  at::Device device;
-  const std::string& transport;
-};
-
-struct Obstacle {
-  bool (*there)(const Facts&);
-  const char* why;
-};
-
-constexpr std::array obstacles{
-    Obstacle{[](const Facts& facts) { return !facts.device.is_cuda(); }, "the device is not a GPU"},
-    Obstacle{[](const Facts& facts) { return facts.run.exported.has_value(); },
-             "operators of an exported network may need the host"},
-    Obstacle{[](const Facts& facts) { return facts.run.strategy.stages > 1; },
-             "stages exchange messages within a step"},
-    Obstacle{[](const Facts& facts) { return facts.transport != "none" && facts.transport != "nccl"; },
-             "gradients are sent through the host"},
-};
 
 class ReplayedSteps final : public StepRunner {
  public:
@@ -81,9 +57,11 @@ at::Tensor StepInput::part_of_mean(const at::Tensor& loss_sum) const {
 }
 
 std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport) {
-  const Facts facts{run, device, transport};
-  const auto found = std::ranges::find_if(obstacles, [&](const Obstacle& each) { return each.there(facts); });
-  return found == obstacles.end() ? "" : found->why;
+  if (!device.is_cuda()) return "the device is not a GPU";
+  if (run.exported) return "operators of an exported network may need the host";
+  if (run.strategy.stages > 1) return "stages exchange messages within a step";
+  const bool through_host = transport != "none" && transport != "nccl";
+  return through_host ? "gradients are sent through the host" : "";
 }
 
 std::unique_ptr<StepRunner> replayed_steps(StepRunner::Compute compute, MakeCudaGraph make, at::Device device,

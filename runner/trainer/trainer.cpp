@@ -9,7 +9,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
-#include "experiments/run/run_model.h"
 #include "runner/communicator/communicator.h"
 #include "runner/device/gpu.h"
 #include "runner/device/precision.h"
@@ -47,20 +46,20 @@ Batch gather(const Dataset& data, const at::Tensor& indices, bool inputs, bool t
 
 }  // namespace
 
-Trainer::Trainer(const experiments::Run& run, const models::InputShape& input, const Connections& ranks,
+Trainer::Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
                  at::ScalarType dtype)
-    : run_(run),
+    : resolved_(resolved),
+      run_(resolved_.run),
       ranks_(ranks),
-      task_(task_of(run)),
-      network_(build_stage(run, input, ranks, dtype)),
-      update_(make_update(run.optimizer, network_, *ranks.replicas)),
-      loss_scale_(needs_loss_scale(run.precision) ? dynamic_loss_scale(ranks.device)
-                                                  : std::make_unique<LossScale>()),
-      executor_(network_, *ranks.stages, run.precision),
-      training_(training_actions(run, ranks)),
-      evaluation_(forward_actions(ranks, micro_batches_of(run))),
+      network_(build_stage(resolved, input, ranks, dtype)),
+      update_(make_update(run_.optimizer, network_, *ranks.replicas)),
+      loss_scale_(resolved.precision.needs_loss_scale ? dynamic_loss_scale(ranks.device)
+                                                      : std::make_unique<LossScale>()),
+      executor_(network_, *ranks.stages, resolved.precision),
+      training_(training_actions(run_, ranks)),
+      evaluation_(forward_actions(ranks, micro_batches_of(run_))),
       inference_(forward_actions(ranks, 1)),
-      metrics_(task_, ranks.device) {
+      metrics_(resolved.task, ranks.device) {
   if (ranks.device.is_cuda()) times_.device = timeline_ = std::make_shared<DeviceTimeline>(gpu_marks());
   const bool captures = runner::why_not_captured(run_, ranks.device, ranks.transport()).empty();
   capture_steps(captures ? gpu_graphs() : MakeCudaGraph());
@@ -79,11 +78,11 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
   // The number of positions is a value of a tensor: a CUDA graph cannot have it, and a GPU would have to
   // wait.
-  if (!input.captured() && ranks_.device.is_cpu()) work.positions = task_.positions;
+  if (!input.captured() && ranks_.device.is_cpu()) work.positions = resolved_.task.positions;
   work.loss = [&sums, &input, this](const at::Tensor&, const networks::Activations& outputs,
                                     const at::Tensor& targets) {
     const at::Tensor output = for_loss(outputs.front());
-    const at::Tensor sum = task_.loss_sum(output, targets);
+    const at::Tensor sum = resolved_.task.loss_sum(output, targets);
     sums.add(sum, output, targets);
     return loss_scale_->scaled(input.part_of_mean(sum));
   };
@@ -131,14 +130,18 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
                           const StepDone& done) {
   take_straggler_seconds(*ranks_.replicas);  // drops the seconds from before the training
   PartWatch watch(times_);
-  const auto augmented = data.augmented(run_.augmentation, run_.seed, epoch);
-  if (run_.augmentation != "none") steps_->clear();  // the samples are at other addresses
+  std::unique_ptr<Dataset> augmented;
+  if (resolved_.augmentation.any()) {
+    augmented = data.augmented(resolved_.augmentation, run_.seed, epoch);
+    steps_->clear();  // the samples are at other addresses
+  }
+  const Dataset& samples = augmented ? *augmented : data;
   at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
   if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its samples
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    const LocalBatch local = sampler.local_batch(*augmented, order, k);
+    const LocalBatch local = sampler.local_batch(samples, order, k);
     watch.lap(&TimeParts::data);
-    step(*augmented, local);
+    step(samples, local);
     done(k + 1, metrics_);
     watch.skip();
   }
@@ -165,7 +168,7 @@ void Trainer::capture_steps(const MakeCudaGraph& make) {
 
 MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const StepDone& done) {
   take_running_statistics();
-  MetricSums sums(task_, ranks_.device);
+  MetricSums sums(resolved_.task, ranks_.device);
   StepTimes unrecorded;
   const at::Tensor order = evaluation_order(data);
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
@@ -267,9 +270,10 @@ StepTimes Trainer::take_times() {
   return std::exchange(times_, none);
 }
 
-networks::Network build_stage(const experiments::Run& run, const models::InputShape& input,
+networks::Network build_stage(const ResolvedRun& resolved, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype) {
-  const models::Graph graph = experiments::graph_of(run, input);
+  const experiments::Run& run = resolved.run;
+  const models::Graph graph = resolved.graph(input);
   return networks::build_network(graph, {run.seed, dtype, ranks.device},
                                  layers_of_stage(run.strategy, ranks.position.stage, graph.nodes.size()));
 }

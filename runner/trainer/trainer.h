@@ -20,12 +20,13 @@
 #include "runner/schedule/schedule.h"
 #include "runner/trainer/executor.h"
 #include "runner/trainer/mesh.h"
+#include "runner/trainer/resolved_run.h"
 #include "runner/trainer/step_runner.h"
 
 namespace trainyard::runner {
 
 // The layers of the rank's stage, on its device. UserError if the strategy does not fit the model.
-networks::Network build_stage(const experiments::Run& run, const models::InputShape& input,
+networks::Network build_stage(const ResolvedRun& resolved, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype);
 
 // From the gradients of `network` on each replica to its next parameters. If replicas share memory, each one
@@ -48,9 +49,9 @@ class Trainer {
   // Called after each step with the number of steps done and the sums so far.
   using StepDone = std::function<void(std::int64_t step, const MetricSums&)>;
 
-  // Builds this rank's stage of `run`. `ranks` must outlive it. UserError if the strategy does not fit the
+  // Builds this rank's stage of the run. `ranks` must outlive it. UserError if the strategy does not fit the
   // model.
-  Trainer(const experiments::Run& run, const models::InputShape& input, const Connections& ranks,
+  Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
           at::ScalarType dtype = at::kFloat);
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
@@ -98,7 +99,7 @@ class Trainer {
   std::int64_t steps_done() const { return steps_done_; }
   void restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps);
 
-  const Task& task() const { return task_; }
+  const Task& task() const { return resolved_.task; }
   const networks::Network& network() const { return network_; }  // of this stage
   // All gradients of this stage in the last step. Collective over the replicas.
   std::vector<at::Tensor> gradients() { return update_.reducer->whole_gradients(); }
@@ -113,9 +114,9 @@ class Trainer {
   void clip_whole_model();
   void take_running_statistics();
 
-  const experiments::Run run_;
+  const ResolvedRun resolved_;
+  const experiments::Run& run_;
   const Connections& ranks_;
-  const Task task_;
   networks::Network network_;
   Update update_;
   std::unique_ptr<LossScale> loss_scale_;

@@ -100,6 +100,50 @@ void check_is(const experiments::Checkpoint& found, const experiments::Launch& l
                   "remove this run's checkpoints to start again", {.file = launch.checkpoints.string()});
 }
 
+using SavePolicy = WeightSaver::SavePolicy;
+
+struct NamedKeeps {
+  const char* save;
+  SavePolicy keeps;
+};
+
+constexpr std::array ways_to_save{NamedKeeps{"", SavePolicy::nothing}, NamedKeeps{"last", SavePolicy::last},
+                                  NamedKeeps{"best", SavePolicy::best}};
+
+// Names as a tensor of bytes, one name per line.
+at::Tensor to_bytes(const Tensors& state) {
+  std::string lines;
+  for (const auto& tensor : state) lines += tensor.name + "\n";
+  at::Tensor bytes = at::empty({static_cast<std::int64_t>(lines.size())}, at::kByte);
+  std::memcpy(bytes.mutable_data_ptr(), lines.data(), lines.size());
+  return bytes;
+}
+
+std::vector<std::string> from_bytes(const at::Tensor& bytes) {
+  std::istringstream lines(std::string(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()));
+  std::vector<std::string> names;
+  for (std::string line; std::getline(lines, line);) names.push_back(line);
+  return names;
+}
+
+// Sends a message with the names, then one message per tensor. All are in host memory, because there any two
+// ranks can exchange messages, not only neighbours.
+void send(const Tensors& state, Communicator& stages) {
+  OutgoingMessages outgoing;
+  outgoing.send(stages, 0, 0, {to_bytes(state)});
+  for (const auto& tensor : state) outgoing.send(stages, 0, 0, {tensor.value.detach().cpu()});
+  outgoing.finish();
+}
+
+Tensors receive(int stage, Communicator& stages) {
+  const auto next = [&] {
+    return IncomingMessage(stages, stage, 0, /*described=*/true, at::kCPU).take().tensors.front();
+  };
+  Tensors state;
+  for (std::string& name : from_bytes(next())) state.push_back({std::move(name), next()});
+  return state;
+}
+
 }  // namespace
 
 Checkpoints::Checkpoints(const experiments::Launch& launch, const Connections& ranks)
@@ -158,56 +202,6 @@ void Checkpoints::remove_all_but(std::int64_t first, std::int64_t last) const {
     if (file.epoch < first || file.epoch > last) fs::remove(file.path);
   }
 }
-
-namespace {
-
-using SavePolicy = WeightSaver::SavePolicy;
-
-struct NamedKeeps {
-  const char* save;
-  SavePolicy keeps;
-};
-
-constexpr std::array ways_to_save{NamedKeeps{"", SavePolicy::nothing}, NamedKeeps{"last", SavePolicy::last},
-                                  NamedKeeps{"best", SavePolicy::best}};
-
-using Tensors = std::vector<networks::NamedParameter>;
-
-// Names as a tensor of bytes, one name per line.
-at::Tensor to_bytes(const Tensors& state) {
-  std::string lines;
-  for (const auto& tensor : state) lines += tensor.name + "\n";
-  at::Tensor bytes = at::empty({static_cast<std::int64_t>(lines.size())}, at::kByte);
-  std::memcpy(bytes.mutable_data_ptr(), lines.data(), lines.size());
-  return bytes;
-}
-
-std::vector<std::string> from_bytes(const at::Tensor& bytes) {
-  std::istringstream lines(std::string(static_cast<const char*>(bytes.const_data_ptr()), bytes.nbytes()));
-  std::vector<std::string> names;
-  for (std::string line; std::getline(lines, line);) names.push_back(line);
-  return names;
-}
-
-// Sends a message with the names, then one message per tensor. All are in host memory, because there any two
-// ranks can exchange messages, not only neighbours.
-void send(const Tensors& state, Communicator& stages) {
-  OutgoingMessages outgoing;
-  outgoing.send(stages, 0, 0, {to_bytes(state)});
-  for (const auto& tensor : state) outgoing.send(stages, 0, 0, {tensor.value.detach().cpu()});
-  outgoing.finish();
-}
-
-Tensors receive(int stage, Communicator& stages) {
-  const auto next = [&] {
-    return IncomingMessage(stages, stage, 0, /*described=*/true, at::kCPU).take().tensors.front();
-  };
-  Tensors state;
-  for (std::string& name : from_bytes(next())) state.push_back({std::move(name), next()});
-  return state;
-}
-
-}  // namespace
 
 WeightSaver::WeightSaver(const std::string& save, std::filesystem::path file, const Connections& ranks)
     : keeps_(named_row(ways_to_save, &NamedKeeps::save, "way to save weights", save).keeps),

@@ -17,6 +17,7 @@
 #include "runner/optimizer/optimizer.h"
 #include "runner/parity/parity_check.h"
 #include "runner/trainer/mesh.h"
+#include "runner/trainer/resolved_run.h"
 #include "runner/trainer/trainer.h"
 #include "runner/trainer/translation.h"
 #include "runner/training/checkpoints.h"
@@ -29,14 +30,14 @@ using experiments::Phase;
 
 // Pins the rank to its cores and sets the number of LibTorch's threads: the run's `threads`, else one per
 // core, or for a GPU the number in the plan.
-int configure_threads(const experiments::Launch& launch, int rank, const DeviceAssignment& seat,
+int configure_threads(const experiments::Launch& launch, int rank, const DeviceAssignment& assignment,
                       RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
     records.message("warning", "could not pin this rank to cores " + cpu_list(launch.cores[index]));
   }
   // a launch on a cluster may have no cores
-  const bool own_cores = index < launch.cores.size() && seat.device.is_cpu();
+  const bool own_cores = index < launch.cores.size() && assignment.device.is_cpu();
   const int own = own_cores ? available_cores() : launch.circumstances.threads_per_rank;
   const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
   at::set_num_threads(threads);
@@ -45,9 +46,8 @@ int configure_threads(const experiments::Launch& launch, int rank, const DeviceA
 }
 
 // The input shape of the network. A launch file written by hand may omit it, then it is read from the data.
-models::InputShape input_of(const models::DataChoice& data) {
-  if (data.input != models::InputShape{}) return data.input;
-  return models::facts(models::find_dataset(data.source), data.folder, data).input;
+models::InputShape input_of(const models::Dataset& source, const models::DataChoice& data) {
+  return data.input != models::InputShape{} ? data.input : models::facts(source, data.folder, data).input;
 }
 
 struct EpochTiming {
@@ -58,18 +58,19 @@ struct EpochTiming {
 // Passes over this replica's part of the data.
 class EpochRunner {
  public:
-  EpochRunner(const experiments::Run& run, const Connections& ranks, RankRecords& records)
-      : run_(run),
+  EpochRunner(const ResolvedRun& resolved, const Connections& ranks, RankRecords& records)
+      : resolved_(resolved),
+        run_(resolved.run),
         ranks_(ranks),
         records_(records),
         meter_(ranks.device),
         seen_(ranks.device, ranks.device.is_cuda() ? gpu_marks() : MakeMark()) {}
 
   EpochTiming train(Trainer& trainer, const Dataset& data, std::int64_t epoch) {
-    const Sampler sampler = sampler_of(data, find_sampling(run_.sampler));
+    const Sampler sampler = sampler_of(data, resolved_.sampling);
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
-    trainer.set_learning_rate(learning_rate_at(run_, epoch));
+    trainer.set_learning_rate(resolved_.learning_rate_at(epoch));
     ranks_.barrier();
     meter_.training_begins();
     const std::clock_t processor = std::clock();
@@ -87,7 +88,7 @@ class EpochRunner {
   // stages but the first, which records it.
   std::string batches(const Dataset& data, std::int64_t epoch) const {
     if (ranks_.position.stage > 0) return "";
-    return sampler_of(data, find_sampling(run_.sampler))
+    return sampler_of(data, resolved_.sampling)
         .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
   }
   // Device use of the last training epoch.
@@ -125,6 +126,7 @@ class EpochRunner {
     return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
   }
 
+  const ResolvedRun& resolved_;
   const experiments::Run& run_;
   const Connections& ranks_;
   RankRecords& records_;
@@ -133,7 +135,7 @@ class EpochRunner {
 };
 
 // "1x28x28, 10 classes", "vocabulary 10000, 2 classes".
-std::string text_of(const models::InputShape& input) {
+std::string shape_text(const models::InputShape& input) {
   std::vector<std::string> parts;
   const models::ImageShape& image = input.image;
   if (image.pixels() > 0)
@@ -164,39 +166,41 @@ void check_enough(const Dataset& train, const Mesh& mesh) {
 void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
   records.progress(Phase::setup, 0, 0, 0, {}, true);
 
-  // 1. The process groups.
-  const DeviceAssignment seat = resolve_device(launch, environment);
-  set_device(seat.device);
-  const int threads = configure_threads(launch, environment.rank, seat, records);
+  // Select the device and connect the ranks.
+  const DeviceAssignment assignment = resolve_device(launch, environment);
+  set_device(assignment.device);
+  const int threads = configure_threads(launch, environment.rank, assignment, records);
   const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, seat);
+  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, assignment);
   if (launch.run.strategy.independent()) {
     ranks.barrier();  // start together, then train without connections
-    ranks = unconnected(seat.device);
+    ranks = unconnected(assignment.device);
   }
   try {
     train(launch, ranks, threads, records);
   } catch (const c10::Error& error) {
     const auto refused = bytes_refused(error.what_without_backtrace());
     if (!refused) throw;
-    throw out_of_memory(launch.run, seat.device.str(), *refused, device_memory(seat.device));
+    throw out_of_memory(launch.run, assignment.device.str(), *refused, device_memory(assignment.device));
   }
 }
 
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
-  const experiments::Run& run = launch.run;
+  const ResolvedRun resolved = resolve(launch.run);
+  const experiments::Run& run = resolved.run;
+  const models::Dataset& source = models::find_dataset(run.data.source);
   const Mesh& mesh = ranks.mesh;
-  use_precision(run.precision, ranks.device);
+  use_precision(resolved.precision, ranks.device);
 
-  // 2. The layers of this rank's stage, equal in every replica. 4. Their optimizer, and the task's loss.
-  const models::InputShape input = input_of(run.data);
-  Trainer trainer(run, input, ranks);
+  // Build the layers of this rank's stage, equal in every replica, and their optimizer.
+  const models::InputShape input = input_of(source, run.data);
+  Trainer trainer(resolved, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
-  // 3. The data, divided among replicas by the sampler.
+  // Read the data. The sampler divides it among the replicas.
   const DataParts data =
-      make_parts(models::read(run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
+      make_parts(models::read(source, run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
   check_enough(*data.train, mesh);
   place(data, ranks.device, *ranks.replicas);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
@@ -216,7 +220,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
                        {"stage", ranks.position.stage},
                        {"parameters", trainer.network().parameter_count()},
                        {"data", run.data.source},
-                       {"sample", text_of(input)},
+                       {"sample", shape_text(input)},
                        {"train", data.train->size()},
                        {"validation", data.validation->size()},
                        {"test", data.test->size()},
@@ -225,13 +229,14 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   if (launch.probe) {
     records.progress(Phase::probe, 0, 0, probed_steps, {}, true);
-    probe_parity(run, input, *data.train, ranks, [&](const ProbedStep& outcome) { records.probe(outcome); });
+    probe_parity(resolved, input, *data.train, ranks,
+                 [&](const ProbedStep& outcome) { records.probe(outcome); });
   }
 
-  // 5. Train and evaluate each epoch.
+  // Train and evaluate each epoch.
   if (launch.devices_shared) trainer.measure_seconds_on_core();
   WeightSaver weights(run.save, launch.records / weights_file_name, ranks);
-  EpochRunner epoch_runner(run, ranks, records);
+  EpochRunner epoch_runner(resolved, ranks, records);
   const Checkpoints checkpoints(launch, ranks);
   for (std::int64_t epoch = checkpoints.resume(trainer, weights) + 1; epoch <= run.epochs; ++epoch) {
     const EpochTiming timing = epoch_runner.train(trainer, *data.train, epoch);
@@ -246,13 +251,13 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }
 
-  // 6. Test after training.
+  // Test after training.
   Stopwatch watch;
   MetricSums test = epoch_runner.evaluate(trainer, *data.test, Phase::test, run.epochs);
   if (trainer.task().target == Target::translation) epoch_runner.add_translations(test, trainer, *data.test);
   records.test(watch.lap(), test);
 
-  // 7. Clean up: no rank exits while another may still need it.
+  // No rank exits while another may still need it.
   ranks.barrier();
   records.finished();
 }

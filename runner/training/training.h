@@ -1,4 +1,4 @@
-// The training of one rank, from its launch file to its last record: Algorithm 1 of the published study.
+// The training of one rank, from its launch file to its last record.
 #pragma once
 
 #include "experiments/protocol/launch.h"

@@ -42,7 +42,7 @@ Exit code: 0 done, 1 failed (with the reason on stderr and in the last record), 
 
 // Exits without destructors. After an error they must not call collectives, and after success they only cost
 // time.
-[[noreturn]] void leave(int code) {
+[[noreturn]] void exit_at_once(int code) {
   std::cout.flush();
   std::cerr.flush();
   _exit(code);
@@ -64,7 +64,7 @@ experiments::EndReason reason_of(const std::exception& error) {
     std::cerr << "error: could not record this failure: " << trainyard::first_line(second.what())
               << std::endl;
   }
-  leave(1);
+  exit_at_once(1);
 }
 
 // Checks that the folder for records is the folder of the launch file. A file must not redirect records.
@@ -109,7 +109,7 @@ void require_no_records(const std::filesystem::path& file) {
   } catch (const std::exception& error) {
     fail(error, records ? &*records : nullptr);
   }
-  leave(0);
+  exit_at_once(0);
 }
 
 // Paths of the shared libraries of this process.
@@ -147,7 +147,7 @@ void print_versions(bool as_json) {
   } catch (const std::exception& error) {
     fail(error, nullptr);
   }
-  leave(0);
+  exit_at_once(0);
 }
 
 }  // namespace

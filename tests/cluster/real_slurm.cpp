@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/host.h"
 #include "orchestrator/rank/process.h"
 
 namespace trainyard::cluster {
@@ -175,12 +176,8 @@ bool RealSlurm::becomes_empty() const {
 // Kills slurmd's helpers and the processes of jobs. All of them have inherited SLURM_CONF.
 void RealSlurm::end_leftovers() const {
   const std::string wanted = "SLURM_CONF=" + folder_.path().string();
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos || std::stoi(name) == ::getpid()) continue;
-    if (whole_file(entry.path() / "environ").find(wanted) != std::string::npos)
-      ::kill(std::stoi(name), SIGKILL);
-  }
+  for (const int pid : all_processes())
+    if (pid != ::getpid() && environment_of(pid).find(wanted) != std::string::npos) ::kill(pid, SIGKILL);
 }
 
 bool installed(const std::vector<std::string>& programs) {

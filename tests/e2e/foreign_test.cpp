@@ -2,9 +2,11 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
 #include "db/queries/queries.h"
+#include "experiments/protocol/seal.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/shell_arm.h"
@@ -194,40 +196,40 @@ TEST_CASE("a record's time may be in any zone, and a record with an invalid time
   CHECK_MESSAGE(contains(ended.out, "2026-11-20T09:30:12.345Z"), ended.out);
 }
 
-TEST_CASE("db check names an unreadable journal line, says which side to believe, and advises no loss") {
+TEST_CASE("db check says for each run what differs and what a rebuild takes, and a rebuild loses no result") {
   const Scratch scratch;
   run_trivial(scratch, 1);
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return run_trainyard(scratch.path(), arguments);
+  };
+  const auto rows = [&] { return at({"sql", "SELECT * FROM run_summary", "--format", "csv"}).out; };
+  const std::string results = rows();
+  REQUIRE(contains(results, "finished"));
   const auto journal = scratch.path() / "yard/journal.jsonl";
   std::ofstream(journal, std::ios::app) << "garbage\n";
-  const auto added = run_trainyard(scratch.path(), {"db", "check"});
+  const auto added = at({"db", "check"});
   CHECK(added.code == 1);
   CHECK(contains(added.out, "journal.jsonl:2: not JSON at byte 1\n"));
-  CHECK_MESSAGE(contains(added.out, "the database is intact, and lacks nothing that can be read"), added.out);
-  const auto rebuilt = run_trainyard(scratch.path(), {"db", "rebuild"});
-  CHECK(contains(rebuilt.err, "journal.jsonl:2: not JSON at byte 1\n"));
-  CHECK(contains(rebuilt.out, "left out: 1 damaged line, the rest of 0 damaged spools"));
+  CHECK_MESSAGE(contains(added.out, "a rebuild would change nothing"), added.out);
   std::ofstream(journal, std::ios::in | std::ios::out) << "x";  // damages the entry that the database has
-  const auto lost = run_trainyard(scratch.path(), {"db", "check"});
-  CHECK(lost.code == 1);
-  CHECK(contains(lost.out, "journal: 0 rows are in the files only, 1 in the database only"));
-  CHECK_MESSAGE(
-      contains(lost.out, "journal.jsonl: believe the database: the file lacks 1 line, or they are damaged"),
-      lost.out);
-  CHECK(contains(lost.out, "do not run `trainyard db rebuild`"));
-  CHECK_FALSE(contains(lost.out, "rebuilds it from the files"));
-  std::filesystem::remove(scratch.path() / "yard/journal.jsonl");
   for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard/runs"))
     if (entry.path().filename() == "rank-0.records.jsonl") {
       std::filesystem::remove(entry.path());
       std::filesystem::create_symlink("/dev/zero", entry.path());
     }
-  const auto endless = run_trainyard(scratch.path(), {"db", "check"});
-  CHECK(endless.code == 1);
-  CHECK_MESSAGE(contains(endless.out, "rank-0.records.jsonl: is a link, which is not followed"), endless.out);
-  CHECK(contains(endless.out, "believe the database: its files lack records"));
+  const auto damaged = at({"db", "check"});
+  CHECK(damaged.code == 1);
+  CHECK_MESSAGE(contains(damaged.out, "rank-0.records.jsonl: is a link, which is not followed"), damaged.out);
+  CHECK(contains(damaged.out, "journal.jsonl has 0 of 1 line. A rebuild keeps the rows of the database"));
+  CHECK(contains(damaged.out, "records. A rebuild keeps the rows of the database"));
+  const auto rebuilt = at({"db", "rebuild"});
+  CHECK(rebuilt.code == 0);
+  CHECK(contains(rebuilt.err, "records. A rebuild keeps the rows of the database"));
+  CHECK(contains(rebuilt.out, "left out: 2 damaged lines, the rest of 1 damaged file"));
+  CHECK(rows() == results);
 }
 
-TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` rebuild it") {
+TEST_CASE("readers name another schema of a database, and `run` and `db rebuild` rebuild it") {
   const Scratch scratch;
   run_trivial(scratch, 1);
   const auto database = scratch.path() / "yard/results.db";
@@ -237,16 +239,40 @@ TEST_CASE("readers name a database's older schema, and `run` and `db rebuild` re
     for (const auto& reading : std::vector<std::vector<std::string>>{{"status"}, {"db", "check"}}) {
       const auto refused = run_trainyard(scratch.path(), reading);
       CHECK(refused.code == 2);
-      CHECK_MESSAGE(contains(refused.err, "results.db: has the older schema 3 (this program needs "),
-                    refused.err);
+      CHECK_MESSAGE(contains(refused.err, "results.db: has schema 3 (this program needs "), refused.err);
       CHECK(contains(refused.err, "`trainyard db rebuild` rebuilds it from the yard's files"));
     }
     const auto made = run_trainyard(scratch.path(), making);
     CHECK_MESSAGE(made.code == 0, made.err);
     CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
   }
-  CHECK(std::filesystem::exists(database.string() + ".schema-3"));
   CHECK(std::filesystem::exists(database.string() + ".before-rebuild"));
+  CHECK(std::filesystem::exists(database.string() + ".before-rebuild-2"));
+}
+
+TEST_CASE("commands that read and commands that write refuse a yard of another format, and name it") {
+  const Scratch scratch;
+  run_trivial(scratch, 1);
+  const auto journal = scratch.path() / "yard/journal.jsonl";
+  auto entry = nlohmann::json::parse(std::ifstream(journal));
+  entry.erase("crc");
+  entry["v"] = 2;
+  std::ofstream(journal) << experiments::sealed(entry.dump()) << '\n';
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"status"},
+                                             {"report"},
+                                             {"db", "check"},
+                                             {"db", "rebuild"},
+                                             {"rm", "last"},
+                                             {"run", "foreign.toml", "--no-report"}}) {
+    const auto refused = run_trainyard(scratch.path(), arguments);
+    CAPTURE(arguments.front());
+    CHECK(refused.code == 2);
+    CHECK_MESSAGE(contains(refused.err,
+                           "yard: has format 2, but this program reads format 1; use the "
+                           "trainyard that made this yard"),
+                  (refused.out + refused.err));
+  }
 }
 
 TEST_CASE("a missing program is an error before anything starts, with the place of its strategy") {

@@ -177,6 +177,6 @@ TEST_CASE("a sweep whose programs record no epoch has failed, and explains why t
   const Arms arms("[1]", "finish");
   const auto output = run_trainyard(arms.scratch().path(), {"run", "arms.toml"});
   CHECK_MESSAGE(output.code == 1, output.err);
-  CHECK(contains(output.out + output.err, "it has recorded none of epoch 1 (rank-0.records.jsonl:1)"));
+  CHECK(contains(output.out + output.err, "its records lack epoch 1 of 1 (rank-0.records.jsonl:1)"));
   CHECK_MESSAGE(contains(output.out, "no report: no run has finished"), (output.out + output.err));
 }

@@ -28,7 +28,7 @@ TEST_CASE("a rank resumes if it is killed, or the disk is full, at any call whil
     for (long at = 1; met; at += stride(4)) {
       sweep.forget();
       const std::string what = std::to_string(at) + " " + name_of(fault);
-      sweep.bench().tell("FAULT", what);
+      sweep.bench().on_message("FAULT", what);
       expect_survived(sweep, "writing checkpoints: " + what);
       met = any_second_attempt(sweep);
       REQUIRE((met || at > 8));  // each checkpoint makes more than two calls
@@ -54,9 +54,9 @@ TEST_CASE("a checkpoint that is truncated or has a flipped bit at any byte never
   std::size_t bytes = 2;
   for (std::size_t place = 0; place < bytes; place += static_cast<std::size_t>(stride(211))) {
     sweep.forget();
-    sweep.bench().tell("0", "kill-after-6");  // in both runs, after the checkpoint of epoch 2
+    sweep.bench().on_message("0", "kill-after-6");  // in both runs, after the checkpoint of epoch 2
     CHECK(sweep.run().code == 3);
-    sweep.bench().tell("0", "finish");
+    sweep.bench().on_message("0", "finish");
     std::string damaged = orchestrator::text_of(file);
     bytes = damaged.size();
     REQUIRE(bytes > 1000);

@@ -40,7 +40,7 @@ TEST_CASE("after a power cut at any call, the same command finishes the sweep an
       const auto database = db::Database::open_read_only(sweep.yard() / "results.db");
       const auto check = db::check_files(sweep.yard(), &database);
       for (const auto& problem : check.unreadable) CHECK_MESSAGE(problem.empty(), (what + ": " + problem));
-      CHECK(check.incomplete_files.empty());
+      CHECK(check.kept.empty());
     }
 }
 
@@ -66,9 +66,9 @@ TEST_CASE("a rank that is killed after any record costs one attempt and nothing 
   for (const char* rank : {"0", "1"})
     for (int records = 0; records <= 4; ++records) {
       sweep.forget();
-      sweep.bench().tell(rank, "kill-after-" + std::to_string(records));
+      sweep.bench().on_message(rank, "kill-after-" + std::to_string(records));
       expect_survived(sweep, std::string("rank ") + rank + " killed after " + std::to_string(records));
-      sweep.bench().tell(rank, "finish");
+      sweep.bench().on_message(rank, "finish");
     }
 }
 

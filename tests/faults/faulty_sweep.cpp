@@ -11,10 +11,12 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
+#include "tests/support/contains.h"
 #include "tests/support/patience.h"
 #include "tests/support/result_rows.h"
 
@@ -41,12 +43,7 @@ T* shared() {
 // Whether a process is left that was started with a run file below the folder.
 bool any_rank_below(const fs::path& folder) {
   const std::string wanted = "TRAINYARD_RUN=" + folder.string();
-  std::error_code gone;
-  for (const auto& entry : fs::directory_iterator("/proc", gone)) {
-    const std::string environment = text_of(entry.path() / "environ");
-    if (environment.find(wanted) != std::string::npos) return true;
-  }
-  return false;
+  return std::ranges::any_of(all_processes(), [&](int pid) { return contains(environment_of(pid), wanted); });
 }
 
 }  // namespace
@@ -177,7 +174,8 @@ std::string FaultySweep::difference() const {
     if (expected != found) return std::string("expected ").append(expected).append(", found ").append(found);
   }
   const auto database = db::Database::open_read_only(yard() / "results.db");
-  const auto other = db::check_files(yard(), &database).differences;
+  const db::FileCheck check = db::check_files(yard(), &database);
+  const auto& other = check.kept.empty() ? check.differences : check.kept;
   return other.empty() ? "" : "the files say something else: " + other.front();
 }
 

@@ -1,19 +1,18 @@
 // Reads any bytes as run.json. Writing and reading the launch again must not change it. An error is one line.
 #include "base/error.h"
 #include "experiments/protocol/launch.h"
+#include "experiments/protocol/seal.h"
 #include "tests/fuzz/memory_file.h"
 
 using namespace trainyard;
 
 namespace {
 
-// The bytes with the run key of their work and without a seal, if they have a work. Otherwise nearly all
-// inputs would end at these checks.
-std::string with_its_key(std::string bytes) try {
+// The bytes with a right seal, if they are a JSON object. Otherwise nearly all inputs would end at this check.
+std::string sealed_again(std::string bytes) try {
   auto object = nlohmann::json::parse(bytes);
-  object["run"] = experiments::run_key(experiments::run_from_json(object.at("work")));
   object.erase("crc");
-  return object.dump();
+  return experiments::sealed(object.dump());
 } catch (const nlohmann::json::exception&) {
   return bytes;
 } catch (const InternalError&) {
@@ -35,6 +34,6 @@ void read(const std::string& bytes) try {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   const std::string text(reinterpret_cast<const char*>(bytes), size);
   read(text);
-  read(with_its_key(text));
+  read(sealed_again(text));
   return 0;
 }

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "db/database/page_checksums.h"
+#include "base/host.h"
 
 namespace trainyard::e2e {
 namespace fs = std::filesystem;
@@ -77,19 +77,15 @@ Output run_trainyard(const fs::path& folder, const std::vector<std::string>& arg
 }
 
 void make_older(const fs::path& database, int schema) {
-  SQLite::Database(database.string(), SQLite::OPEN_READWRITE, 0, db::page_checksum_vfs())
+  SQLite::Database(database.string(), SQLite::OPEN_READWRITE)
       .exec("PRAGMA user_version = " + std::to_string(schema));
 }
 
 std::vector<pid_t> ranks_below(const fs::path& folder) {
   std::vector<pid_t> found;
   const std::string wanted = "TRAINYARD_RUN=" + folder.string();
-  for (const auto& entry : fs::directory_iterator("/proc")) {
-    const auto name = entry.path().filename().string();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    if (tests::read_text(entry.path() / "environ").find(wanted) != std::string::npos)
-      found.push_back(std::stoi(name));
-  }
+  for (const int pid : all_processes())
+    if (environment_of(pid).find(wanted) != std::string::npos) found.push_back(pid);
   return found;
 }
 

@@ -44,7 +44,7 @@ Output run_trainyard(const std::filesystem::path& folder, const std::vector<std:
                      const std::map<std::string, std::string>& environment = {},
                      const std::string& program = TRAINYARD_PROGRAM);
 
-// Gives a database the schema version of an earlier release.
+// Gives a database another schema version.
 void make_older(const std::filesystem::path& database, int schema);
 
 // Processes whose TRAINYARD_RUN is below `folder`, which are the ranks of a yard there.

@@ -8,10 +8,10 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
 
-#include "db/database/page_checksums.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
 #include "db/queries/select.h"
+#include "experiments/protocol/seal.h"
 #include "tests/db/support/yard.h"
 
 using namespace trainyard;
@@ -153,7 +153,7 @@ TEST_CASE("a rebuilt database has the same columns as one that was written durin
   std::ofstream journal(yard.folder / "journal.jsonl");
   const auto take = [&](const json& entry) {
     yard.ingest.journal_entry(entry);
-    journal << entry.dump() << "\n" << std::flush;
+    journal << experiments::sealed(entry.dump()) << "\n" << std::flush;
   };
   take(entry_of("sweep", at_rates({0.1, 0.05}), {"learning_rate"}, "2026-11-20T08:00:00.000Z"));
   auto longer = at_rates({0.1});
@@ -178,7 +178,7 @@ TEST_CASE("a database whose view lacks these columns gets them when it is next o
     ingest.journal_entry(
         entry_of("sweep", at_rates({0.1, 0.05}), {"learning_rate"}, "2026-11-20T08:00:00.000Z"));
   }
-  SQLite::Database(file.string(), SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
+  SQLite::Database(file.string(), SQLite::OPEN_READWRITE)
       .exec("DROP VIEW final_metrics; CREATE VIEW final_metrics AS SELECT run_key FROM run");
   Database::open_for_writing(file);
   const Database reader = Database::open_read_only(file);

@@ -40,7 +40,7 @@ TEST_CASE("if a rank records an epoch twice, the last record counts") {
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool zero(run, 1, 0), one(run, 1, 1);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 9, 1, {metric("train", "loss", 90, 10)})));
   yard.ingest.record(one.next("epoch", epoch_body(1, 2, 1, {metric("train", "loss", 10, 10)})));
   yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 30, 10)})));
@@ -58,16 +58,16 @@ TEST_CASE("a run that diverged and was resumed stores what its records say, incl
     if (number == 2) launch.resumes = experiments::Resumes{1, 2};
     yard.ingest.run_file(experiments::to_json(launch));
     for (const int rank : {0, 1}) {
-      Spool spool(run, number, rank);
+      RecordLog log(run, number, rank);
       for (int epoch = number == 1 ? 1 : 3; epoch <= number + 2; ++epoch) {
         const json loss = epoch == 4 && rank == 1 ? json(nullptr) : json(20.0 * epoch);
-        yard.ingest.record(spool.next(
+        yard.ingest.record(log.next(
             "epoch", epoch_body(epoch, epoch + rank, 0.5,
                                 {metric("train", "loss", loss, 10), metric("validation", "loss", 10, 10)})));
       }
       if (number == 1) continue;
-      yard.ingest.record(spool.next("test", {{"metrics", {metric("test", "loss", 5, 10)}}}));
-      yard.ingest.record(spool.next("end", end_body("finished", 6)));
+      yard.ingest.record(log.next("test", {{"metrics", {metric("test", "loss", 5, 10)}}}));
+      yard.ingest.record(log.next("end", end_body("finished", 6)));
     }
   }
   const FinalMetrics final = yard.final();
@@ -87,7 +87,7 @@ TEST_CASE("an attempt that fails after a finished one does not change the stored
   finish(yard.ingest, run, make_launch(run), {1, 2, 3});
   const auto before = rows_of(yard.database, "SELECT * FROM run_final");
   yard.ingest.run_file(experiments::to_json(make_launch(run, 2)));
-  Spool zero(run, 2, 0), orchestrator(run, 2, std::nullopt);
+  RecordLog zero(run, 2, 0), orchestrator(run, 2, std::nullopt);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 99, 1, {metric("train", "loss", 7, 1)})));
   yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}}));
   CHECK(rows_of(yard.database, "SELECT * FROM run_final") == before);

@@ -38,21 +38,21 @@ void fill_tasks(Ingest& ingest) {
     ingest.journal_entry(run_entry("tasks of " + model, {run}, "2026-11-20T08:00:00.000Z"));
     ingest.run_file(experiments::to_json(make_launch(run)));
     for (int rank = 0; rank < 2; ++rank) {
-      Spool spool(run, 1, rank);
+      RecordLog log(run, 1, rank);
       std::vector<nlohmann::json> train, test;
       if (rank == 1) {
         train = {metric("train", "loss", 40, 80), metric("validation", "loss", 40, 80)};
         test = {metric("test", "loss", 40, 80)};
       }
-      ingest.record(spool.next("epoch", epoch_body(1, 1, 1, train)));
-      ingest.record(spool.next("test", {{"seconds", 0.5}, {"metrics", test}}));
-      ingest.record(spool.next("end", end_body("finished", 6)));
+      ingest.record(log.next("epoch", epoch_body(1, 1, 1, train)));
+      ingest.record(log.next("test", {{"seconds", 0.5}, {"metrics", test}}));
+      ingest.record(log.next("end", end_body("finished", 6)));
     }
   }
 }
 
 // The experiment "six models" with single and ddp over three seeds. One run failed, with a warning and a
-// damaged spool, and one has an attempt under other circumstances.
+// damaged record log, and one has an attempt under other circumstances.
 void fill(Database& database) {
   Ingest ingest(database);
   std::vector<experiments::Run> runs;
@@ -73,7 +73,7 @@ void fill(Database& database) {
   elsewhere.circumstances.host = "another host";
   finish(ingest, runs[0], elsewhere, {1, 1, 1});
   ingest.run_file(experiments::to_json(make_launch(failed)));
-  Spool zero(failed, 1, 0), orchestrator(failed, 1, std::nullopt);
+  RecordLog zero(failed, 1, 0), orchestrator(failed, 1, std::nullopt);
   ingest.record(zero.next("message", {{"level", "warning"}, {"text", "the loss rises"}}));
   zero.seq = 5;
   ingest.record(zero.next("end", end_body("failed", 1)));

@@ -44,10 +44,10 @@ double bleu_of(const std::vector<std::vector<json>>& ranks) {
   const auto run = mesh_run(static_cast<std::int64_t>(ranks.size()), 1);
   launch(yard, run, "translation");
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    Spool spool(run, 1, static_cast<int>(rank));
-    yard.ingest.record(spool.next("epoch", epoch_body(1, 1, 1)));
-    yard.ingest.record(spool.next("test", {{"seconds", 0.5}, {"metrics", ranks[rank]}}));
-    yard.ingest.record(spool.next("end", end_body("finished", 6)));
+    RecordLog log(run, 1, static_cast<int>(rank));
+    yard.ingest.record(log.next("epoch", epoch_body(1, 1, 1)));
+    yard.ingest.record(log.next("test", {{"seconds", 0.5}, {"metrics", ranks[rank]}}));
+    yard.ingest.record(log.next("end", end_body("finished", 6)));
   }
   return yard.final()["test_bleu"];
 }
@@ -57,13 +57,13 @@ FinalMetrics finals_of(const std::string& task, double train, double validation,
   CheckedYard yard;
   const auto run = mesh_run(1, 1);
   launch(yard, run, task);
-  Spool spool(run, 1, 0);
-  yard.ingest.record(spool.next("epoch", epoch_body(1, 1, 1,
-                                                    {metric("train", "loss", 40 * train, 40),
-                                                     metric("validation", "loss", 40 * validation, 40)})));
+  RecordLog log(run, 1, 0);
+  yard.ingest.record(log.next("epoch", epoch_body(1, 1, 1,
+                                                  {metric("train", "loss", 40 * train, 40),
+                                                   metric("validation", "loss", 40 * validation, 40)})));
   yard.ingest.record(
-      spool.next("test", {{"seconds", 0.5}, {"metrics", {metric("test", "loss", 40 * test, 40)}}}));
-  yard.ingest.record(spool.next("end", end_body("finished", 6)));
+      log.next("test", {{"seconds", 0.5}, {"metrics", {metric("test", "loss", 40 * test, 40)}}}));
+  yard.ingest.record(log.next("end", end_body("finished", 6)));
   const EpochRow epoch = epoch_averages(yard.database, "sweep").at(0);
   FinalMetrics final = yard.final();
   CHECK(std::isnan(epoch["train_perplexity"]) == std::isnan(final["train_perplexity"]));
@@ -151,8 +151,8 @@ TEST_CASE("the last stage of a replica provides its metrics, and the slowest sta
   const std::vector<double> seconds{4, 3, 5, 7};
   for (int rank = 0; rank < 4; ++rank) {
     const auto place = static_cast<std::size_t>(rank);
-    Spool spool(run, 1, rank);
-    yard.ingest.record(spool.next("epoch", epoch_body(1, seconds[place], 1, metrics[place])));
+    RecordLog log(run, 1, rank);
+    yard.ingest.record(log.next("epoch", epoch_body(1, seconds[place], 1, metrics[place])));
     if (rank == 2) CHECK(epoch_replicas(yard.database, "sweep").size() == 1);  // replica 1 is incomplete
   }
   const auto replicas = epoch_replicas(yard.database, "sweep");
@@ -178,11 +178,11 @@ TEST_CASE("the same samples give the same metrics, whichever ranks are stages") 
     for (int rank = 0; rank < 4; ++rank) {
       const bool last = rank % stages == stages - 1;
       const auto share = static_cast<double>(stages);
-      Spool spool(run, 1, rank);
-      yard.ingest.record(spool.next(
-          "epoch", epoch_body(1, 1, 1,
-                              last ? std::vector<json>{metric("train", "loss", 6 * share, 3 * share)}
-                                   : std::vector<json>{})));
+      RecordLog log(run, 1, rank);
+      yard.ingest.record(
+          log.next("epoch", epoch_body(1, 1, 1,
+                                       last ? std::vector<json>{metric("train", "loss", 6 * share, 3 * share)}
+                                            : std::vector<json>{})));
     }
     losses.push_back(epoch_averages(yard.database, "sweep").at(0)["train_loss"]);
   }

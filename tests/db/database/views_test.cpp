@@ -71,7 +71,7 @@ TEST_CASE("ranks with unequal parts are weighted by their samples") {
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool zero(run, 1, 0), one(run, 1, 1);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next(
       "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 30, 10), metric("train", "correct", 10, 10)})));
   yard.ingest.record(one.next(
@@ -91,7 +91,7 @@ TEST_CASE("a metric that was not measured, or has no samples, is not defined") {
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool zero(run, 1, 0), one(run, 1, 1);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next(
       "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10), metric("validation", "correct", 0, 0)})));
   yard.ingest.record(one.next("epoch", epoch_body(1, 2, 1)));
@@ -109,7 +109,7 @@ TEST_CASE("if a rank's loss is NaN, the average is NaN") {
   const auto run = make_run("mlp", 2, 0, 1);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool zero(run, 1, 0), one(run, 1, 1);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
   yard.ingest.record(one.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", nullptr, 10)})));
   CHECK(std::isnan(epoch_averages(yard.database, "sweep").at(0)["train_loss"]));
@@ -120,7 +120,7 @@ TEST_CASE("the time of an epoch is the time of its slowest rank") {
   const auto run = make_run("mlp", 2, 0, 2);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool zero(run, 1, 0), one(run, 1, 1);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 4, 0.5)));
   yard.ingest.record(zero.next("epoch", epoch_body(2, 1, 0.25)));
   yard.ingest.record(one.next("epoch", epoch_body(1, 3, 1.0)));
@@ -173,7 +173,7 @@ TEST_CASE("an epoch of a running run has an average after all ranks have recorde
   const auto run = make_run("mlp", 2, 0);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool zero(run, 1, 0), one(run, 1, 1);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
   CHECK(epoch_averages(yard.database, "sweep").empty());
   CHECK(epoch_replicas(yard.database, "sweep").size() == 1);
@@ -189,7 +189,7 @@ TEST_CASE("the finished attempt of a run counts, or else the latest") {
   yard.plan({run});
   const auto fail = [&](int attempt) {
     yard.ingest.run_file(experiments::to_json(make_launch(run, attempt)));
-    Spool orchestrator(run, attempt, std::nullopt), zero(run, attempt, 0);
+    RecordLog orchestrator(run, attempt, std::nullopt), zero(run, attempt, 0);
     yard.ingest.record(zero.next("epoch", epoch_body(1, 10.0 * attempt, 1)));
     yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}, {"error", "it broke"}}));
   };
@@ -215,7 +215,7 @@ TEST_CASE("a resumed run has each epoch once, along its chain of attempts") {
     json launch = experiments::to_json(make_launch(run, number));
     if (resumes) launch.update({{"resumes_attempt", *resumes}, {"resumes_after_epoch", after}});
     yard.ingest.run_file(launch);
-    Spool zero(run, number, 0);
+    RecordLog zero(run, number, 0);
     for (int epoch = first; epoch <= last; ++epoch)
       yard.ingest.record(zero.next("epoch", epoch_body(epoch, 100.0 * number + epoch, 1)));
     return zero;
@@ -223,7 +223,7 @@ TEST_CASE("a resumed run has each epoch once, along its chain of attempts") {
   attempt(1, 1, 3, std::nullopt, 0);  // its last checkpoint is from epoch 2
   attempt(2, 3, 5, 1, 2);             // its last checkpoint is from epoch 4
   attempt(3, 1, 2, std::nullopt, 0);  // starts from the beginning, and no attempt resumes it
-  Spool last = attempt(4, 5, 6, 2, 4);
+  RecordLog last = attempt(4, 5, 6, 2, 4);
   yard.ingest.record(last.next("end", end_body("finished", 9)));
   const auto epochs = epoch_averages(yard.database, "sweep");
   std::vector<double> seconds;
@@ -241,7 +241,7 @@ TEST_CASE("a chain of attempts ends at one that claims to resume itself or a lat
   json launch = experiments::to_json(make_launch(run, 1));
   launch.update({{"resumes_attempt", 1}, {"resumes_after_epoch", 7}});
   yard.ingest.run_file(launch);
-  Spool zero(run, 1, 0);
+  RecordLog zero(run, 1, 0);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1)));
   CHECK(epoch_averages(yard.database, "sweep").size() == 1);
 }
@@ -285,33 +285,13 @@ std::string times_problem(const Yard& yard) {
 
 }  // namespace
 
-TEST_CASE("times of ranks with fewer cores than threads do not count, and the reason is stored") {
-  struct Case {
-    std::vector<std::vector<int>> cores;
-    int threads;
-    std::string problem;
-  };
-  for (const auto& [cores, threads, problem] :
-       {Case{{{0}}, 1, ""}, Case{{{0, 1}}, 2, ""}, Case{{{0}}, 2, "a rank had 1 core for 2 threads"},
-        Case{{{0, 1}}, 4, "a rank had 2 cores for 4 threads"}, Case{{}, 2, ""}, Case{{{0, 1}}, 1, ""}}) {
-    CheckedYard yard;
-    const auto run = make_run("mlp", 1, 0);
-    yard.plan({run});
-    auto launch = make_launch(run);
-    launch.cores = cores;
-    launch.circumstances.threads_per_rank = threads;
-    finish(yard.ingest, run, launch, {1, 2, 3});
-    CHECK(times_problem(yard) == problem);
-  }
-}
-
 TEST_CASE("the share of other processes is a column, and if it was too large the times do not count") {
   CheckedYard yard;
   const auto run = make_run("mlp", 1, 0);
   yard.plan({run});
   finish(yard.ingest, run, make_launch(run), {1, 2, 3});
   CHECK(std::isnan(yard.final().other_share));  // as in releases that did not record it
-  Spool orchestrator(run, 1, std::nullopt);
+  RecordLog orchestrator(run, 1, std::nullopt);
   yard.ingest.record(
       orchestrator.next("processor_use", {{"cores", 1}, {"limit", 0.02}, {"other_share", 0.01}}));
   CHECK(times_problem(yard).empty());
@@ -331,9 +311,9 @@ namespace {
 // Records at these seconds of the rank's own clock.
 struct TimedRank {
   CheckedYard& yard;
-  Spool spool;
+  RecordLog log;
   void record(double at, const std::string& type, const nlohmann::json& body) {
-    experiments::Record record = spool.next(type, body);
+    experiments::Record record = log.next(type, body);
     record.elapsed_seconds = record.body["elapsed_seconds"] = at;
     yard.ingest.record(record);
   }
@@ -366,7 +346,7 @@ TEST_CASE(
     if (kind == "foreign") run.strategy.command = {"train"};
     yard.plan({run});
     yard.ingest.run_file(experiments::to_json(make_launch(run)));
-    TimedRank rank{yard, Spool(run, 1, 0)};
+    TimedRank rank{yard, RecordLog(run, 1, 0)};
     rank.record(0, "start", {{"pid", 1}});
     rank.record(1.5, "epoch", epoch_body(1, train, 0));
     if (checkpoint > 0) rank.record(1.5 + checkpoint, "checkpoint", {{"epoch", 1}});
@@ -394,10 +374,10 @@ TEST_CASE("times do not count if training took 20 % longer than the rank compute
     const auto run = make_run("mlp", 1, 0, 3);
     yard.plan({run});
     yard.ingest.run_file(experiments::to_json(make_launch(run)));
-    Spool orchestrator(run, 1, std::nullopt);
+    RecordLog orchestrator(run, 1, std::nullopt);
     yard.ingest.record(
         orchestrator.next("processor_use", {{"other_share", 0.001}, {"other_seconds", others}}));
-    TimedRank rank{yard, Spool(run, 1, 0)};
+    TimedRank rank{yard, RecordLog(run, 1, 0)};
     rank.record(0, "start", {{"device", device}});
     for (int epoch = 1; epoch <= 3; ++epoch) {
       auto body = epoch_body(epoch, 2, 0);
@@ -416,11 +396,11 @@ TEST_CASE("parts of the time are means over the timed epochs and all ranks") {
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
   for (int rank = 0; rank < 2; ++rank) {
-    Spool spool(run, 1, rank);
+    RecordLog log(run, 1, rank);
     for (int epoch = 1; epoch <= 3; ++epoch) {
       json body = epoch_body(epoch, 1, 1);
       body["seconds"] = {{"data", epoch + 10 * rank}, {"forward", 0.5}};
-      yard.ingest.record(spool.next("epoch", body));
+      yard.ingest.record(log.next("epoch", body));
     }
   }
   const auto parts = time_parts(yard.database, "sweep");

@@ -45,8 +45,8 @@ std::vector<std::string> everything(const Database& database) {
 
 TEST_CASE("the architecture's example record is stored member by member") {
   Launched yard;
-  Spool spool(yard.run, 1, 0);
-  for (int i = 0; i < 4; ++i) yard.ingest.record(spool.next("message", {{"level", "info"}, {"text", "…"}}));
+  RecordLog log(yard.run, 1, 0);
+  for (int i = 0; i < 4; ++i) yard.ingest.record(log.next("message", {{"level", "info"}, {"text", "…"}}));
   std::string line =
       R"({"v":1,"run":"3f9a1c20b7de","attempt":1,"rank":0,"seq":4,"type":"epoch","time":"2026-11-20T09:30:12.345Z","elapsed_seconds":12.75,"epoch":2,"train_seconds":1.5,"validation_seconds":0.125,"seconds":{"data":0.0625,"forward":0.5,"backward":0.75,"exposed_communication":0.0625,"bubble":0,"optimizer":0.09375,"other":0.03125},"metrics":[{"phase":"train","name":"loss","sum":1234.5,"weight":4000},{"phase":"train","name":"correct","sum":3720,"weight":4000}],"crc":"ab4be0be"})";
   auto parsed = experiments::parse_line(line);
@@ -74,8 +74,8 @@ TEST_CASE("a run is planned, then running, then finished after every rank's end 
   CHECK(status() == "planned");
   ingest.run_file(experiments::to_json(make_launch(run)));
   CHECK(status() == "running");
-  Spool zero(run, 1, 0), one(run, 1, 1);
-  for (Spool* spool : {&zero, &one}) record_epochs(ingest, *spool, 3);
+  RecordLog zero(run, 1, 0), one(run, 1, 1);
+  for (RecordLog* log : {&zero, &one}) record_epochs(ingest, *log, 3);
   ingest.record(zero.next("end", end_body("finished", 3)));
   CHECK(status() == "running");
   ingest.record(one.next("end", end_body("finished", 4)));
@@ -86,7 +86,7 @@ TEST_CASE("a run is planned, then running, then finished after every rank's end 
 TEST_CASE("a cause makes a run failed or interrupted and provides its first error line") {
   for (const std::string outcome : {"failed", "interrupted"}) {
     Launched yard;
-    Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0);
+    RecordLog orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0);
     yard.ingest.record(zero.next("end", end_body("failed", 3, "rank 0 says: loss is not a number")));
     CHECK(yard.status() == "running");
     yard.ingest.record(orchestrator.next("exited", {{"of_rank", 1}, {"code", -1}, {"signal", 9}}));
@@ -105,7 +105,7 @@ TEST_CASE("a cause makes a run failed or interrupted and provides its first erro
 
 TEST_CASE("if a cause has no error, the error of the rank that ended first is used") {
   Launched yard;
-  Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
+  RecordLog orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
   zero.seq = one.seq = 0;
   yard.ingest.record(zero.next("message", {{"level", "info"}, {"text", "one second later"}}));
   yard.ingest.record(zero.next("end", end_body("failed", 3, "connection closed by peer")));
@@ -116,10 +116,10 @@ TEST_CASE("if a cause has no error, the error of the rank that ended first is us
 
 TEST_CASE("a run that all ranks finished is finished, even if a cause follows") {
   Launched yard;
-  Spool orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
-  for (Spool* spool : {&zero, &one}) {
-    record_epochs(yard.ingest, *spool, 3);
-    yard.ingest.record(spool->next("end", end_body("finished", 3)));
+  RecordLog orchestrator(yard.run, 1, std::nullopt), zero(yard.run, 1, 0), one(yard.run, 1, 1);
+  for (RecordLog* log : {&zero, &one}) {
+    record_epochs(yard.ingest, *log, 3);
+    yard.ingest.record(log->next("end", end_body("finished", 3)));
   }
   yard.ingest.record(orchestrator.next("cause", {{"outcome", "interrupted"}, {"error", "Ctrl-C"}}));
   CHECK(yard.status() == "finished");
@@ -128,7 +128,7 @@ TEST_CASE("a run that all ranks finished is finished, even if a cause follows") 
 
 TEST_CASE("a record that is ingested again changes nothing") {
   Launched yard;
-  Spool zero(yard.run, 1, 0);
+  RecordLog zero(yard.run, 1, 0);
   const auto start = zero.next("start", start_body(0, 2));
   const auto epoch = zero.next("epoch", epoch_body(1, 1.5, 0.25, {metric("train", "loss", 10, 4)}));
   CHECK(yard.ingest.record(start) == Accepted::taken);
@@ -145,22 +145,22 @@ TEST_CASE("a record that is ingested again changes nothing") {
 
 TEST_CASE("records after a missing one are rejected until the missing one arrives") {
   Launched yard;
-  Spool zero(yard.run, 1, 0);
+  RecordLog zero(yard.run, 1, 0);
   const auto first = zero.next("message", {{"level", "info"}, {"text", "first"}});
   const auto second = zero.next("message", {{"level", "info"}, {"text", "second"}});
   const auto third = zero.next("message", {{"level", "info"}, {"text", "third"}});
   CHECK(yard.ingest.record(first) == Accepted::taken);
   CHECK(yard.ingest.record(third) == Accepted::gap);
-  CHECK(yard.rows("SELECT next_seq, missing_seq FROM spool") == std::vector<std::string>{"[1,1]"});
+  CHECK(yard.rows("SELECT next_seq, missing_seq FROM record_log") == std::vector<std::string>{"[1,1]"});
   CHECK(yard.ingest.record(second) == Accepted::taken);
   CHECK(yard.ingest.record(third) == Accepted::taken);
-  CHECK(yard.rows("SELECT next_seq, missing_seq FROM spool") == std::vector<std::string>{"[3,null]"});
+  CHECK(yard.rows("SELECT next_seq, missing_seq FROM record_log") == std::vector<std::string>{"[3,null]"});
   CHECK(yard.rows("SELECT text FROM message ORDER BY seq").size() == 3);
 }
 
 TEST_CASE("unknown types and members are stored unchanged") {
   Launched yard;
-  Spool zero(yard.run, 1, 0);
+  RecordLog zero(yard.run, 1, 0);
   yard.ingest.record(zero.next("checkpoint", {{"step", 7}, {"layers", {{"0", 0.5}}}}));
   json epoch = epoch_body(1, 1.5, 0.25, {metric("train", "loss", 10, 4)});
   epoch["temperature"] = 61.5;
@@ -182,7 +182,7 @@ TEST_CASE("unknown types and members are stored unchanged") {
 
 TEST_CASE("a record that does not fit its type is stored whole with the reason, and the next one is read") {
   Launched yard;
-  Spool zero(yard.run, 1, 0);
+  RecordLog zero(yard.run, 1, 0);
   const std::vector<json> wrong{
       {{"epoch", "two"}},
       {{"epoch", 0}},
@@ -201,7 +201,7 @@ TEST_CASE("a record that does not fit its type is stored whole with the reason, 
 
 TEST_CASE("a rank cannot write the orchestrator's records, and the orchestrator cannot write a rank's") {
   Launched yard;
-  Spool zero(yard.run, 1, 0), orchestrator(yard.run, 1, std::nullopt);
+  RecordLog zero(yard.run, 1, 0), orchestrator(yard.run, 1, std::nullopt);
   yard.ingest.record(zero.next("cause", {{"outcome", "failed"}}));
   yard.ingest.record(orchestrator.next("end", end_body("finished", 1)));
   CHECK(yard.status() == "running");
@@ -211,17 +211,17 @@ TEST_CASE("a rank cannot write the orchestrator's records, and the orchestrator 
 
 TEST_CASE("records of an unknown rank or attempt are refused") {
   Launched yard;
-  Spool two(yard.run, 1, 2), later(yard.run, 2, 0), other(make_run("cnn", 1, 0), 1, 0),
+  RecordLog two(yard.run, 1, 2), later(yard.run, 2, 0), other(make_run("cnn", 1, 0), 1, 0),
       negative(yard.run, 1, -1);
   CHECK(yard.ingest.record(two.next("start", start_body(2, 2))) == Accepted::refused);
   CHECK(yard.ingest.record(later.next("start", start_body(0, 2))) == Accepted::refused);
   CHECK(yard.ingest.record(other.next("start", start_body(0, 1))) == Accepted::refused);
-  CHECK(yard.rows("SELECT * FROM spool").empty());
+  CHECK(yard.rows("SELECT * FROM record_log").empty());
 }
 
 TEST_CASE("an epoch that is recorded twice counts once, with its last values") {
   Launched yard;
-  Spool zero(yard.run, 1, 0);
+  RecordLog zero(yard.run, 1, 0);
   yard.ingest.record(
       zero.next("epoch", epoch_body(1, 9, 9, {metric("train", "loss", 9, 1), metric("train", "old", 9, 1)})));
   yard.ingest.record(zero.next("epoch", epoch_body(1, 2, 3, {metric("train", "loss", 4, 1)})));
@@ -243,7 +243,7 @@ TEST_CASE("hostile strings are stored as data everywhere") {
   auto launch = make_launch(run);
   launch.experiment = launch.circumstances.host = hostile;
   ingest.run_file(experiments::to_json(launch));
-  Spool zero(run, 1, 0), orchestrator(run, 1, std::nullopt);
+  RecordLog zero(run, 1, 0), orchestrator(run, 1, std::nullopt);
   ingest.record(zero.next(hostile, {{hostile, hostile}}));
   ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric(hostile, hostile, 1, 1)})));
   ingest.record(zero.next("message", {{"level", hostile}, {"text", hostile}}));

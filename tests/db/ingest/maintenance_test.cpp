@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "db/database/page_checksums.h"
 #include "db/database/schema.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/queries.h"
@@ -40,11 +39,11 @@ struct Small : LiveYard {
     attempt.collect();
   }
 
-  std::filesystem::path spool() const {
+  std::filesystem::path log() const {
     return folder.path() / "runs" / key / "attempt-1" / experiments::rank_records_name(0);
   }
   void sql(const std::string& statement) const {
-    SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs()).exec(statement);
+    SQLite::Database(folder / "results.db", SQLite::OPEN_READWRITE).exec(statement);
   }
 };
 
@@ -57,43 +56,32 @@ std::vector<std::string> all_rows(const Database& database) {
 
 }  // namespace
 
-TEST_CASE("an intact database matches its files, and one that was edited differs table by table") {
+TEST_CASE("an intact database matches its files, and rows that were edited are named by attempt") {
   const Small yard;
   CHECK(damage(yard.live).empty());
   CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
   yard.sql("UPDATE metric SET sum = sum + 1 WHERE epoch = 2 AND name = 'correct' AND phase = 'train'");
   yard.sql("DELETE FROM epoch WHERE epoch = 3");
-  CHECK(check_files(yard.folder.path(), &yard.live).differences ==
-        std::vector<std::string>{"epoch: 1 rows are in the files only, 0 in the database only",
-                                 "metric: 1 rows are in the files only, 1 in the database only"});
-  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.check"));
+  CHECK(
+      check_files(yard.folder.path(), &yard.live).differences ==
+      std::vector<std::string>{"attempt 1 of run " + yard.key +
+                               ": the database has other rows of epoch, metric. A rebuild takes the files"});
 }
 
-TEST_CASE("an unreadable line of the journal or of a spool is named, even without a database to compare") {
+TEST_CASE(
+    "an unreadable line of the journal or of a record log is named, even without a database to compare") {
   Small yard;
   append_line(yard.folder / "journal.jsonl", "garbage\n{}\n");
-  append_line(yard.spool(), "{\"v\":1,\n");
+  append_line(yard.log(), "{\"v\":1,\n");
   const std::string journal = (yard.folder / "journal.jsonl").string();
   for (const Database* database : {&std::as_const(yard.live), static_cast<const Database*>(nullptr)}) {
     const FileCheck found = check_files(yard.folder.path(), database);
     CHECK(found.differences.empty());
     REQUIRE(found.unreadable.size() == 3);
     CHECK(found.unreadable[0] == journal + ":2: not JSON at byte 1");
-    CHECK(found.unreadable[1].starts_with(journal + ":3: not a journal entry: "));
-    CHECK(found.unreadable[2] == yard.spool().string() + ":6: not JSON at byte 8");
+    CHECK(found.unreadable[1] == journal + ":3: has no checksum (crc)");
+    CHECK(found.unreadable[2] == yard.log().string() + ":6: not JSON at byte 8");
   }
-}
-
-TEST_CASE("a journal entry that is damaged after its ingestion is both a difference and an unreadable line") {
-  Small yard;
-  auto lines = tests::read_lines(yard.folder / "journal.jsonl");
-  REQUIRE(lines.size() == 1);
-  std::ofstream(yard.folder / "journal.jsonl") << "x" << lines[0].substr(1) << '\n';
-  const FileCheck found = check_files(yard.folder.path(), &yard.live);
-  CHECK(found.unreadable.size() == 1);
-  CHECK(std::ranges::find(found.differences,
-                          "experiment: 0 rows are in the files only, 1 in the database only") !=
-        found.differences.end());
 }
 
 TEST_CASE("rows with dangling references are damage") {
@@ -151,8 +139,10 @@ TEST_CASE("a missing database is rebuilt from the files when the yard is next op
 
 TEST_CASE("a journal entry that a killed writer did not ingest is ingested when the yard is next opened") {
   Small yard;
-  append_line(yard.folder / "journal.jsonl",
-              run_entry("later", {make_run("mlp", 1, 7)}, "2026-11-20T09:00:00.000Z").dump() + "\n");
+  append_line(
+      yard.folder / "journal.jsonl",
+      experiments::sealed(run_entry("later", {make_run("mlp", 1, 7)}, "2026-11-20T09:00:00.000Z").dump()) +
+          "\n");
   CHECK(experiment_names(yard.live) == std::vector<std::string>{"sweep"});
   CHECK(experiment_names(open_yard_for_writing(yard.folder.path())) ==
         std::vector<std::string>{"sweep", "later"});
@@ -168,102 +158,47 @@ TEST_CASE("a replay does not follow links in a yard") {
   CHECK(replay(yard.folder.path(), again).records == 0);
 }
 
-namespace {
-
-// Writes a database with the run and attempt tables of schema 1, one row in each, and a table that no longer
-// exists.
-void make_older(const std::filesystem::path& file, const std::string& run_key, int attempt) {
-  std::filesystem::remove(file);
-  SQLite::Database old(file, SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  old.exec(R"sql(
-    CREATE TABLE run (
-      run_key TEXT PRIMARY KEY, model TEXT NOT NULL, dataset TEXT NOT NULL, data_source TEXT NOT NULL,
-      strategy TEXT NOT NULL, strategy_kind TEXT NOT NULL, replicas INTEGER NOT NULL, stages INTEGER NOT NULL,
-      seed INTEGER NOT NULL, epochs INTEGER NOT NULL, resolved TEXT NOT NULL, from_journal INTEGER NOT NULL
-    ) STRICT;
-    CREATE TABLE attempt (
-      run_key TEXT NOT NULL REFERENCES run (run_key) ON DELETE CASCADE, attempt INTEGER NOT NULL,
-      experiment TEXT NOT NULL, directory TEXT NOT NULL, created TEXT NOT NULL, world_size INTEGER NOT NULL,
-      host_exclusive INTEGER NOT NULL, devices_shared INTEGER NOT NULL,
-      times_count INTEGER NOT NULL AS (host_exclusive AND NOT devices_shared),
-      circumstances_hash TEXT NOT NULL, circumstances TEXT NOT NULL, host TEXT NOT NULL,
-      processor TEXT NOT NULL, resumes_attempt INTEGER, resumes_after_epoch INTEGER, launch TEXT NOT NULL,
-      PRIMARY KEY (run_key, attempt)
-    ) STRICT;
-    CREATE TABLE of_long_ago (x);
-    PRAGMA user_version = 1;)sql");
-  old.exec("PRAGMA application_id = " + std::to_string(application_id));
-  old.exec("INSERT INTO run VALUES ('" + run_key +
-           "', 'mlp', 'mnist', 'mnist', 'single', 'single', 1, 1, 0, 3, '{}', 1)");
-  old.exec("INSERT INTO attempt VALUES ('" + run_key + "', " + std::to_string(attempt) +
-           ", 'sweep', '/yard', '2026-11-20T08:00:01.000Z', 1, 1, 0, 'c', '{}', 'host', 'processor', NULL, "
-           "NULL, '{}')");
+TEST_CASE("opening a database of another schema for writing rebuilds it and keeps the old file") {
+  for (const char* schema : {"1", "99"}) {
+    Small yard;
+    const auto before = all_rows(yard.live);
+    yard.sql(std::string("PRAGMA user_version = ") + schema);
+    std::vector<std::string> reported;
+    const auto on_message = [&](const std::string& line) { reported.push_back(line); };
+    CHECK(all_rows(open_yard_for_writing(yard.folder.path(), on_message)) == before);
+    CHECK(reported ==
+          std::vector<std::string>{(yard.folder / "results.db").string() +
+                                   " had another schema and was rebuilt from 5 records. The old file "
+                                   "is kept as results.db.before-rebuild"});
+    CHECK(std::filesystem::exists(yard.folder / "results.db.before-rebuild"));
+    CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
+    open_yard_for_writing(yard.folder.path(), on_message);
+    CHECK(reported.size() == 1);
+  }
 }
 
-}  // namespace
-
-TEST_CASE("opening a database of an older schema for writing rebuilds it and keeps the old file") {
+TEST_CASE("a yard of another format is refused, and a damaged number is damage") {
   Small yard;
-  const auto before = all_rows(yard.live);
-  const auto file = yard.folder / "results.db", kept = yard.folder / "results.db.schema-1";
-  make_older(file, yard.key, 1);
-  std::ofstream(kept) << "of an earlier time";
-  const std::string old = tests::read_text(file);
-  std::vector<std::string> told;
-  const auto tell = [&](const std::string& line) { told.push_back(line); };
-  CHECK(all_rows(open_yard_for_writing(yard.folder.path(), tell)) == before);
-  CHECK(told ==
-        std::vector<std::string>{file.string() + " had the older schema 1 and was rebuilt from 5 records. "
-                                                 "The old file is kept as results.db.schema-1"});
-  CHECK(tests::read_text(kept) == old);
-  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.rebuilt"));
-  open_yard_for_writing(yard.folder.path(), tell);
-  CHECK(told.size() == 1);
-}
-
-TEST_CASE("an older database is not replaced if the files lack one of its runs or attempts") {
-  Small yard;
-  const auto file = yard.folder / "results.db";
-  const auto refused = [&](const std::string& run_key, int attempt) {
-    make_older(file, run_key, attempt);
-    const std::string old = tests::read_text(file);
-    std::string text = tests::user_error_of([&] { open_yard_for_writing(yard.folder.path()); });
-    CHECK(tests::read_text(file) == old);
-    for (const char* name : {"results.db.schema-1", "results.db.rebuilt"})
-      CHECK_FALSE(std::filesystem::exists(yard.folder / name));
-    return text;
-  };
-  const std::string older = file.string() + ": has the older schema 1, and the yard has no files of its ";
-  const std::string advice = "; restore the files, or leave it out with `trainyard db rebuild`";
-  CHECK(refused("ba9876543210", 1) == older + "run ba9876543210 and 1 more" + advice);
-  CHECK(refused(yard.key, 2) == older + "attempt 2 of run " + yard.key + advice);
-}
-
-TEST_CASE("an older database whose runs cannot be read is not replaced") {
-  Small yard;
-  const auto file = yard.folder / "results.db";
-  make_older(file, yard.key, 1);
-  SQLite::Database(file, SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
-      .exec("ALTER TABLE run RENAME TO runs");
-  CHECK_THROWS_WITH_AS(
-      open_yard_for_writing(yard.folder.path()),
-      doctest::Contains("has the older schema 1, and its runs cannot be read (no such table: run)"),
-      UserError);
-  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.schema-1"));
-}
-
-TEST_CASE("a database of a later release is never rebuilt") {
-  Small yard;
-  yard.sql("PRAGMA user_version = 99");
-  CHECK_THROWS_WITH_AS(open_yard_for_writing(yard.folder.path()),
-                       doctest::Contains("was written by a later trainyard (schema 99"), UserError);
-  CHECK_FALSE(std::filesystem::exists(yard.folder / "results.db.schema-99"));
+  const auto journal = yard.folder / "journal.jsonl";
+  auto entry = nlohmann::json::parse(tests::read_lines(journal).at(0));
+  entry.erase("crc");
+  entry["v"] = 2;
+  const std::string other = experiments::sealed(entry.dump());
+  std::ofstream(journal) << other << '\n';
+  const std::string error = yard.folder.path().string() +
+                            ": has format 2, but this program reads format 1; use the trainyard that made "
+                            "this yard, or name another yard with --yard";
+  CHECK_THROWS_WITH_AS(open_yard_for_writing(yard.folder.path()), error.c_str(), UserError);
+  CHECK_THROWS_WITH_AS(rebuild(yard.folder.path()), error.c_str(), UserError);
+  std::string damaged = other;
+  damaged[damaged.find("\"v\":2") + 4] = '3';
+  std::ofstream(journal) << damaged << '\n';
+  CHECK_NOTHROW(refuse_other_format(yard.folder.path()));
 }
 
 TEST_CASE("a removal names attempts, so a clock that was set back hides none and restores none") {
   Small yard;
-  nlohmann::json removal = rm_entry({yard.key}, "2026-11-20T12:00:00.000Z");
-  removal["attempts"] = {{yard.key, 1}};
+  const nlohmann::json removal = rm_entry({yard.key}, "2026-11-20T12:00:00.000Z");
   yard.journal(removal);
   yard.journal(run_entry("sweep", {yard.done}, "2026-11-20T08:30:00.000Z"));
   CHECK(yard.ingest.run_file(experiments::to_json(make_launch(yard.done, 1, "2026-11-20T13:00:00.000Z"))) ==

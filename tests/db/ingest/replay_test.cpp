@@ -102,7 +102,7 @@ TEST_CASE("replaying a yard into an empty database gives equal views and tables"
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   const Replay first = replay(yard.folder.path(), rebuilt);
   CHECK(first.damaged_lines == 0);
-  CHECK(first.damaged_spools == 0);
+  CHECK(first.damaged_files == 0);
   CHECK(first.problems.empty());
   CHECK(first.records > 40);
   check_equal(yard.live, rebuilt);
@@ -150,7 +150,7 @@ TEST_CASE("a line without its newline is ignored, in spools and in the journal")
   CHECK(run_summaries(rebuilt).size() == 1);
 }
 
-TEST_CASE("a damaged line is counted and named, and only its own spool ends there") {
+TEST_CASE("a damaged line is counted and named, and only its own record log ends there") {
   LiveYard yard;
   const auto run = make_run("mlp", 2, 0);
   yard.journal(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
@@ -164,7 +164,7 @@ TEST_CASE("a damaged line is counted and named, and only its own spool ends ther
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   const Replay result = replay(yard.folder.path(), rebuilt);
   CHECK(result.damaged_lines == 2);
-  CHECK(result.damaged_spools == 1);
+  CHECK(result.damaged_files == 1);
   REQUIRE(result.problems.size() == 3);
   CHECK(result.problems[0].find("journal.jsonl:2: ") != std::string::npos);
   CHECK(result.problems[1].find("rank-0.records.jsonl:2: ") != std::string::npos);
@@ -175,7 +175,7 @@ TEST_CASE("a damaged line is counted and named, and only its own spool ends ther
   check_equal(yard.live, rebuilt);
 }
 
-TEST_CASE("a spool of another run, or without a run.json, is counted and omitted") {
+TEST_CASE("a record log of another run, or without a run.json, is counted and omitted") {
   LiveYard yard;
   const auto run = make_run("mlp", 1, 0), other = make_run("mlp", 1, 1), bare = make_run("mlp", 1, 2);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
@@ -192,12 +192,12 @@ TEST_CASE("a spool of another run, or without a run.json, is counted and omitted
                                       "attempt-2");  // the attempt died before its launch
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   const Replay result = replay(yard.folder.path(), rebuilt);
-  CHECK(result.damaged_spools == 2);
+  CHECK(result.damaged_files == 2);
   CHECK(result.records == 1);
   CHECK(run_summaries(rebuilt).size() == 1);
 }
 
-TEST_CASE("records of another rank in a spool count as damaged lines") {
+TEST_CASE("records of another rank in a record log count as damaged lines") {
   LiveYard yard;
   const auto run = make_run("mlp", 2, 0);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
@@ -215,50 +215,4 @@ TEST_CASE("a folder that is not a yard has nothing to replay") {
   const Replay result = replay(folder / "nowhere", database);
   CHECK(result.records == 0);
   CHECK(result.problems.empty());
-}
-
-namespace {
-
-// Writes the files of a finished run from `created` to `ended`, as a release without a host lock wrote them.
-std::string old_run(const std::filesystem::path& yard, std::uint64_t seed, const std::string& created,
-                    const std::string& ended, const std::string& host = "yardmaster") {
-  const auto run = make_run("mlp", 1, seed);
-  auto launch = make_launch(run, 1, created);
-  launch.circumstances.host = host;
-  auto run_json = experiments::to_json(launch);
-  run_json.erase("host_locked");
-  const auto folder = yard / "runs" / launch.key / "attempt-1";
-  tests::write_text(folder / "run.json", run_json.dump());
-  nlohmann::ordered_json end{
-      {"v", 1},        {"run", launch.key}, {"attempt", 1},         {"rank", 0},           {"seq", 0},
-      {"type", "end"}, {"time", ended},     {"elapsed_seconds", 1}, {"status", "finished"}};
-  tests::write_text(folder / "rank-0.records.jsonl", end.dump() + "\n");
-  return launch.key;
-}
-
-}  // namespace
-
-TEST_CASE("in an old yard, times of attempts that overlapped on one host do not count") {
-  const TemporaryFolder folder;
-  const auto at = [](const std::string& minute) { return "2026-11-20T09:" + minute + ":00.000Z"; };
-  const auto& yard = folder.path();
-  const std::string first = old_run(yard, 0, at("00"), at("10")),
-                    inside = old_run(yard, 1, at("02"), at("03")),
-                    late = old_run(yard, 2, at("09"), at("12")), next = old_run(yard, 3, at("12"), at("13")),
-                    elsewhere = old_run(yard, 4, at("01"), at("20"), "another host");
-  Database database = Database::open_for_writing(folder / "results.db");
-  replay(yard, database);
-  const auto check = [&](const Database& read) {
-    const std::string why = "another timed run of this yard trained on the host at the same time";
-    for (const std::string& key : {first, inside, late}) {
-      CHECK(attempts_of_run(read, key).at(0).times_problem == why);
-      CHECK(select(read, "SELECT times_problem, times_count FROM run_summary WHERE run_key = '" + key + "'")
-                .rows == std::vector<std::vector<nlohmann::json>>{{why, 0}});
-    }
-    for (const std::string& key : {next, elsewhere})
-      CHECK(attempts_of_run(read, key).at(0).times_problem.empty());
-  };
-  check(database);
-  replay(yard, database);  // a second replay changes nothing
-  check(database);
 }

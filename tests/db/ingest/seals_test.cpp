@@ -10,7 +10,6 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
-#include "db/database/page_checksums.h"
 #include "db/ingest/maintenance.h"
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"
@@ -88,10 +87,9 @@ TEST_CASE("a flipped bit at any byte of a journal line never becomes a result") 
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
   REQUIRE(check.unreadable.size() == 1);
   CHECK(contains(check.unreadable[0], "journal.jsonl:1: CRC is "));
-  CHECK(check.rebuild_loses);
-  REQUIRE_FALSE(check.beliefs.empty());
-  CHECK(check.beliefs[0] ==
-        yard.journal_file().string() + ": believe the database: the file lacks 1 line, or they are damaged");
+  CHECK(check.kept == std::vector<std::string>{yard.journal_file().string() +
+                                               " has 0 of 1 line. A rebuild keeps the rows of the database"});
+  CHECK(check.differences.empty());
 }
 
 TEST_CASE("a flipped bit at any byte of run.json never becomes a result") {
@@ -99,35 +97,18 @@ TEST_CASE("a flipped bit at any byte of run.json never becomes a result") {
   flip_each_byte(yard.folder.path(), yard.attempt() / "run.json", 53);
 }
 
-TEST_CASE("unsealed entries and run files of earlier releases load, are reported, and are checked by key") {
+TEST_CASE("an entry or run file without a seal is damage, and the rows of the database are kept") {
   const Yard1 yard;
-  const auto without_seal = [](const fs::path& file, int indent) {
-    auto object = nlohmann::json::parse(tests::read_text(file));
-    object.erase("crc");
-    write(file, object.dump(indent) + "\n");
-  };
-  without_seal(yard.journal_file(), -1);
-  without_seal(yard.attempt() / "run.json", 2);
-  const FileCheck check = check_files(yard.folder.path(), &yard.live);
-  CHECK(check.differences.empty());
-  CHECK(check.unreadable.empty());
-  CHECK(check.unsealed ==
-        std::vector<std::string>{
-            yard.journal_file().string() + ": 1 line has no checksum. The keys of their runs are right",
-            "1 run file has no checksum. Their keys are right"});
-
   for (const fs::path& file : {yard.journal_file(), yard.attempt() / "run.json"}) {
     const std::string sound = tests::read_text(file);
-    std::string text = sound;
-    const std::string member = file == yard.journal_file() ? "\"seed\":1" : "\"seed\": 1";
-    const auto place = text.rfind(member);  // in the work, after the axes
-    text[place + member.size() - 1] ^= 4;   // seed 5
-    write(file, text);
-    const FileCheck damaged = check_files(yard.folder.path(), &yard.live);
-    REQUIRE(damaged.unreadable.size() == 1);
-    CHECK_MESSAGE(contains(damaged.unreadable[0], "has the "), damaged.unreadable[0]);
-    CHECK_MESSAGE(contains(damaged.unreadable[0], "key "), damaged.unreadable[0]);
-    CHECK(damaged.rebuild_loses);
+    auto object = nlohmann::json::parse(sound);
+    object.erase("crc");
+    write(file, object.dump() + "\n");
+    const FileCheck check = check_files(yard.folder.path(), &yard.live);
+    REQUIRE(check.unreadable.size() == 1);
+    CHECK(contains(check.unreadable[0], "has no checksum (crc)"));
+    CHECK(check.kept.size() == 1);
+    CHECK(check.differences.empty());
     write(file, sound);
   }
 }
@@ -138,8 +119,8 @@ TEST_CASE("zeros at the end of a record file are damage") {
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
   CHECK(check.unreadable ==
         std::vector<std::string>{yard.records().string() + ":7: zeros from byte 1 of the line on"});
+  CHECK(check.kept.empty());
   CHECK(check.differences.empty());
-  CHECK_FALSE(check.rebuild_loses);
 }
 
 TEST_CASE("the records after a line of zeros are read, as the orchestrator read them") {
@@ -150,8 +131,8 @@ TEST_CASE("the records after a line of zeros are read, as the orchestrator read 
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
   CHECK(check.unreadable ==
         std::vector<std::string>{yard.records().string() + ":2: zeros from byte 1 of the line on"});
+  CHECK(check.kept.empty());
   CHECK(check.differences.empty());
-  CHECK(check.beliefs.empty());
 }
 
 TEST_CASE("a missing, halved or replaced record file, or something else in its place, is damage") {
@@ -162,15 +143,11 @@ TEST_CASE("a missing, halved or replaced record file, or something else in its p
     for (int line = 0; line < count; ++line) end = sound.find('\n', end) + 1;
     return sound.substr(0, end);
   };
-  const std::string records = "6 records";
   const std::map<std::string, std::pair<std::function<void()>, std::string>> damages{
-      {"missing", {[] {}, ": is missing, and the database has its " + records}},
-      {"halved",
-       {[&] { write(file, sound.substr(0, sound.size() / 2)); },
-        " of the " + records + " that the database has"}},
-      {"cut between two lines",
-       {[&] { write(file, first_lines(3)); }, ": has 3 of the " + records + " that the database has"}},
-      {"empty", {[&] { write(file, ""); }, ": has 0 of the " + records}},
+      {"missing", {[] {}, " is missing and has 0 of 6 records"}},
+      {"halved", {[&] { write(file, sound.substr(0, sound.size() / 2)); }, " of 6 records"}},
+      {"cut between two lines", {[&] { write(file, first_lines(3)); }, " has 3 of 6 records"}},
+      {"empty", {[&] { write(file, ""); }, " has 0 of 6 records"}},
       {"replaced",
        {[&] { write(file, tests::read_text(yard.attempt() / "orchestrator.records.jsonl")); },
         ":1: a record of another run, attempt or rank"}},
@@ -183,14 +160,12 @@ TEST_CASE("a missing, halved or replaced record file, or something else in its p
     fs::remove_all(file);
     damage.first();
     const FileCheck check = check_files(yard.folder.path(), &yard.live);
-    std::string all;
-    for (const auto& line : check.unreadable) all += line + "\n";
-    for (const auto& line : check.incomplete_files) all += line + "\n";
+    REQUIRE(check.kept.size() == 1);
+    CHECK(check.kept[0].starts_with("attempt 1 of run " + yard.key + ": " + file));
+    CHECK(check.kept[0].ends_with(" records. A rebuild keeps the rows of the database"));
+    CHECK(check.differences.empty());
+    const std::string all = check.kept[0] + (check.unreadable.empty() ? "" : check.unreadable[0]);
     CHECK_MESSAGE(contains(all, damage.second), all);
-    CHECK(check.rebuild_loses);
-    REQUIRE(check.beliefs.size() == 1);
-    CHECK(check.beliefs[0] ==
-          "attempt 1 of run " + yard.key + ": believe the database: its files lack records");
   }
 }
 
@@ -203,7 +178,7 @@ TEST_CASE("a sparse record file of zeros is reported at once without growing mem
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
   ::getrusage(RUSAGE_SELF, &after);
   REQUIRE(check.unreadable.size() == 1);
-  CHECK(contains(check.unreadable[0], ":1: zeros from byte 1 of the line on"));
+  CHECK(contains(check.unreadable[0], ":1: longer than 1 MiB"));
   CHECK(after.ru_maxrss - before.ru_maxrss < 64 << 10);  // KiB
 }
 
@@ -212,66 +187,139 @@ TEST_CASE("a line that is too long for a record is damage") {
   append_line(yard.records(), std::string(std::size_t{17} << 20, 'x') + "\n");
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
   REQUIRE(check.unreadable.size() == 1);
-  CHECK(contains(check.unreadable[0], ":7: longer than 16 MiB"));
+  CHECK(contains(check.unreadable[0], ":7: longer than 1 MiB"));
 }
 
-TEST_CASE("the files are believed if the database was changed, and the rebuild is advised") {
-  const Yard1 yard;
-  const auto sql = [&](const char* statement) {
-    SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
-        .exec(statement);
+namespace {
+
+// The results of the yard after a rebuild.
+std::vector<std::string> rebuilt_results(const Yard1& yard) {
+  rebuild(yard.folder.path());
+  const Database rebuilt = Database::open_read_only(yard.folder / "results.db");
+  CHECK(damage(rebuilt).empty());
+  auto rows = rows_of(rebuilt, "SELECT * FROM run_summary");
+  for (const auto& row : rows_of(rebuilt, "SELECT * FROM final_metrics")) rows.push_back(row);
+  return rows;
+}
+
+std::vector<std::string> results(const Yard1& yard) {
+  auto rows = rows_of(yard.live, "SELECT * FROM run_summary");
+  for (const auto& row : rows_of(yard.live, "SELECT * FROM final_metrics")) rows.push_back(row);
+  REQUIRE(rows.size() == 3);  // two runs and the metrics of one
+  return rows;
+}
+
+}  // namespace
+
+TEST_CASE("a rebuild keeps the rows of a finished run whose files are damaged or gone") {
+  using Damage = std::function<void(const Yard1&)>;
+  const std::map<std::string, Damage> damages{
+      {"run.json", [](const Yard1& yard) { write(yard.attempt() / "run.json", "{}"); }},
+      {"records",
+       [](const Yard1& yard) { write(yard.records(), tests::read_text(yard.records()).substr(700)); }},
+      {"the attempt", [](const Yard1& yard) { fs::remove_all(yard.attempt()); }},
+      {"all runs", [](const Yard1& yard) { fs::remove_all(yard.folder / "runs"); }},
+      {"the journal", [](const Yard1& yard) { write(yard.journal_file(), "x"); }},
+      {"all files",
+       [](const Yard1& yard) {
+         fs::remove_all(yard.folder / "runs");
+         fs::remove(yard.journal_file());
+       }},
   };
-  sql("UPDATE metric SET sum = sum + 1 WHERE epoch = 2");
-  const FileCheck check = check_files(yard.folder.path(), &yard.live);
-  CHECK(check.beliefs == std::vector<std::string>{"attempt 1 of run " + yard.key +
-                                                  ": believe the files: their checksums are right"});
-  CHECK(check.rebuild_helps);
-  CHECK_FALSE(check.rebuild_loses);
-  sql("UPDATE run SET resolved = replace(resolved, '\"seed\":1', '\"seed\":5')");
-  const FileCheck work = check_files(yard.folder.path(), &yard.live);
-  REQUIRE(work.beliefs.size() == 2);
-  CHECK(work.beliefs[1] ==
-        "run " + yard.key + ": believe the files: its work in the database does not have this key");
-  CHECK_FALSE(work.rebuild_loses);
+  for (const auto& [name, damage] : damages) {
+    CAPTURE(name);
+    const Yard1 yard;
+    const auto before = results(yard);
+    damage(yard);
+    CHECK_FALSE(check_files(yard.folder.path(), &yard.live).kept.empty());
+    CHECK(rebuilt_results(yard) == before);
+    CHECK(rebuilt_results(yard) == before);  // also of the rebuilt one
+  }
 }
 
-TEST_CASE("without checksums in the files no side is believed, and the rebuild is not advised") {
+TEST_CASE("a rebuild takes the files if they are whole, whatever was changed in the database") {
+  for (const char* statement :
+       {"UPDATE metric SET sum = sum + 1 WHERE epoch = 2", "DELETE FROM attempt",
+        "UPDATE run SET resolved = replace(resolved, '\"seed\":1', '\"seed\":5')",
+        "DELETE FROM experiment_run", "UPDATE run_final SET train_loss = 7",
+        "PRAGMA foreign_keys = OFF; UPDATE journal SET id = 9; UPDATE journal_key SET journal_id = 9; UPDATE "
+        "experiment SET journal_id = 9; UPDATE experiment_run SET first_journal_id = 9, latest_journal_id = "
+        "9",
+        "DROP VIEW run_summary; CREATE VIEW run_summary AS SELECT run_key, 1 AS seed FROM run"}) {
+    CAPTURE(statement);
+    const Yard1 yard;
+    const auto before = results(yard);
+    SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE)
+        .exec(std::string("PRAGMA foreign_keys = ON; ") + statement);
+    const FileCheck check = check_files(yard.folder.path(), &yard.live);
+    CHECK(check.kept.empty());
+    CHECK_FALSE(check.differences.empty());
+    CHECK(rebuilt_results(yard) == before);
+  }
+}
+
+TEST_CASE("a rebuild takes the files if both sides are whole and have other values") {
   const Yard1 yard;
-  std::string unsealed;
-  for (const std::string& line : tests::read_lines(yard.records()))
-    unsealed += line.substr(0, line.rfind(",\"crc\"")) + "}\n";
-  write(yard.records(), unsealed);
-  CHECK(check_files(yard.folder.path(), &yard.live).unsealed ==
-        std::vector<std::string>{"1 record file has no checksum"});
-  auto lines = tests::read_lines(yard.records());
-  lines[1].replace(lines[1].find("\"sum\":50"), 8, "\"sum\":51");
-  unsealed.clear();
-  for (const std::string& line : lines) unsealed += line + "\n";
-  write(yard.records(), unsealed);
+  std::string text;
+  for (const std::string& line : tests::read_lines(yard.records()))  // sealed again, as by another program
+    text += line.substr(0, line.rfind(",\"crc\"")) + "}\n";
+  text.replace(text.find("\"sum\":9"), 7, "\"sum\":8");  // 8 of 10 predictions are correct
+  write(yard.records(), text);
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
-  CHECK(check.beliefs == std::vector<std::string>{"attempt 1 of run " + yard.key +
-                                                  ": neither side is proven: its files have no checksums"});
-  CHECK(check.rebuild_loses);
+  CHECK(check.kept.empty());
+  CHECK(check.differences.size() == 2);  // of the attempt, and of the run
+  rebuild(yard.folder.path());
+  CHECK(rows_of(Database::open_read_only(yard.folder / "results.db"),
+                "SELECT test_accuracy FROM final_metrics") == std::vector<std::string>{"[0.8]"});
 }
 
-TEST_CASE("a database that lacks records, entries or attempts is rebuilt from the files") {
+TEST_CASE("a removed run stays removed if its files or its entry in the journal are damaged") {
+  for (const bool of_journal : {false, true}) {
+    Yard1 yard;
+    yard.journal(rm_entry({yard.key}, "2026-11-20T12:00:00.000Z"));
+    if (of_journal)
+      write(yard.journal_file(), tests::read_lines(yard.journal_file()).at(0) + "\n");
+    else
+      fs::remove(yard.records());
+    rebuild(yard.folder.path());
+    const Database rebuilt = Database::open_read_only(yard.folder / "results.db");
+    CHECK(rows_of(rebuilt, "SELECT * FROM attempt").empty());
+    CHECK(rows_of(rebuilt, "SELECT * FROM final_metrics").empty());
+    CHECK(rows_of(rebuilt, "SELECT * FROM removed").size() == 1);
+  }
+}
+
+TEST_CASE("no rows of a damaged database are kept, and the rebuild says why") {
+  const Yard1 yard;
+  fs::remove(yard.records());
+  SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE)
+      .exec("PRAGMA foreign_keys = OFF; DELETE FROM run");
+  const Rebuild made = rebuild(yard.folder.path());
+  CHECK(contains(made.unused, "results.db is damaged: a row of "));
+  CHECK(made.replayed.kept.empty());
+  CHECK(rows_of(Database::open_read_only(yard.folder / "results.db"), "SELECT * FROM final_metrics").empty());
+}
+
+TEST_CASE("entries and records that only the files have are taken") {
   Yard1 yard;
   append_line(
       yard.journal_file(),
       experiments::sealed(run_entry("later", {make_run("mlp", 1, 7)}, "2026-11-20T09:00:00.000Z").dump()) +
           "\n");
-  SQLite::Database(yard.folder / "results.db", SQLite::OPEN_READWRITE, 0, page_checksum_vfs())
-      .exec("PRAGMA foreign_keys = ON; DELETE FROM attempt");
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
-  CHECK(check.rebuild_helps);
-  CHECK_FALSE(check.rebuild_loses);
-  REQUIRE_FALSE(check.beliefs.empty());
-  CHECK(check.beliefs[0] == yard.journal_file().string() + ": believe the files: the database lacks 1 line");
+  CHECK(check.kept.empty());
+  CHECK(std::ranges::find(check.differences,
+                          "the journal: the database has other rows of experiment, experiment_run, journal, "
+                          "journal_key. A rebuild takes the files") != check.differences.end());
+  std::string text = tests::read_text(yard.journal_file());
+  write(yard.journal_file(), "x" + text.substr(1));  // now each side has an entry that the other one lacks
+  rebuild(yard.folder.path());
+  CHECK(experiment_names(Database::open_read_only(yard.folder / "results.db")).size() == 2);
 }
 
 TEST_CASE("another record with a known number is a conflict, and the first one is kept") {
   Yard1 yard;
-  Spool again(yard.done, 1, 0);
+  RecordLog again(yard.done, 1, 0);
   const auto record_of = [&](std::int64_t seq, const std::string& time) {
     again.seq = seq;
     auto record = again.next("end", end_body("failed", 1));
@@ -283,7 +331,7 @@ TEST_CASE("another record with a known number is a conflict, and the first one i
   CHECK(yard.ingest.record(*last) == Accepted::known);
   CHECK(yard.ingest.record(record_of(last->seq, "2026-11-21T00:00:00.000Z")) == Accepted::conflict);
   CHECK(yard.ingest.next_number(yard.key, 1, 0) == last->seq + 1);
-  Spool orchestrator(yard.done, 1, std::nullopt);  // its records have other times
+  RecordLog orchestrator(yard.done, 1, std::nullopt);  // its records have other times
   CHECK(yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}})) == Accepted::conflict);
   CHECK(rows_of(yard.live, "SELECT status FROM attempt_status") ==
         std::vector<std::string>{"[\"finished\"]"});

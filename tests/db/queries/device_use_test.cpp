@@ -22,16 +22,16 @@ struct Used {
 void finish_with(Yard& yard, const experiments::Run& run, const std::vector<std::vector<Used>>& used) {
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
   for (std::size_t rank = 0; rank < used.size(); ++rank) {
-    Spool spool(run, 1, static_cast<int>(rank));
+    RecordLog log(run, 1, static_cast<int>(rank));
     for (std::size_t e = 0; e < used[rank].size(); ++e) {
       json body = epoch_body(static_cast<std::int64_t>(e) + 1, 1, 0.5, {metric("train", "loss", 10, 10)});
       const Used& one = used[rank][e];
       if (!one.joules.is_null()) body["energy_joules"] = one.joules;
       if (!one.device.empty()) body["energy_device"] = one.device;
       if (!one.peak_bytes.is_null()) body["peak_device_bytes"] = one.peak_bytes;
-      yard.ingest.record(spool.next("epoch", body));
+      yard.ingest.record(log.next("epoch", body));
     }
-    yard.ingest.record(spool.next("end", end_body("finished", 6)));
+    yard.ingest.record(log.next("end", end_body("finished", 6)));
   }
 }
 

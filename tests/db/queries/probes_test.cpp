@@ -31,14 +31,14 @@ json probe_body(int step, double loss, const json& reference = nullptr) {
 struct Probed : Yard {
   experiments::Run run = make_run("mlp", 2, 0);
   experiments::Launch launch = make_launch(run);
-  Spool first{run, 1, 0}, second{run, 1, 1};
+  RecordLog first{run, 1, 0}, second{run, 1, 1};
 
   Probed() {
     plan({run});
     ingest.run_file(experiments::to_json(launch));
   }
   void cause(const std::string& outcome) {
-    Spool orchestrator(run, 1, std::nullopt);
+    RecordLog orchestrator(run, 1, std::nullopt);
     ingest.record(orchestrator.next("cause", {{"outcome", outcome}}));
   }
 };
@@ -104,8 +104,8 @@ TEST_CASE("a run is probed if an attempt that did not fail has the probe of ever
   CHECK(probed_runs(yard.database) == here);
 
   Probed failed;
-  for (Spool* spool : {&failed.first, &failed.second})
-    failed.ingest.record(spool->next("probe", probe_body(1, 2.25)));
+  for (RecordLog* log : {&failed.first, &failed.second})
+    failed.ingest.record(log->next("probe", probe_body(1, 2.25)));
   failed.cause("failed");
   CHECK(probed_runs(failed.database).empty());
   CHECK(probes(failed.database, "sweep").empty());
@@ -118,11 +118,11 @@ TEST_CASE("a run that resumes after an interruption keeps its earlier probes") {
   yard.cause("interrupted");
   yard.launch.attempt = 2;
   yard.ingest.run_file(experiments::to_json(yard.launch));
-  Spool first{yard.run, 2, 0}, second{yard.run, 2, 1};
+  RecordLog first{yard.run, 2, 0}, second{yard.run, 2, 1};
   yard.ingest.record(first.next("probe", probe_body(1, 4, 4)));  // the other rank has no probe
-  for (Spool* spool : {&first, &second}) {
-    record_epochs(yard.ingest, *spool, 3);
-    yard.ingest.record(spool->next("end", end_body("finished", 6)));
+  for (RecordLog* log : {&first, &second}) {
+    record_epochs(yard.ingest, *log, 3);
+    yard.ingest.record(log->next("end", end_body("finished", 6)));
   }
   const std::vector<Probe> found = probes(yard.database, "sweep");
   REQUIRE(found.size() == 2);

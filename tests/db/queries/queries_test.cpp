@@ -25,7 +25,7 @@ TEST_CASE("a run is finished here under the same circumstances, elsewhere under 
   finish(yard.ingest, both, other, {1, 1, 1});
   yard.ingest.run_file(experiments::to_json(make_launch(running)));
   yard.ingest.run_file(experiments::to_json(make_launch(failed)));
-  Spool orchestrator(failed, 1, std::nullopt);
+  RecordLog orchestrator(failed, 1, std::nullopt);
   yard.ingest.record(orchestrator.next("cause", {{"outcome", "failed"}}));
 
   const std::string hash = experiments::circumstances_hash(make_launch(here).circumstances);
@@ -79,7 +79,7 @@ TEST_CASE("attempts come oldest first, each with its own outcome and run.json") 
     yard.ingest.run_file(experiments::to_json(
         make_launch(run, attempt, "2026-11-20T09:00:" + std::to_string(10 + attempt) + ".000Z")));
     if (attempt == 10) break;
-    Spool orchestrator(run, attempt, std::nullopt);
+    RecordLog orchestrator(run, attempt, std::nullopt);
     yard.ingest.record(orchestrator.next("cause", {{"outcome", attempt == 2 ? "interrupted" : "failed"},
                                                    {"error", "error " + std::to_string(attempt)}}));
   }
@@ -102,7 +102,7 @@ TEST_CASE("the expected seconds of a run are the median over finished attempts o
   for (std::uint64_t seed = 0; seed < 4; ++seed) {
     const auto run = make_run("mlp", 1, seed, 5);
     yard.ingest.run_file(experiments::to_json(make_launch(run)));
-    Spool zero(run, 1, 0);
+    RecordLog zero(run, 1, 0);
     record_epochs(yard.ingest, zero, 5);
     yard.ingest.record(zero.next("end", end_body("finished", totals[seed])));
   }
@@ -112,7 +112,7 @@ TEST_CASE("the expected seconds of a run are the median over finished attempts o
   auto tried_out = make_run("mlp", 1, 9, 5);  // not counted for runs with all training samples
   tried_out.data.train_samples = 100;
   yard.ingest.run_file(experiments::to_json(make_launch(tried_out)));
-  Spool zero(tried_out, 1, 0);
+  RecordLog zero(tried_out, 1, 0);
   record_epochs(yard.ingest, zero, 5);
   yard.ingest.record(zero.next("end", end_body("finished", 0.2)));
   CHECK(median_run_seconds(yard.database) == std::map<std::string, double>{{"mlp single 5 mnist all", 6},

@@ -18,10 +18,10 @@ void attempt(Yard& yard, const experiments::Run& run, int number, int first, con
   launch.resumes = resumes;
   yard.ingest.run_file(experiments::to_json(launch));
   for (std::size_t rank = 0; rank < lasts.size(); ++rank) {
-    Spool spool(run, number, static_cast<int>(rank));
+    RecordLog log(run, number, static_cast<int>(rank));
     for (int epoch = first; epoch <= lasts[rank]; ++epoch) {
-      yard.ingest.record(spool.next("epoch", epoch_body(epoch, 1, 1)));
-      yard.ingest.record(spool.next("checkpoint", {{"epoch", epoch}}));
+      yard.ingest.record(log.next("epoch", epoch_body(epoch, 1, 1)));
+      yard.ingest.record(log.next("checkpoint", {{"epoch", epoch}}));
     }
   }
 }
@@ -34,13 +34,13 @@ std::vector<std::int64_t> whole_epochs(const Yard& yard, const experiments::Run&
 
 // An attempt of one rank at `run` that resumes after epoch `after` of the previous attempt and records its
 // epochs. The first one takes twice the time of the others.
-Spool resuming_attempt(Yard& yard, const experiments::Run& run, int number, int after, int last,
-                       const std::string& host = "yard") {
+RecordLog resuming_attempt(Yard& yard, const experiments::Run& run, int number, int after, int last,
+                           const std::string& host = "yard") {
   auto launch = make_launch(run, number);
   launch.circumstances.host = host;
   if (after > 0) launch.resumes = experiments::Resumes{number - 1, after};
   yard.ingest.run_file(experiments::to_json(launch));
-  Spool zero(run, number, 0);
+  RecordLog zero(run, number, 0);
   for (int epoch = after + 1; epoch <= last; ++epoch) {
     auto record = zero.next(
         "epoch", epoch_body(epoch, epoch == after + 1 ? 8 : 4, 1, {metric("train", "loss", 1, 50)}));
@@ -74,10 +74,10 @@ TEST_CASE("a checkpoint record without a valid epoch is ignored") {
   const auto run = make_run("mlp", 1, 0, 9);
   yard.plan({run});
   yard.ingest.run_file(experiments::to_json(make_launch(run)));
-  Spool spool(run, 1, 0);
+  RecordLog log(run, 1, 0);
   for (const nlohmann::json& epoch : {nlohmann::json("2"), nlohmann::json(nullptr), nlohmann::json(2.5)})
-    yard.ingest.record(spool.next("checkpoint", {{"epoch", epoch}}));
-  yard.ingest.record(spool.next("checkpoint"));
+    yard.ingest.record(log.next("checkpoint", {{"epoch", epoch}}));
+  yard.ingest.record(log.next("checkpoint"));
   CHECK(resumable_attempts(yard.database, key(run)).at(0).checkpoints.empty());
 }
 
@@ -99,7 +99,7 @@ TEST_CASE("the time of a resumed run is the sum over its attempts, each up to th
   const auto run = make_run("mlp", 1, 0, 6);
   yard.plan({run});
   resuming_attempt(yard, run, 1, 0, 4);  // resumed after epoch 3, at 30 s
-  Spool last = resuming_attempt(yard, run, 2, 3, 6);
+  RecordLog last = resuming_attempt(yard, run, 2, 3, 6);
   CHECK(run_summaries(yard.database).at(0).total_seconds == 0);
   yard.ingest.record(last.next("end", end_body("finished", 35)));
   CHECK(run_summaries(yard.database).at(0).total_seconds == 30 + 35);
@@ -118,10 +118,10 @@ TEST_CASE("the first epoch of each attempt is warm-up and not timed, unless ther
     yard.plan({run});
     int before = 0, number = 0;
     for (const int last : lasts) {
-      Spool spool = resuming_attempt(yard, run, ++number, before, last);
+      RecordLog log = resuming_attempt(yard, run, ++number, before, last);
       before = last;
       if (number == static_cast<int>(lasts.size()))
-        yard.ingest.record(spool.next("end", end_body("finished", 35)));
+        yard.ingest.record(log.next("end", end_body("finished", 35)));
     }
     CAPTURE(lasts.size());
     CHECK(yard.final()["epoch_train_seconds"] == expected);
@@ -134,7 +134,7 @@ TEST_CASE("times of a run that resumed on another host do not count") {
     const auto run = make_run("mlp", 1, 0, 4);
     yard.plan({run});
     resuming_attempt(yard, run, 1, 0, 2, "yard");
-    Spool last = resuming_attempt(yard, run, 2, 2, 4, host);
+    RecordLog last = resuming_attempt(yard, run, 2, 2, 4, host);
     yard.ingest.record(last.next("end", end_body("finished", 5)));
     CHECK(yard.final().times_count == (host == std::string("yard")));
   }
@@ -145,7 +145,7 @@ TEST_CASE("a run that only tested after its resume has the sample count of its l
   const auto run = make_run("mlp", 1, 0, 2);
   yard.plan({run});
   resuming_attempt(yard, run, 1, 0, 2);
-  Spool last = resuming_attempt(yard, run, 2, 2, 2);
+  RecordLog last = resuming_attempt(yard, run, 2, 2, 2);
   yard.ingest.record(last.next("end", end_body("finished", 5)));
   CHECK(run_evidence(yard.database, "sweep").at(0).samples_an_epoch == 50);
 }
@@ -163,8 +163,8 @@ TEST_CASE("numbers of samples are the recorded weights, of predictions if there 
   const auto other = make_run("mlp", 1, 1, 1);
   yard.plan({other});
   yard.ingest.run_file(experiments::to_json(make_launch(other)));
-  Spool spool(other, 1, 0);
-  yard.ingest.record(spool.next("epoch", epoch_body(1, 1, 0, {metric("validation", "correct", 5, 7)})));
+  RecordLog log(other, 1, 0);
+  yard.ingest.record(log.next("epoch", epoch_body(1, 1, 0, {metric("validation", "correct", 5, 7)})));
   const auto counted = run_evidence(yard.database, "sweep").at(1);
   CHECK(counted.validation_samples == 7);
   CHECK(std::isnan(counted.test_samples));
@@ -180,13 +180,13 @@ TEST_CASE("evidence of the data order has each epoch once, from the first rank t
     if (after > 0) launch.resumes = experiments::Resumes{attempt - 1, after};
     yard.ingest.run_file(experiments::to_json(launch));
     for (int rank = 0; rank < 2; ++rank) {
-      Spool spool(run, attempt, rank);
+      RecordLog log(run, attempt, rank);
       for (std::int64_t epoch = after + 1; epoch <= 2; ++epoch) {
         auto body = epoch_body(epoch, 1, 0.5);
         if (rank == 1) body["batches"] = hash + std::to_string(epoch);
-        yard.ingest.record(spool.next("epoch", body));
+        yard.ingest.record(log.next("epoch", body));
       }
-      if (attempt == 2) yard.ingest.record(spool.next("end", end_body("finished", 5)));
+      if (attempt == 2) yard.ingest.record(log.next("end", end_body("finished", 5)));
     }
   };
   train(1, 0, "first ");

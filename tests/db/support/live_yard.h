@@ -33,7 +33,7 @@ struct LiveYard {
   }
 };
 
-// A running attempt: its record writers, and how many lines of each spool were ingested.
+// A running attempt: its record writers, and how many lines of each record log were ingested.
 class LiveAttempt {
  public:
   LiveAttempt(LiveYard& yard, const experiments::Run& run, int number, const std::string& created)
@@ -48,34 +48,34 @@ class LiveAttempt {
       open(launch.records / experiments::rank_records_name(rank), launch, rank);
   }
 
-  experiments::RecordWriter& orchestrator() { return *spools_[0].writer; }
-  experiments::RecordWriter& rank(int rank) { return *spools_[static_cast<std::size_t>(rank) + 1].writer; }
-  const std::filesystem::path& file(int rank) { return spools_[static_cast<std::size_t>(rank) + 1].file; }
+  experiments::RecordWriter& orchestrator() { return *logs_[0].writer; }
+  experiments::RecordWriter& rank(int rank) { return *logs_[static_cast<std::size_t>(rank) + 1].writer; }
+  const std::filesystem::path& file(int rank) { return logs_[static_cast<std::size_t>(rank) + 1].file; }
 
-  // Ingests the new lines of every spool.
+  // Ingests the new lines of every record log.
   void collect() {
-    for (Spool& spool : spools_) {
-      const auto lines = tests::read_lines(spool.file);
-      for (; spool.read < lines.size(); ++spool.read) {
-        const auto parsed = experiments::parse_line(lines[spool.read]);
+    for (RecordLog& log : logs_) {
+      const auto lines = tests::read_lines(log.file);
+      for (; log.read < lines.size(); ++log.read) {
+        const auto parsed = experiments::parse_line(lines[log.read]);
         if (parsed.record) yard_.ingest.record(*parsed.record);
       }
     }
   }
 
  private:
-  struct Spool {
+  struct RecordLog {
     std::filesystem::path file;
     std::unique_ptr<experiments::RecordWriter> writer;
     std::size_t read = 0;
   };
   void open(const std::filesystem::path& file, const experiments::Launch& launch, std::optional<int> rank) {
-    spools_.push_back(
+    logs_.push_back(
         {file, std::make_unique<experiments::RecordWriter>(file, launch.key, launch.attempt, rank), 0});
   }
 
   LiveYard& yard_;
-  std::vector<Spool> spools_;
+  std::vector<RecordLog> logs_;
 };
 
 inline nlohmann::ordered_json body(const nlohmann::json& object) {

@@ -53,7 +53,9 @@ json run_entry(const std::string& experiment, const std::vector<Run>& runs, cons
 }
 
 json rm_entry(const std::vector<std::string>& keys, const std::string& time) {
-  return {{"v", 1}, {"type", "rm"}, {"time", time}, {"keys", keys}};
+  json entry{{"v", 1}, {"type", "rm"}, {"time", time}, {"keys", keys}};
+  for (const std::string& key : keys) entry["attempts"][key] = 1;
+  return entry;
 }
 
 experiments::Launch make_launch(const Run& run, int attempt, const std::string& created) {
@@ -71,10 +73,10 @@ experiments::Launch make_launch(const Run& run, int attempt, const std::string& 
   return launch;
 }
 
-Spool::Spool(const Run& run, int attempt, std::optional<int> rank)
+RecordLog::RecordLog(const Run& run, int attempt, std::optional<int> rank)
     : run_(experiments::run_key(run)), attempt_(attempt), rank_(rank) {}
 
-experiments::Record Spool::next(const std::string& type, const json& body) {
+experiments::Record RecordLog::next(const std::string& type, const json& body) {
   char time[40];
   std::snprintf(time, sizeof time, "2026-11-20T%02d:%02d:%02d.000Z", 10 + attempt_ % 10,
                 static_cast<int>(seq / 60 % 60), static_cast<int>(seq % 60));
@@ -125,9 +127,9 @@ json epoch_body(std::int64_t epoch, double train_seconds, double validation_seco
           {"metrics", metrics}};
 }
 
-void record_epochs(Ingest& ingest, Spool& spool, std::int64_t epochs) {
+void record_epochs(Ingest& ingest, RecordLog& log, std::int64_t epochs) {
   for (std::int64_t epoch = 1; epoch <= epochs; ++epoch)
-    ingest.record(spool.next("epoch", epoch_body(epoch, 1, 0.5)));
+    ingest.record(log.next("epoch", epoch_body(epoch, 1, 0.5)));
 }
 
 json end_body(const std::string& status, double total_seconds, const std::string& error) {
@@ -141,23 +143,23 @@ void finish(Ingest& ingest, const Run& run, const experiments::Launch& launch,
   ingest.run_file(experiments::to_json(launch));
   const auto ranks = static_cast<int>(run.strategy.world_size());
   for (int rank = 0; rank < ranks; ++rank) {
-    Spool spool(run, launch.attempt, rank);
+    RecordLog log(run, launch.attempt, rank);
     const double share = rank + 1;
-    ingest.record(spool.next("start", start_body(rank, ranks)));
+    ingest.record(log.next("start", start_body(rank, ranks)));
     for (std::size_t i = 0; i < train_seconds.size(); ++i) {
       const double epoch = static_cast<double>(i) + 1;
       const std::vector<json> metrics = {metric("train", "loss", 100 * share / epoch, 40 * share),
                                          metric("train", "correct", 30 * share, 40 * share),
                                          metric("validation", "loss", 16 * share, 8 * share),
                                          metric("validation", "correct", 4 * share, 8 * share)};
-      ingest.record(spool.next(
-          "epoch", epoch_body(static_cast<std::int64_t>(epoch), train_seconds[i], 0.125, metrics)));
+      ingest.record(
+          log.next("epoch", epoch_body(static_cast<std::int64_t>(epoch), train_seconds[i], 0.125, metrics)));
     }
-    ingest.record(spool.next("test", {{"seconds", 0.5},
-                                      {"metrics",
-                                       {metric("test", "loss", 3 * share, 10 * share),
-                                        metric("test", "correct", 9 * share, 10 * share)}}}));
-    ingest.record(spool.next("end", end_body("finished", 12.5 + rank)));
+    ingest.record(log.next("test", {{"seconds", 0.5},
+                                    {"metrics",
+                                     {metric("test", "loss", 3 * share, 10 * share),
+                                      metric("test", "correct", 9 * share, 10 * share)}}}));
+    ingest.record(log.next("end", end_body("finished", 12.5 + rank)));
   }
 }
 

@@ -30,16 +30,17 @@ std::string key(const experiments::Run& run);
 // The journal's `run` entry for `runs`, at `time`.
 nlohmann::json run_entry(const std::string& experiment, const std::vector<experiments::Run>& runs,
                          const std::string& time);
+// The journal's entry that removes attempt 1 of these runs.
 nlohmann::json rm_entry(const std::vector<std::string>& keys, const std::string& time);
 
 // run.json of an attempt of `run`.
 experiments::Launch make_launch(const experiments::Run& run, int attempt = 1,
                                 const std::string& created = "2026-11-20T09:00:00.000Z");
 
-// Makes the records of a spool. It counts `seq` and adds one second to the time of each record.
-class Spool {
+// Makes the records of a record log. It counts `seq` and adds one second to the time of each record.
+class RecordLog {
  public:
-  Spool(const experiments::Run& run, int attempt, std::optional<int> rank);
+  RecordLog(const experiments::Run& run, int attempt, std::optional<int> rank);
   experiments::Record next(const std::string& type, const nlohmann::json& body = nlohmann::json::object());
   std::int64_t seq = 0;
 
@@ -55,8 +56,8 @@ nlohmann::json metric(const std::string& phase, const std::string& name, const n
                       double weight);
 nlohmann::json epoch_body(std::int64_t epoch, double train_seconds, double validation_seconds,
                           const std::vector<nlohmann::json>& metrics = {});
-// Ingests the next records of `spool`: epochs 1 … `epochs`, one second each, without metrics.
-void record_epochs(Ingest& ingest, Spool& spool, std::int64_t epochs);
+// Ingests the next records of `log`: epochs 1 … `epochs`, one second each, without metrics.
+void record_epochs(Ingest& ingest, RecordLog& log, std::int64_t epochs);
 nlohmann::json end_body(const std::string& status, double total_seconds, const std::string& error = "");
 
 // Ingests a successful attempt: start, `train_seconds.size()` epochs, test and end on every rank. In epoch e,

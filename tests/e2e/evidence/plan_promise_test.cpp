@@ -69,9 +69,14 @@ class DrawnArms {
     const Output output = at({"compare", "--format", "json"});
     REQUIRE_MESSAGE(output.code == 0, output.err);
     const auto all = nlohmann::json::parse(output.out);
-    for (const auto& verdict : all.at("comparisons").at(0).at("verdicts"))
-      if (verdict.at("phase") == "validation" && verdict.at("metric") == "accuracy") return verdict;
+    for (const auto& verdict : all.at("comparisons").at(0).at("cells").at(0).at("verdicts"))
+      if (verdict.at("metric") == "validation-accuracy") return verdict;
     return {};
+  }
+  std::vector<std::string> marks() const {
+    std::vector<std::string> marks;
+    for (const auto& caveat : accuracy().at("caveats")) marks.push_back(caveat.at("mark"));
+    return marks;
   }
 
   // The word of the validation accuracy, its mark and its caveat are in each output.
@@ -79,8 +84,8 @@ class DrawnArms {
     CAPTURE(mark);
     const nlohmann::json verdict = accuracy();
     CHECK(verdict.at("verdict") == word);
-    CHECK(verdict.at("marks") == nlohmann::json::array({mark}));
-    CHECK(verdict.at("caveats").at(0).get<std::string>().starts_with(mark + ": " + text));
+    CHECK(marks() == std::vector{mark});
+    CHECK(verdict.at("caveats").at(0).at("text").get<std::string>().starts_with(text));
     const std::string table = at({"compare"}).out;
     CHECK_MESSAGE(contains(table, "validation accuracy  " + word + ", " + mark), table);
     CHECK_MESSAGE(contains(table, mark + ": " + text), table);
@@ -138,7 +143,7 @@ TEST_CASE("removing the bad seeds makes the verdict INTERIM, and every output na
   CHECK(contains(arms.at({"status"}).out, "arms: 16 removed results count as missing"));
   // A rebuilt database says the same, and so does a later plan of the other four seeds.
   REQUIRE(arms.at({"db", "rebuild"}).code == 0);
-  CHECK(arms.accuracy().at("marks") == nlohmann::json::array({"REMOVED"}));
+  CHECK(arms.marks() == std::vector<std::string>{"REMOVED"});
   CHECK(arms.at({"db", "check"}).code == 0);
   REQUIRE(arms.at({"run", "arms.toml", "--no-report", "--where", "seed=0", "--where", "seed=1", "--where",
                    "seed=2", "--where", "seed=3"})
@@ -174,19 +179,19 @@ TEST_CASE("a comparison that is planned after its results is EXPLORATORY, with t
     arms.run("later.toml");
     arms.require_everywhere("NO CHANGE", "EXPLORATORY",
                             "these pairs had results before this comparison was planned: seeds 0, 1, 2");
-    CHECK(contains(arms.accuracy().at("caveats").at(0).get<std::string>(),
+    CHECK(contains(arms.accuracy().at("caveats").at(0).at("text").get<std::string>(),
                    "; experiment arms was planned first and says INCONCLUSIVE"));
     CHECK_FALSE(contains(arms.at({"compare", "--experiment", "arms"}).out, "EXPLORATORY"));
   }
   SUBCASE("under another name of the arm") {
     arms.scratch().write("arms.toml", arms_text({.arm = "theirs"}));
     arms.run("arms.toml");
-    CHECK(arms.accuracy().at("marks") == nlohmann::json::array({"EXPLORATORY"}));
+    CHECK(arms.marks() == std::vector<std::string>{"EXPLORATORY"});
   }
   SUBCASE("in a [compare] that was added later") {
     arms.scratch().write("arms.toml", arms_text({.baseline = "mine"}));
     arms.run("arms.toml");
-    CHECK(arms.accuracy().at("marks") == nlohmann::json::array({"EXPLORATORY"}));
+    CHECK(arms.marks() == std::vector<std::string>{"EXPLORATORY"});
   }
 }
 
@@ -214,7 +219,7 @@ TEST_CASE("a quick try with --set has a name and a report of its own") {
   CHECK(tests::read_text(page) == before);
   // The runs of the file stay as they were: nothing of the try is among them.
   REQUIRE(arms.at({"run", "arms.toml", "--where", "strategy=mine"}).code == 0);
-  CHECK(arms.accuracy().at("marks").empty());
+  CHECK(arms.marks().empty());
   CHECK(
       contains(arms.at({"run", "arms-try"}).out, "24 were finished before"));  // by name, with the same --set
   CHECK(arms.at({"run", "arms.toml", "--set", "batch=32", "--as", "small batch", "--no-report"}).code == 0);

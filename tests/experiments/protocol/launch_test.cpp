@@ -13,6 +13,7 @@
 #include "experiments/protocol/crc32c.h"
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/user_error.h"
 
@@ -96,15 +97,11 @@ TEST_CASE("the seal of run.json follows the bytes that it had before, and a flip
   }
 }
 
-TEST_CASE("an unsealed run.json of an earlier release must have the key of its work") {
+TEST_CASE("a run.json without a seal is refused") {
   const tests::ScratchFolder folder;
   const auto file = folder / run_file_name;
-  Launch launch = example_launch(folder.path());
-  tests::write_text(file, to_json(launch).dump(2));
-  CHECK(error_of(file).find("it has no checksum, and its work has the run key ") != std::string::npos);
-  launch.key = run_key(launch.run);
-  tests::write_text(file, to_json(launch).dump(2));
-  CHECK(read_launch(file).key == launch.key);
+  tests::write_text(file, to_json(example_launch(folder.path())).dump(2));
+  CHECK(error_of(file).find("has no checksum (crc)") != std::string::npos);
 }
 
 TEST_CASE("a run.json that is not a plain file is refused at once") {
@@ -126,13 +123,6 @@ TEST_CASE("run.json has the members that foreign programs rely on") {
   CHECK(json.at("world_size") == 2);
   CHECK(json.at("work").at("model") == "mlp");
   CHECK(json.at("circumstances_hash") == circumstances_hash(example_circumstances()));
-}
-
-TEST_CASE("a run.json from before there were probes requests none") {
-  auto json = to_json(example_launch("/records"));
-  CHECK(launch_from_json(json).probe);
-  json.erase("probe");
-  CHECK_FALSE(launch_from_json(json).probe);
 }
 
 TEST_CASE("run.json has the number of possible retries, if there are any") {
@@ -165,9 +155,9 @@ TEST_CASE("a damaged run.json is an error that names the file and the fault") {
   tests::write_text(file, "{\"v\":1,");
   CHECK(error_of(file).find("not JSON at byte 8") != std::string::npos);
   CHECK(error_of(file).find(file.string()) == 0);
-  tests::write_text(file, "{\"v\":1}");
+  tests::write_text(file, sealed("{\"v\":1}"));
   CHECK(error_of(file).find("key 'run' not found") != std::string::npos);
-  tests::write_text(file, "{\"v\":2}");
+  tests::write_text(file, sealed("{\"v\":2}"));
   CHECK(error_of(file).find("version 2") != std::string::npos);
   tests::write_text(file, "[]");
   CHECK(error_of(file).find(file.string()) == 0);

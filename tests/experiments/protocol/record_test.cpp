@@ -27,24 +27,20 @@ std::string problem(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("CRC-32C has its published check value, with the processor's instruction and with tables") {
-  for (const auto crc : {crc32c, crc32c_by_tables}) {
-    CHECK(crc("123456789", 0) == 0xe3069283);
-    CHECK(crc("", 0) == 0);
-  }
+TEST_CASE("CRC-32C has its published check value") {
+  CHECK(crc32c("123456789") == 0xe3069283);
+  CHECK(crc32c("") == 0);
 }
 
 // RFC 3720, B.4: the CRC is sent with its lowest byte first.
 TEST_CASE("CRC-32C of the examples of iSCSI, in one piece or in several") {
   std::string rising(32, ' ');
   for (std::size_t i = 0; i < rising.size(); ++i) rising[i] = static_cast<char>(i);
-  for (const auto crc : {crc32c, crc32c_by_tables}) {
-    CHECK(crc(std::string(32, '\0'), 0) == 0x8a9136aa);
-    CHECK(crc(std::string(32, '\xff'), 0) == 0x62a8ab43);
-    CHECK(crc(rising, 0) == 0x46dd794e);
-    for (std::size_t cut = 0; cut <= rising.size(); ++cut)
-      CHECK(crc(rising.substr(cut), crc(rising.substr(0, cut), 0)) == 0x46dd794e);
-  }
+  CHECK(crc32c(std::string(32, '\0')) == 0x8a9136aa);
+  CHECK(crc32c(std::string(32, '\xff')) == 0x62a8ab43);
+  CHECK(crc32c(rising) == 0x46dd794e);
+  for (std::size_t cut = 0; cut <= rising.size(); ++cut)
+    CHECK(crc32c(rising.substr(cut), crc32c(rising.substr(0, cut))) == 0x46dd794e);
 }
 
 TEST_CASE("the example of the contract is valid, and sealing it gives the same bytes") {

@@ -46,16 +46,6 @@ TEST_CASE("frozen keys: every field that was added with stages") {
   CHECK(run_key(vgg11_hybrid()) == "6fe191bb8dd2");
 }
 
-TEST_CASE("a run.json from before strategies had stages can be read, and keeps its key") {
-  const Run run = run_from_json(nlohmann::json::parse(
-      R"({"axes":{"seed":3},"data":{"dataset":"mnist","fingerprint":"f00d","folder":"/data/mnist","source":"mnist","split":[0.8,0.1,0.1],"split_seed":0,"train_samples":null},"epochs":10,"global_batch":96,"hyperparameters":{"hidden":[250,100]},"model":"mlp","optimizer":{"kind":"sgd","learning_rate":0.05,"momentum":0.9,"schedule":"constant","weight_decay":0.0},"seed":3,"strategy":{"kind":"ddp","name":"ddp","replicas":2,"stages":1},"threads":null})"));
-  CHECK(run.batch_size == 96);
-  CHECK(run.batch_per == "global");
-  CHECK(run.sampler == "exact");
-  CHECK(run.strategy.micro_batches == 1);
-  CHECK(run_key(run) == "9a45168a4959");
-}
-
 TEST_CASE("saved weights and checkpoints of a run are not part of its key") {
   Run run = mlp_single();
   run.save = "best";

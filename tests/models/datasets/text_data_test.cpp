@@ -45,7 +45,7 @@ const ContentCache no_cache("");
 TEST_CASE("texts become token numbers of the vocabulary of the training part") {
   const DataFolder folder;
   const DataChoice choice = all_of("imdb", write_reviews(folder, "Film good"));
-  const Splits splits = read_texts(choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
   const auto& train = std::get<Texts>(splits.train);
   // counts: bad 2, film 2, good 1; numbers: 4, 5, 6
   CHECK(train.size() == 2);
@@ -66,7 +66,7 @@ TEST_CASE("a review is truncated to 400 tokens, and later words are not in the v
   std::string positive;
   for (int i = 0; i < 400; ++i) positive += "word ";
   const DataChoice choice = all_of("imdb", write_reviews(folder, positive + "late late"));
-  const Splits splits = read_texts(choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
   const auto& train = std::get<Texts>(splits.train);
   CHECK(train.tokens.tokens.size() == 403);
   CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 7);
@@ -79,7 +79,7 @@ TEST_CASE("the source of a pair ends with <eos>, and the target is between <bos>
     folder.write(part + ".en", "A dog.\n");
   }
   const DataChoice choice = all_of("multi30k", folder.path());
-  const Splits splits = read_texts(choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
   const auto& train = std::get<TextPairs>(splits.train);
   CHECK(numbers(train.source, 0) == Numbers{5, 6, 4, end_token});  // "." 4, "ein" 5, "hund" 6
   CHECK(numbers(train.target, 0) == Numbers{begin_token, 5, 6, 4, end_token});
@@ -103,7 +103,7 @@ TEST_CASE("the vocabulary does not depend on validation and test") {
   choice.split = {0.8, 0.2, 0};
   const auto facts = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache);
   CHECK(facts.input.vocabulary == 80 + special_tokens);
-  const Splits splits = read_texts(choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
   for (const std::int32_t token : std::get<Texts>(splits.validation).tokens.tokens)
     CHECK(token == unknown_token);
   choice.train_samples = 30;  // only words that are trained on
@@ -118,7 +118,7 @@ TEST_CASE("with a cache the result is the same, and another choice has another e
   const ContentCache cache(kept.path());
   DataChoice choice = all_of("imdb", write_reviews(folder, "Ümlaut film"));
   const auto tokens = [&](const ContentCache& from) {
-    return std::get<Texts>(read_texts(choice, from).train).tokens.tokens;
+    return std::get<Texts>(read_texts(find_dataset(choice.source), choice, from).train).tokens.tokens;
   };
   const auto expected = tokens(no_cache);
   CHECK(tokens(cache) == expected);
@@ -162,8 +162,9 @@ TEST_CASE("texts that have changed since the run was planned are an error") {
   const DataFolder folder;
   DataChoice choice = all_of("imdb", write_reviews(folder, "good"));
   choice.fingerprint = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).fingerprint;
-  CHECK(sample_count(read_texts(choice, no_cache).train) == 2);
+  CHECK(sample_count(read_texts(find_dataset(choice.source), choice, no_cache).train) == 2);
   write_reviews(folder, "great");
-  CHECK(user_error_of([&] { read_texts(choice, no_cache); }).find("has changed since the run was planned") !=
-        std::string::npos);
+  CHECK(user_error_of([&] {
+          read_texts(find_dataset(choice.source), choice, no_cache);
+        }).find("has changed since the run was planned") != std::string::npos);
 }

@@ -18,18 +18,18 @@ namespace {
 
 constexpr std::int64_t batch = -1;
 
-Exported read(const Pt2File& file) {
+Exported read_evaluated(const Pt2File& file) {
   const ScratchFolder folder;
   file.write(folder / "net.pt2");
   return read_exported(folder / "net.pt2");
 }
 
 std::string error_of(const Pt2File& file) {
-  return user_error_of([&] { read(file); });
+  return user_error_of([&] { read_evaluated(file); });
 }
 
 // "0 3 -": where the stages that begin at the nodes begin in evaluation. "-" if none can begin.
-std::string stages(const Exported& exported) {
+std::string stage_begins(const Exported& exported) {
   std::string text;
   for (const Node& node : exported.graph.nodes)
     text += (text.empty() ? "" : " ") + (node.may_begin_stage ? std::to_string(node.in_evaluation) : "-");
@@ -87,7 +87,7 @@ TEST_CASE("a file without an evaluation graph is refused with the way to export 
 TEST_CASE("both graphs have the weights of the file, and each has its own constants") {
   Pt2File file = scaled_by_constant(3);
   file.evaluate_as(scaled_by_constant(5));
-  const Exported exported = read(file);
+  const Exported exported = read_evaluated(file);
   REQUIRE(exported.graph.evaluation);
   const Graph& evaluation = *exported.graph.evaluation;
   CHECK(first_item(exported.graph, "lifted_tensor_0") == 3);
@@ -108,7 +108,7 @@ TEST_CASE("a buffer that is not saved is shared by both graphs") {
   evaluation.constants["config"] = Json::object();
   evaluation.entries.clear();
   file.evaluate_as(evaluation);
-  const Exported exported = read(file);
+  const Exported exported = read_evaluated(file);
   CHECK(exported.graph.evaluation->tensors.back().storage == exported.graph.tensors.back().storage);
 }
 
@@ -133,7 +133,7 @@ TEST_CASE("a stage has the same parameters in both graphs") {
   evaluation.nodes().insert(evaluation.nodes().begin(), first);
   Pt2File file = mlp();  // linear, relu, linear
   file.evaluate_as(evaluation);
-  CHECK(stages(read(file)) == "0 3 3");
+  CHECK(stage_begins(read_evaluated(file)) == "0 3 3");
 }
 
 TEST_CASE("a stage without parameters may have no nodes in evaluation") {
@@ -141,7 +141,7 @@ TEST_CASE("a stage without parameters may have no nodes in evaluation") {
   negate(file, "linear_1", {batch, 10});
   file.output("linear_1_neg");
   file.evaluate_as(mlp());
-  CHECK(stages(read(file)) == "0 2 2 3");
+  CHECK(stage_begins(read_evaluated(file)) == "0 2 2 3");
 }
 
 TEST_CASE("no stage begins between parameters that evaluation uses in another order") {
@@ -156,7 +156,7 @@ TEST_CASE("no stage begins between parameters that evaluation uses in another or
   negate(file, "linear_1", {batch, 10});
   file.output("linear_1_neg");
   file.evaluate_as(evaluation);
-  CHECK(stages(read(file)) == "0 - - 5");
+  CHECK(stage_begins(read_evaluated(file)) == "0 - - 5");
 }
 
 TEST_CASE("evaluation reads a buffer that training overwrites only in the stage that overwrites it") {
@@ -174,9 +174,9 @@ TEST_CASE("evaluation reads a buffer that training overwrites only in the stage 
   };
   Pt2File file = counting(true, false);      // linear, relu, linear, add_, mul, neg
   file.evaluate_as(counting(false, false));  // linear, relu, linear, mul, neg
-  CHECK(stages(read(file)) == "0 2 2 3 - 5");
+  CHECK(stage_begins(read_evaluated(file)) == "0 2 2 3 - 5");
   file.evaluate_as(counting(false, true));
-  CHECK(stages(read(file)) == "0 2 2 3 - 6");
+  CHECK(stage_begins(read_evaluated(file)) == "0 2 2 3 - 6");
 }
 
 TEST_CASE("a parameter that only evaluation reads does not matter for the stages") {
@@ -187,8 +187,8 @@ TEST_CASE("a parameter that only evaluation reads does not matter for the stages
   Pt2File file = evaluation;
   file.model = mlp().model;
   file.evaluate_as(evaluation);
-  const Exported exported = read(file);
-  CHECK(stages(exported) == "0 2 2");
+  const Exported exported = read_evaluated(file);
+  CHECK(stage_begins(exported) == "0 2 2");
   CHECK(exported.graph.tensors.size() == 2);
   CHECK(first_item(*exported.graph.evaluation, "net.temperature") == 2);
 }

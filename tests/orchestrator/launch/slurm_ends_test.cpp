@@ -69,14 +69,14 @@ std::map<std::string, RankGroupEnd> ends(const std::vector<std::string>& jobs, c
   machine.allocation = "job";
   const Programs programs{"/bin/true", "/bin/true", "/bin/true"};
   const auto launcher = make_launcher({machine, programs, slurm.yard});
-  std::map<std::string, std::unique_ptr<RankGroup>> gangs;
-  for (const auto& job : jobs) gangs[job] = launcher->launch(slurm.command(job));
+  std::map<std::string, std::unique_ptr<RankGroup>> groups;
+  for (const auto& job : jobs) groups[job] = launcher->launch(slurm.command(job));
   std::map<std::string, RankGroupEnd> ended;
   becomes_true(tests::patience, [&] {
-    for (auto& [job, gang] : gangs)
-      if (const auto end = gang->end()) {
+    for (auto& [job, group] : groups)
+      if (const auto end = group->end()) {
         ended.emplace(job, *end);
-        CHECK(gang->job() == job);
+        CHECK(group->job() == job);
       }
     return ended.size() == jobs.size();
   });
@@ -114,21 +114,21 @@ TEST_CASE(
   machine.launcher = "slurm";
   machine.allocation = "job";
   const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
-  const auto gang = launcher->launch(command);
-  const std::string line = "101|PENDING|BeginTime|" + gang->marks().at("job_name").get<std::string>() + "\n";
+  const auto group = launcher->launch(command);
+  const std::string line = "101|PENDING|BeginTime|" + group->marks().at("job_name").get<std::string>() + "\n";
   std::ofstream(queue) << line;
   becomes_true(tests::patience, [&] {
-    gang->end();
-    return gang->job() == "101";
+    group->end();
+    return group->job() == "101";
   });
   for (int look = 0; look < 10; ++look) {
-    CHECK_FALSE(gang->end());
+    CHECK_FALSE(group->end());
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   CHECK(tests::read_text(queue) == line);  // a job may wait as long as Slurm likes
   std::ofstream(command.directory / "rank-0.records.jsonl") << "\n";
   std::optional<RankGroupEnd> end;
-  becomes_true(tests::patience, [&] { return (end = gang->end()).has_value(); });
+  becomes_true(tests::patience, [&] { return (end = group->end()).has_value(); });
   REQUIRE(end);
   CHECK(end->reason == experiments::EndReason::preempted);
   CHECK(end->why == "its Slurm job 101: it was requeued");
@@ -148,6 +148,6 @@ TEST_CASE("the tasks of a job get the interface of [machine]") {
   machine.allocation = "job";
   machine.interface = "ib0";
   const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
-  const auto gang = launcher->launch(command);
+  const auto group = launcher->launch(command);
   CHECK(read_rank_group_file(command.directory).value().interface == "ib0");
 }

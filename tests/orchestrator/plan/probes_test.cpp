@@ -67,7 +67,7 @@ TEST_CASE(
 
 TEST_CASE("if the run with the parity check failed, the next run does the check") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "fail");
+  bench.on_message("", "fail");
   bench.journal();
   CHECK(bench.sweep().failures.size() == 1);
   CHECK(probed(bench) == Labels{"mlp single seed 0"});

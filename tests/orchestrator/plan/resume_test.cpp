@@ -32,13 +32,13 @@ constexpr const char* before_its_third_checkpoint = "kill-after-7";
 
 // A run whose first attempt ended after three of five epochs. It left the last two checkpoints.
 struct Interrupted {
-  explicit Interrupted(const char* told = after_three_epochs, const std::string& strategy = "single",
+  explicit Interrupted(const char* reported = after_three_epochs, const std::string& strategy = "single",
                        std::int64_t replicas = 1)
       : bench({keeping(mlp_run(strategy, replicas, 0))}) {
     bench.journal();
-    bench.tell("0", told);
+    bench.on_message("0", reported);
     CHECK(bench.sweep().failures.size() == 1);
-    bench.tell("0", "finish");
+    bench.on_message("0", "finish");
     bench.status.messages.clear();
   }
 
@@ -102,7 +102,7 @@ TEST_CASE("an interrupted run resumes after its last epoch, reports it, and has 
 TEST_CASE("a retry within a sweep resumes, as does a run whose orchestrator was killed") {
   SweepFixture bench({keeping(mlp_run("single", 1, 0))});
   bench.journal();
-  bench.tell("", after_three_epochs);
+  bench.on_message("", after_three_epochs);
   bench.options.max_retries = 1;
   bench.options.backoff_seconds = 0;
   CHECK(bench.sweep().finished == 1);
@@ -166,8 +166,8 @@ TEST_CASE("if all checkpoints are damaged, the run starts from the beginning and
 TEST_CASE("a checkpoint is used only if all ranks have recorded its epoch") {
   SweepFixture bench({keeping(mlp_run("ddp", 2, 0))});
   bench.journal();
-  bench.tell("0", "hang-after-6");               // both have two epochs
-  bench.tell("1", "kill-after-3 once 0 hangs");  // after its first epoch
+  bench.on_message("0", "hang-after-6");               // both have two epochs
+  bench.on_message("1", "kill-after-3 once 0 hangs");  // after its first epoch
   CHECK(bench.sweep().failures.size() == 1);
   const auto point = find_resume_point(bench.yard, bench.database, bench.plan().runs[0]);
   CHECK(point.at == experiments::Resumes{1, 1});

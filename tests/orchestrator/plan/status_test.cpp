@@ -4,7 +4,6 @@
 
 #include <doctest/doctest.h>
 
-#include "orchestrator/plan/progress_bars.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;
@@ -23,13 +22,9 @@ Plan plan_of_two() {
   return plan;
 }
 
-experiments::Progress at(experiments::Phase phase, std::uint32_t epoch, std::uint64_t step) {
-  return {.phase = phase, .epoch = epoch, .epochs = 4, .step = step, .steps = 10};
-}
-
 }  // namespace
 
-TEST_CASE("plain status prints one line per event") {
+TEST_CASE("plain status prints one line per ended run") {
   const Plan plan = plan_of_two();
   std::ostringstream out;
   const auto status = plain_status(out);
@@ -48,9 +43,7 @@ TEST_CASE("plain status prints one line per event") {
   status->run_ended(plan.runs[1], failed);
   CHECK(out.str() ==
         "2 runs: 2 to run\n"
-        "[1/2] mlp single seed 0 … started (attempt 1)\n"
         "[1/2] mlp single seed 0 … finished in 4.2 s, test accuracy 93.1 %\n"
-        "[2/2] mlp single seed 1 … started (attempt 3)\n"
         "[2/2] mlp single seed 1 … failed after 2.0 s: boom\n"
         "        log: /yard/rank-0.log\n");
 }
@@ -75,32 +68,4 @@ TEST_CASE("times are written for people") {
   CHECK(duration_text(0.04) == "0.0 s");
   CHECK(duration_text(59.96) == "1 min 0 s");
   CHECK(duration_text(7500) == "2 h 5 min");
-}
-
-TEST_CASE("the fraction of a run that is done is from its epochs and steps") {
-  using experiments::Phase;
-  CHECK(fraction_done(at(Phase::setup, 0, 0)) == 0);
-  CHECK(fraction_done(at(Phase::train, 1, 5)) == doctest::Approx(0.125));
-  CHECK(fraction_done(at(Phase::train, 3, 0)) == doctest::Approx(0.5));
-  CHECK(fraction_done(at(Phase::validation, 3, 10)) == doctest::Approx(0.75));
-  CHECK(fraction_done(at(Phase::test, 4, 0)) == 1);
-}
-
-TEST_CASE("the time left of a run is first that of its kind, and later from its own speed") {
-  CHECK_FALSE(seconds_left(0, 1, std::nullopt));
-  CHECK(seconds_left(0.05, 2, 10) == 8);
-  CHECK(seconds_left(0.05, 12, 10) == 0);
-  CHECK(*seconds_left(0.25, 3, 100) == doctest::Approx(9));
-}
-
-TEST_CASE("the time of waiting runs is known as soon as a run of the same kind has ended") {
-  const Plan plan = plan_of_two();
-  RunTimes times(plan);
-  CHECK_FALSE(times.waiting_seconds());
-  times.started(plan.runs[0]);
-  times.ended(plan.runs[0], 12);
-  CHECK(*times.waiting_seconds() == doctest::Approx(12));
-  times.started(plan.runs[1]);
-  CHECK(*times.waiting_seconds() == 0);
-  CHECK(*times.expected(plan.runs[1]) == doctest::Approx(12));
 }

@@ -28,15 +28,15 @@ RankGroupFile printing_job(const std::filesystem::path& folder, int store_port) 
   const auto store = folder / "fake-store";
   std::ofstream(store) << "#!/bin/sh\necho 127.0.0.1 " << store_port << "\nexec sleep 1000\n";
   std::filesystem::permissions(store, std::filesystem::perms::owner_all);
-  RankGroupFile gang{
+  RankGroupFile group{
       .launcher = "slurm", .job = "", .store = store, .command = {folder, "key/1", "token", false, {}}};
   for (const char* log : {"rank-0.log", "rank-1.log"})
-    gang.command.ranks.push_back({.argv = {"/bin/sh", "-c", "env; ls -l store.secret"},
-                                  .environment = {},
-                                  .cores = {},
-                                  .log = folder / log,
-                                  .folder = folder});
-  return gang;
+    group.command.ranks.push_back({.argv = {"/bin/sh", "-c", "env; ls -l store.secret"},
+                                   .environment = {},
+                                   .cores = {},
+                                   .log = folder / log,
+                                   .folder = folder});
+  return group;
 }
 
 pid_t start_task(const std::filesystem::path& folder, int rank) {
@@ -67,9 +67,9 @@ int code_of(pid_t pid) {
 // The logs of both ranks after such a job.
 std::array<std::string, 2> logs_of_job(int store_port, const std::string& interface = "") {
   const TemporaryFolder folder;
-  RankGroupFile gang = printing_job(folder.path, store_port);
-  gang.interface = interface;
-  write_rank_group_file(gang);
+  RankGroupFile group = printing_job(folder.path, store_port);
+  group.interface = interface;
+  write_rank_group_file(group);
   const pid_t second = start_task(folder.path, 1), first = start_task(folder.path, 0);
   CHECK(code_of(second) == 0);
   CHECK(code_of(first) == 0);

@@ -69,7 +69,7 @@ const auto nobody_else = [](const std::string&) { return false; };
 struct Launched {
   explicit Launched(const std::function<bool(const std::string&)>& is_peer = nobody_else)
       : secret(LaunchSecret::make(folder.path)), gateway(secret, store.address(), "", is_peer) {}
-  RendezvousEndpoint meeting() const { return {gateway.port(), {host_name(), "127.0.0.1"}}; }
+  RendezvousEndpoint endpoint() const { return {gateway.port(), {host_name(), "127.0.0.1"}}; }
 
   TemporaryFolder folder;
   Echo store;
@@ -105,7 +105,7 @@ bool root() {
 
 TEST_CASE("bytes pass from a rank through entrance and gateway to the store, and back") {
   const Launched launch;
-  const auto gateway = find_gateway(launch.secret, launch.meeting());
+  const auto gateway = find_gateway(launch.secret, launch.endpoint());
   REQUIRE(gateway);
   const StoreEntrance entrance(launch.secret, *gateway);
   const int port = std::stoi(entrance.address().port);
@@ -169,7 +169,7 @@ TEST_CASE("a caller that does not know the secret gets a challenge only, and no 
   REQUIRE(::send(caller.get(), guess.data(), guess.size(), 0) == static_cast<ssize_t>(guess.size()));
   CHECK(closed_without_answer(caller.get()));
   const TemporaryFolder other;
-  CHECK_FALSE(find_gateway(LaunchSecret::make(other.path), launch.meeting()));
+  CHECK_FALSE(find_gateway(LaunchSecret::make(other.path), launch.endpoint()));
   CHECK(launch.store.connections == 0);
 }
 
@@ -239,7 +239,7 @@ TEST_CASE("1,100 callers that say nothing do not keep a rank from the store") {
   const Launched launch;
   std::vector<FileDescriptor> idle;
   for (int i = 0; i < 1100; ++i) idle.push_back(connection_to(launch.gateway.port()));
-  const auto gateway = find_gateway(launch.secret, launch.meeting());
+  const auto gateway = find_gateway(launch.secret, launch.endpoint());
   REQUIRE(gateway);
   const StoreEntrance entrance(launch.secret, *gateway);
   CHECK(echo_of("key", std::stoi(entrance.address().port)) == "key");

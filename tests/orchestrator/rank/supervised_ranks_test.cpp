@@ -1,6 +1,7 @@
-// Ranks under a supervisor, and the cgroup of an attempt.
+// Ranks under a supervisor.
 #include "orchestrator/rank/supervised_ranks.h"
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <filesystem>
@@ -10,13 +11,13 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/fd.h"
 #include "base/files.h"
-#include "orchestrator/rank/cgroup.h"
 #include "orchestrator/rank/orphans.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
@@ -33,15 +34,29 @@ std::string escape(const fs::path& pid_file) {
   return "(setsid env -i /bin/sh -c 'echo $$ > " + pid_file.string() + "; exec sleep 1000' &); ";
 }
 
-SupervisedRanks ranks_of(const TemporaryFolder& folder, const std::vector<std::string>& scripts,
-                         const std::string& token = "") {
-  return SupervisedRanks({folder.path, token}, [&] {
+SupervisedRanks ranks_of(const TemporaryFolder& folder, const std::vector<std::string>& scripts) {
+  return SupervisedRanks({folder.path}, [&] {
     LocalProcesses processes;
     for (const std::string& script : scripts)
       processes.ranks.push_back(start_process(
           {.argv = {"/bin/sh", "-c", script}, .environment = {}, .cores = {}, .log = folder.path / "log"}));
     return processes;
   });
+}
+
+LocalProcesses sleeping_rank(const TemporaryFolder& folder) {
+  LocalProcesses processes;
+  processes.ranks.push_back(start_process(
+      {.argv = {"/bin/sleep", "1000"}, .environment = {}, .cores = {}, .log = folder.path / "log"}));
+  return processes;
+}
+
+// A number that this process shares with its descendants.
+std::atomic<int>& shared_number() {
+  void* const memory =
+      ::mmap(nullptr, sizeof(std::atomic<int>), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  REQUIRE(memory != MAP_FAILED);
+  return *new (memory) std::atomic<int>(0);
 }
 
 SupervisedRanks::End awaited_end(SupervisedRanks& ranks) {
@@ -57,36 +72,6 @@ int written_pid(const fs::path& file) {
 
 bool any_child_left() {
   return ::waitpid(-1, nullptr, WNOHANG) == 0 || errno != ECHILD;
-}
-
-// Kills the process that started ranks with escape(), and their supervisor, at once. Returns the pid of the escaped.
-int kill_both(pid_t parent, const TemporaryFolder& folder) {
-  const int escaped = written_pid(folder.path / "pid"), supervisor = written_pid(folder.path / "its");
-  ::kill(parent, SIGSTOP);
-  ::kill(supervisor, SIGKILL);
-  ::kill(parent, SIGKILL);
-  ::waitpid(parent, nullptr, 0);
-  return escaped;
-}
-
-fs::path own_cgroup() {
-  return cgroup_folder(text_of("/proc/self/mountinfo"), text_of("/proc/self/cgroup"));
-}
-
-// Whether this host lets us make cgroups. Else the tests that need one are skipped.
-bool has_cgroups() {
-  const Cgroup cgroup(cgroup_name(new_token()));
-  if (!cgroup) MESSAGE("only with a cgroup v2 that this user may use");
-  return static_cast<bool>(cgroup);
-}
-
-// Runs a rank that starts a process outside its session and environment, until it is killed.
-[[noreturn]] void supervise_escaping_rank(const TemporaryFolder& folder, const std::string& token) {
-  const auto ranks = ranks_of(
-      folder,
-      {escape(folder.path / "pid") + "echo $PPID > " + (folder.path / "its").string() + "; sleep 1000"},
-      token);
-  while (true) ::pause();
 }
 
 }  // namespace
@@ -134,94 +119,36 @@ TEST_CASE("what ranks leave behind is ended with them, whatever session and envi
 }
 
 TEST_CASE("if the process that started a supervisor is killed, nothing of its ranks is left") {
-  for (const bool with_cgroup : {false, true}) {
-    if (with_cgroup && !has_cgroups()) continue;
-    const TemporaryFolder folder;
-    const std::string token = with_cgroup ? new_token() : "";
-    const pid_t parent = ::fork();
-    if (parent == 0) {
-      const auto ranks = ranks_of(folder, {escape(folder.path / "pid") + "sleep 1000"}, token);
-      while (true) ::pause();
-    }
-    const int escaped = written_pid(folder.path / "pid");
-    CHECK(alive(escaped));
-    CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)).ended);
-    ::kill(parent, SIGKILL);
-    ::waitpid(parent, nullptr, 0);
-    CHECK(wait_for_supervisor(folder.path).ended);
-    CHECK_FALSE(alive(escaped));
-    if (!with_cgroup) continue;
-    CHECK_FALSE(fs::exists(own_cgroup() / cgroup_name(token)));
+  const TemporaryFolder folder;
+  const pid_t parent = ::fork();
+  if (parent == 0) {
+    const auto ranks = ranks_of(folder, {escape(folder.path / "pid") + "sleep 1000"});
+    while (ranks.supervisor() > 0) ::pause();
   }
+  const int escaped = written_pid(folder.path / "pid");
+  CHECK(alive(escaped));
+  CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)));
+  ::kill(parent, SIGKILL);
+  ::waitpid(parent, nullptr, 0);
+  CHECK(wait_for_supervisor(folder.path));
+  CHECK_FALSE(alive(escaped));
 }
 
 TEST_CASE(
     "if a supervisor is killed, its ranks are lost, and the process that started it ends what is left") {
   const Subreaper subreaper;
-  for (const bool with_cgroup : {false, true}) {
-    if (with_cgroup && !has_cgroups()) continue;
-    const TemporaryFolder folder;
-    auto ranks =
-        ranks_of(folder, {escape(folder.path / "pid") + "sleep 1000"}, with_cgroup ? new_token() : "");
-    const int escaped = written_pid(folder.path / "pid");
-    ::kill(ranks.supervisor(), SIGKILL);
-    const auto end = awaited_end(ranks);
-    REQUIRE(end.supervisor_failed);
-    CHECK(to_text(*end.supervisor_failed) == "killed by signal 9 (SIGKILL)");
-    REQUIRE(ranks.poll(0));
-    CHECK(ranks.poll(0)->lost);
-    CHECK_FALSE(alive(escaped));
-    CHECK_FALSE(alive(ranks.pids()[0]));
-    CHECK_FALSE(any_child_left());
-  }
-}
-
-TEST_CASE("if supervisor and orchestrator are killed at once, the cgroup of the attempt still ends all") {
-  if (!has_cgroups()) return;
   const TemporaryFolder folder;
-  const std::string token = new_token();
-  const pid_t parent = ::fork();
-  if (parent == 0) supervise_escaping_rank(folder, token);
-  const int escaped = kill_both(parent, folder);
-  CHECK(alive(escaped));
-  end_cgroup_of("../" + token);  // not a token
-  end_cgroup_of(new_token());
-  CHECK(alive(escaped));
-  end_cgroup_of(token);
+  auto ranks = ranks_of(folder, {escape(folder.path / "pid") + "sleep 1000"});
+  const int escaped = written_pid(folder.path / "pid");
+  ::kill(ranks.supervisor(), SIGKILL);
+  const auto end = awaited_end(ranks);
+  REQUIRE(end.supervisor_failed);
+  CHECK(to_text(*end.supervisor_failed) == "killed by signal 9 (SIGKILL)");
+  REQUIRE(ranks.poll(0));
+  CHECK(ranks.poll(0)->lost);
   CHECK_FALSE(alive(escaped));
-}
-
-TEST_CASE("the cgroup of an attempt is found from another cgroup, because the attempt names it") {
-  if (!has_cgroups()) return;
-  const TemporaryFolder folder;
-  const std::string token = new_token();
-  Cgroup scope("trainyard-test-" + token);  // as `systemd-run --scope` makes one
-  const pid_t parent = scope.fork();
-  if (parent == 0) supervise_escaping_rank(folder, token);
-  const int escaped = kill_both(parent, folder);
-  end_cgroup_of(token);  // looks below the own cgroup only
-  CHECK(alive(escaped));
-  const auto outlived = wait_for_supervisor(folder.path);
-  CHECK(outlived.ended);
-  CHECK(outlived.cgroup == scope.folder() / cgroup_name(token));
-  end_cgroup_of(new_token(), outlived.cgroup);  // the cgroup of another attempt
-  CHECK(alive(escaped));
-  end_cgroup_of(token, outlived.cgroup);
-  CHECK_FALSE(alive(escaped));
-  scope.kill();
-  CHECK(becomes_true(tests::patience, [&] { return scope.remove(); }));
-}
-
-TEST_CASE("a process with several threads starts its ranks without a cgroup") {
-  if (!has_cgroups()) return;
-  const TemporaryFolder folder;
-  std::jthread other([](const std::stop_token& stop) {
-    while (!stop.stop_requested()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
-  });
-  const std::string token = new_token();
-  const auto ranks = ranks_of(folder, {"sleep 1000"}, token);
-  CHECK(alive(ranks.pids().at(0)));
-  CHECK_FALSE(fs::exists(own_cgroup() / cgroup_name(token)));
+  CHECK_FALSE(alive(ranks.pids()[0]));
+  CHECK_FALSE(any_child_left());
 }
 
 TEST_CASE("a supervisor notices the end of the orchestrator, whatever error came before it") {
@@ -229,9 +156,7 @@ TEST_CASE("a supervisor notices the end of the orchestrator, whatever error came
   const pid_t parent = ::fork();
   if (parent == 0) {
     const SupervisedRanks ranks({folder.path}, [&] {
-      LocalProcesses processes;
-      processes.ranks.push_back(start_process(
-          {.argv = {"/bin/sleep", "1000"}, .environment = {}, .cores = {}, .log = folder.path / "log"}));
+      LocalProcesses processes = sleeping_rank(folder);
       errno = EAGAIN;  // as a system call that was interrupted leaves it
       return processes;
     });
@@ -252,12 +177,12 @@ TEST_CASE("readers of an attempt can neither hide its supervisor nor delay its r
   REQUIRE(::flock(reader.get(), LOCK_SH) == 0);
   {
     const auto ranks = ranks_of(folder, {"sleep 1000"});
-    CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)).ended);
+    CHECK_FALSE(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)));
     const auto file = folder.path / "supervisor.lock";
     CHECK(fs::status(file).permissions() == (fs::perms::owner_read | fs::perms::owner_write));
   }
   REQUIRE(::flock(reader.get(), LOCK_EX) == 0);
-  CHECK(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)).ended);
+  CHECK(wait_for_supervisor(folder.path, std::chrono::milliseconds(0)));
 }
 
 TEST_CASE("a supervisor that was killed while it started the ranks is named, with advice") {
@@ -274,33 +199,55 @@ TEST_CASE("a supervisor that was killed while it started the ranks is named, wit
   CHECK_FALSE(any_child_left());
 }
 
-TEST_CASE("an empty cgroup of a killed program is removed later, and one with a process is not") {
-  if (!has_cgroups()) return;
+TEST_CASE("a process that adopts orphans itself is ended together with them") {
   const TemporaryFolder folder;
-  const std::string token = new_token(), used = new_token();
-  const fs::path above = own_cgroup();
-  fs::create_directory(above / cgroup_name(token));
-  const auto ranks = ranks_of(folder, {"sleep 1000"}, used);
-  remove_empty_cgroups();
-  CHECK(fs::exists(above / cgroup_name(token)));
-  remove_empty_cgroups(std::chrono::seconds(0));
-  CHECK_FALSE(fs::exists(above / cgroup_name(token)));
-  CHECK(fs::exists(above / cgroup_name(used)));
+  std::atomic<int>& orphan = shared_number();
+  {
+    const SupervisedRanks ranks({folder.path}, [&] {
+      if (::fork() == 0) {
+        ::close_range(STDERR_FILENO + 1, ~0U, 0);  // else the supervisor seems to live
+        const Subreaper subreaper;
+        if (::fork() == 0) {
+          if (::fork() != 0) ::_exit(0);
+          ::setsid();
+          orphan = ::getpid();
+        }
+        while (true) ::pause();
+      }
+      return sleeping_rank(folder);
+    });
+    REQUIRE(becomes_true(tests::patience, [&] { return orphan != 0; }));
+    CHECK(alive(orphan));
+  }
+  CHECK_FALSE(alive(orphan));
 }
 
-TEST_CASE("processes that start others without end are ended by the cgroup") {
-  if (!has_cgroups()) return;
-  const TemporaryFolder folder;
-  const std::string chain = "setsid env -i /bin/sh -c 'run() { echo >> " + (folder.path / "links").string() +
-                            "; (run &); }; run' & while [ ! -s " + (folder.path / "links").string() +
-                            " ]; do :; done; sleep 1000";
-  {
-    const auto ranks = ranks_of(folder, {chain}, new_token());
-    REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "links"); }));
+TEST_CASE("processes that start others without end are ended, in one group or each in its own session") {
+  std::atomic<int>& links = shared_number();
+  for (const bool own_sessions : {false, true}) {
+    const TemporaryFolder folder;
+    const auto start = [&] {
+      for (int chain = 0; chain < 8; ++chain) {
+        if (::fork() != 0) continue;
+        ::setsid();
+        ::close_range(STDERR_FILENO + 1, ~0U, 0);
+        while (::fork() == 0) {
+          ++links;
+          if (own_sessions) ::setsid();
+        }
+        ::_exit(0);
+      }
+      return sleeping_rank(folder);
+    };
+    const int before = links;
+    {
+      const SupervisedRanks ranks({folder.path}, start);
+      REQUIRE(becomes_true(tests::patience, [&] { return links > before + 1000; }));
+    }
+    const int after = links;
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+    CHECK(links == after);
   }
-  const auto size = fs::file_size(folder.path / "links");
-  std::this_thread::sleep_for(std::chrono::milliseconds(100));
-  CHECK(fs::file_size(folder.path / "links") == size);
 }
 
 TEST_CASE("a rank that cannot start is a user error, and those before it are ended") {
@@ -319,16 +266,4 @@ TEST_CASE("a rank that cannot start is a user error, and those before it are end
                        UserError);
   CHECK_FALSE(any_child_left());
   if (const int escaped = pid_in(folder.path / "pid"); escaped > 0) CHECK_FALSE(alive(escaped));
-}
-
-TEST_CASE("the folder of the own cgroup is found in its mount, also if only a part is mounted") {
-  const std::string mount = "30 24 0:27 / /sys/fs/cgroup/unified rw,nosuid - cgroup2 cgroup2 rw\n";
-  CHECK(cgroup_folder(mount, "4:memory:/x\n0::/user.slice/a\n") == "/sys/fs/cgroup/unified/user.slice/a");
-  CHECK(cgroup_folder(mount, "0::/\n") == "/sys/fs/cgroup/unified");
-  const std::string part = "30 24 0:27 /docker/1 /sys/fs/cgroup rw - cgroup2 cgroup2 rw\n";
-  CHECK(cgroup_folder(part, "0::/docker/1/a\n") == "/sys/fs/cgroup/a");
-  CHECK(cgroup_folder(part, "0::/docker/12\n").empty());
-  CHECK(cgroup_folder(mount, "0::/../outside\n").empty());
-  CHECK(cgroup_folder("31 24 0:28 / /sys/fs/cgroup/memory rw - cgroup cgroup rw,memory\n", "0::/\n").empty());
-  CHECK(cgroup_folder(mount, "4:memory:/x\n").empty());
 }

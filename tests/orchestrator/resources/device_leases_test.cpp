@@ -111,14 +111,14 @@ TEST_CASE("a sweep that waits for devices keeps those that it has, and a signal 
       third(folder.path, second_user);
   REQUIRE(first.try_take(numbered({9001})));
   std::atomic<int> stop = 0;
-  std::vector<std::string> told;
+  std::vector<std::string> reported;
   CHECK_FALSE(second.wait(numbered({9000, 9001}), stop, [&](const std::string& taken) {
-    told.push_back(taken);
+    reported.push_back(taken);
     CHECK_FALSE(third.is_free(numbered({9000}).front()));
     stop = 1;
   }));
-  REQUIRE(told.size() == 1);
-  CHECK(contains(told[0], "core 9001 is in use by process "));
+  REQUIRE(reported.size() == 1);
+  CHECK(contains(reported[0], "core 9001 is in use by process "));
   stop = 0;
   DeviceLeases fourth(folder.path, second_user);
   first.give_back(numbered({9001}));

@@ -48,14 +48,6 @@ TEST_CASE("a cgroup quota is read from both versions") {
   CHECK_FALSE(quota_of_cfs("-1\n", "100000\n"));
 }
 
-TEST_CASE("the cgroups of a process are found in /proc/self/cgroup of both versions") {
-  CHECK(parse_cgroup_paths("0::/user.slice/user-1000.slice\n").unified == "/user.slice/user-1000.slice");
-  const auto paths = parse_cgroup_paths("9:name=systemd:/\n3:cpuset:/a\n2:cpu,cpuacct:/docker/f00\n0::/b\n");
-  CHECK(paths.cpu == "/docker/f00");
-  CHECK(paths.unified == "/b");
-  CHECK_FALSE(parse_cgroup_paths("3:cpuset:/a\n").cpu);
-}
-
 TEST_CASE("a quota of two and a half CPUs leaves three cores, and a tiny quota leaves one") {
   CHECK(limited_by({0, 1, 2, 3}, 2.5) == Cores{0, 1, 2});
   CHECK(limited_by({4, 5}, 0.2) == Cores{4});

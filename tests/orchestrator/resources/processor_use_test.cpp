@@ -116,7 +116,7 @@ TEST_CASE("the use of others is recorded for a run that had the host, and not fo
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
   bench.options.others_limit = -1;  // any use is too much
-  bench.tell("", "slow");
+  bench.on_message("", "slow");
   CHECK(bench.sweep().finished == 1);
   const auto events =
       db::select(bench.database, "SELECT why, extra FROM event WHERE type = 'processor_use'").rows;

@@ -66,14 +66,14 @@ std::string behaviour(int rank) {
 }
 
 // The behaviour after " once ": waits until that rank hangs.
-std::string once_its_peer_hangs(const std::string& told, const std::filesystem::path& folder) {
+std::string once_its_peer_hangs(const std::string& reported, const std::filesystem::path& folder) {
   const std::string once = " once ";
-  const auto at = told.find(once);
-  if (at == std::string::npos) return told;
-  const int peer = std::stoi(told.substr(at + once.size()));
+  const auto at = reported.find(once);
+  if (at == std::string::npos) return reported;
+  const int peer = std::stoi(reported.substr(at + once.size()));
   while (!std::filesystem::exists(hanging_file(folder, peer)))
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
-  return told.substr(0, at);
+  return reported.substr(0, at);
 }
 
 // Writes what the rank got, for the tests: one NAME=value per line, and its CPUs.

@@ -9,6 +9,7 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "db/ingest/ingest.h"
 #include "experiments/protocol/record.h"
 #include "models/catalogue.h"
@@ -90,7 +91,7 @@ SweepFixture::~SweepFixture() {
   for (const auto& name : variables_) ::unsetenv(name.c_str());
 }
 
-void SweepFixture::tell(const std::string& rank, const std::string& what) {
+void SweepFixture::on_message(const std::string& rank, const std::string& what) {
   variables_.push_back(rank.empty() ? "FAKE_RANK" : "FAKE_RANK_" + rank);
   ::setenv(variables_.back().c_str(), what.c_str(), 1);
 }
@@ -140,9 +141,7 @@ bool have_two_cores() {
 }
 
 bool alive(int pid) {
-  const std::string stat = text_of("/proc/" + std::to_string(pid) + "/stat");
-  const auto name_end = stat.rfind(')');
-  return name_end != std::string::npos && stat.at(name_end + 2) != 'Z';
+  return facts_of(pid).has_value();
 }
 
 int pid_in(const fs::path& file) {

@@ -48,7 +48,7 @@ class SweepFixture {
   SweepFixture(const SweepFixture&) = delete;
   SweepFixture& operator=(const SweepFixture&) = delete;
 
-  void tell(const std::string& rank, const std::string& what);  // "" means all ranks
+  void on_message(const std::string& rank, const std::string& what);  // "" means all ranks
   Plan plan() const;
   SweepResult sweep();
   void journal();  // as `trainyard run` does before a sweep

@@ -35,7 +35,7 @@ TEST_CASE("ranks without a reason to end get no signal, however long they run") 
   Story story;
   story.at(0s, TimePassed{}).at(100h, TimePassed{}).at(100h, StopRequest{0});
   CHECK(story.state.phase == Phase::running);
-  CHECK(story.state.untold());
+  CHECK(story.state.not_signalled());
   CHECK(story.state.why.empty());
   CHECK(story.signals.empty());
 }
@@ -44,12 +44,12 @@ TEST_CASE("peers of a lost rank get SIGTERM after one grace period and SIGKILL a
   Story story;
   story.at(10s, RankLost{3}).at(10s, TimePassed{}).at(10999ms, TimePassed{});
   CHECK(story.state.phase == Phase::ending);
-  CHECK(story.state.untold());  // a rank that ends now ends by itself
+  CHECK(story.state.not_signalled());  // a rank that ends now ends by itself
   CHECK(story.state.why == "rank 3 has ended before the run did");
   CHECK(story.signals.empty());
   story.at(11s, TimePassed{}).at(11s, TimePassed{}).at(12999ms, TimePassed{});
   CHECK(story.state.phase == Phase::terminated);
-  CHECK_FALSE(story.state.untold());
+  CHECK_FALSE(story.state.not_signalled());
   CHECK(story.signals == Signals{SIGTERM});
   story.at(13s, TimePassed{}).at(14s, TimePassed{});
   CHECK(story.state.phase == Phase::killed);

@@ -32,7 +32,7 @@ experiments::Machine machine(const std::string& accelerator) {
   return machine;
 }
 
-std::vector<std::string> seats(const std::vector<Device>& devices) {
+std::vector<std::string> assignments(const std::vector<Device>& devices) {
   std::vector<std::string> texts;
   for (const Device& device : devices) {
     std::string text = device.name + " on";
@@ -103,16 +103,16 @@ TEST_CASE("the error for missing GPUs names what is missing") {
 
 TEST_CASE("the cores of the host are divided among its GPUs, and those of a GPU among its ranks") {
   const auto two = choose_gpus(gpus(2), {0, 1, 2, 3, 4, 5, 6, 7}, std::nullopt);
-  CHECK(seats(two) == Seats{"cuda:0 on 0 1 2 3", "cuda:1 on 4 5 6 7"});
-  CHECK(seats(place_ranks({.replicas = 2, .stages = 1}, two)) ==
+  CHECK(assignments(two) == Seats{"cuda:0 on 0 1 2 3", "cuda:1 on 4 5 6 7"});
+  CHECK(assignments(place_ranks({.replicas = 2, .stages = 1}, two)) ==
         Seats{"cuda:0 on 0 1 2 3", "cuda:1 on 4 5 6 7"});
   // Device (r + s) mod 2, as on cores: (0,0) (0,1) (1,0) (1,1).
-  CHECK(seats(place_ranks({.replicas = 2, .stages = 2}, two)) ==
+  CHECK(assignments(place_ranks({.replicas = 2, .stages = 2}, two)) ==
         Seats{"cuda:0 on 0 1", "cuda:1 on 4 5", "cuda:1 on 6 7", "cuda:0 on 2 3"});
   const auto one = choose_gpus(gpus(1), {0, 1}, std::nullopt);
-  CHECK(seats(place_ranks({.replicas = 3, .stages = 1}, one)) ==
+  CHECK(assignments(place_ranks({.replicas = 3, .stages = 1}, one)) ==
         Seats{"cuda:0 on 0", "cuda:0 on 1", "cuda:0 on 0"});
-  CHECK(seats(choose_gpus(gpus(3), {4, 5}, std::nullopt)) ==
+  CHECK(assignments(choose_gpus(gpus(3), {4, 5}, std::nullopt)) ==
         Seats{"cuda:0 on 4", "cuda:1 on 5", "cuda:2 on 4"});
 }
 
@@ -221,8 +221,8 @@ TEST_CASE("a rank on a GPU is ended if its peer dies or hangs, even if it ignore
     SweepFixture bench({mlp_run("ddp", 2, 0)});
     bench.devices = choose_gpus(gpus(2), {usable_cores().front()}, std::nullopt);
     if (peer == "deaf") bench.options.progress_timeout_seconds = 3;
-    bench.tell("0", "deaf");
-    bench.tell("1", peer);
+    bench.on_message("0", "deaf");
+    bench.on_message("1", peer);
     const auto result = bench.sweep();
     REQUIRE(result.failures.size() == 1);
     CHECK(contains(result.failures[0].first_error,

@@ -10,8 +10,8 @@ using namespace trainyard::orchestrator;
 TEST_CASE("a run without progress fails, and the error names the rank that stopped first") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options.progress_timeout_seconds = 3;
-  bench.tell("0", "crawl once 1 hangs");  // 2 s of progress, then it hangs
-  bench.tell("1", "hang");
+  bench.on_message("0", "crawl once 1 hangs");  // 2 s of progress, then it hangs
+  bench.on_message("1", "hang");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
   CHECK(contains(result.failures[0].first_error, "no progress for 3 s: rank 1 stalled first"));
@@ -23,14 +23,14 @@ TEST_CASE("a run without progress fails, and the error names the rank that stopp
 TEST_CASE("a slow run with progress is not ended, however short the timeout is") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.progress_timeout_seconds = 3;
-  bench.tell("", "crawl-home");  // longer than the timeout, one step per 0.1 s
+  bench.on_message("", "crawl-home");  // longer than the timeout, one step per 0.1 s
   CHECK(bench.sweep().finished == 1);
 }
 
 TEST_CASE("a rank that hangs in the parity check fails its run there, and the sweep continues") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.options.progress_timeout_seconds = 3;
-  bench.tell("", "hang-in-probe");  // only for seed 0
+  bench.on_message("", "hang-in-probe");  // only for seed 0
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
   REQUIRE(result.failures.size() == 1);

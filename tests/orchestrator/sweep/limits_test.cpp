@@ -37,14 +37,14 @@ TEST_CASE("a rank that exceeds a limit fails its run with file, line and reason,
     CAPTURE(rank);
     SweepFixture bench({mlp_run("single", 1, 0)});
     bench.journal();
-    bench.tell("", rank);
+    bench.on_message("", rank);
     const auto result = bench.sweep();
     REQUIRE(result.failures.size() == 1);
     CHECK_MESSAGE(contains(result.failures[0].first_error, failure), result.failures[0].first_error);
     CHECK(bench.status_of(0) == "failed");
     CHECK(bench.status.messages.size() < 20);
     check_files(bench);
-    bench.tell("", "finish");
+    bench.on_message("", "finish");
     CHECK(bench.sweep().finished == 1);
     CHECK(bench.status_of(0, 2) == "finished");
     check_files(bench);
@@ -75,7 +75,7 @@ TEST_CASE("an attempt whose orchestrator was killed before it saw a limit exceed
 TEST_CASE("54 MB of records are read in short steps") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.journal();
-  bench.tell("", "die");
+  bench.on_message("", "die");
   bench.sweep();
   const auto folder = bench.attempt(0);
   {

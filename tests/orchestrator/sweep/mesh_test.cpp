@@ -29,7 +29,7 @@ TEST_CASE("four ranks on two devices train as a mesh, and their times are flagge
 
 TEST_CASE("the progress of a run with stages is that of a last stage, because other stages have no loss") {
   SweepFixture bench({mesh_run(0)});
-  bench.tell("", "slow");
+  bench.on_message("", "slow");
   CHECK(bench.sweep().finished == 1);
   REQUIRE_FALSE(bench.status.progress.empty());
   const auto& last = bench.status.progress.back();
@@ -40,8 +40,8 @@ TEST_CASE("the progress of a run with stages is that of a last stage, because ot
 TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as the cause") {
   for (const std::string stage : {"1", "2"}) {
     SweepFixture bench({mesh_run(0)});
-    bench.tell("", "hang");
-    bench.tell(stage, "die");
+    bench.on_message("", "hang");
+    bench.on_message(stage, "die");
     const auto result = bench.sweep();
     REQUIRE(result.failures.size() == 1);
     CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
@@ -55,7 +55,7 @@ TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as t
 
 TEST_CASE("a mesh has not finished if one rank exits without an `end` record") {
   SweepFixture bench({mesh_run(0)});
-  bench.tell("3", "leave");
+  bench.on_message("3", "leave");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].first_error == "rank 3 ended without reporting that it finished");

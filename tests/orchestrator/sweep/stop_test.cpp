@@ -17,7 +17,7 @@ bool hangs(const SweepFixture& bench, int rank) {
 TEST_CASE("a stop ends the ranks, no other run is started, and the same command finishes the sweep later") {
   SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("ddp", 2, 1)});
   bench.journal();
-  bench.tell("", "hang");
+  bench.on_message("", "hang");
   bench.status.on_progress = [&] {
     if (hangs(bench, 0) && hangs(bench, 1)) bench.stop = 1;
   };
@@ -31,7 +31,7 @@ TEST_CASE("a stop ends the ranks, no other run is started, and the same command 
   for (int rank = 0; rank < 2; ++rank)
     CHECK_FALSE(alive(pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)))));
 
-  bench.tell("", "finish");
+  bench.on_message("", "finish");
   bench.stop = 0;
   bench.status.on_progress = nullptr;
   CHECK(bench.sweep().finished == 2);
@@ -41,7 +41,7 @@ TEST_CASE("a stop ends the ranks, no other run is started, and the same command 
 
 TEST_CASE("a rank that ignores SIGTERM is killed after the grace period") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "deaf");
+  bench.on_message("", "deaf");
   bench.status.on_progress = [&] {
     if (hangs(bench, 0)) bench.stop = 1;
   };
@@ -54,7 +54,7 @@ TEST_CASE("a rank that ignores SIGTERM is killed after the grace period") {
 TEST_CASE("a second stop kills at once") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.grace_seconds = 100 * tests::patience;
-  bench.tell("", "deaf");
+  bench.on_message("", "deaf");
   bench.status.on_progress = [&] {
     if (hangs(bench, 0)) bench.stop = 2;
   };

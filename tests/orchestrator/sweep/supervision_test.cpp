@@ -87,8 +87,8 @@ class ChildSweep {
 
 TEST_CASE("after kill -9 of the orchestrator no grandchild is left that has left session and environment") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
-  bench.tell("0", "escape");
-  bench.tell("1", "deaf");
+  bench.on_message("0", "escape");
+  bench.on_message("1", "deaf");
   ChildSweep sweep(bench);
   const int escaped = sweep.escaped(), first = sweep.rank(0), second = sweep.rank(1);
   sweep.kill();
@@ -98,8 +98,8 @@ TEST_CASE("after kill -9 of the orchestrator no grandchild is left that has left
 
 TEST_CASE("after kill -9 of the supervisor its run has failed, and no rank or grandchild is left") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
-  bench.tell("0", "escape");
-  bench.tell("1", "deaf");
+  bench.on_message("0", "escape");
+  bench.on_message("1", "deaf");
   ChildSweep sweep(bench);
   const int escaped = sweep.escaped(), first = sweep.rank(0), second = sweep.rank(1);
   REQUIRE(::kill(sweep.supervisor(), SIGKILL) == 0);
@@ -117,7 +117,7 @@ TEST_CASE("a killed supervisor ends its own run only") {
     return;
   }
   bench.experiment.machine.exclusive_host = false;
-  bench.tell("", "escape");
+  bench.on_message("", "escape");
   ChildSweep sweep(bench);
   sweep.escaped();
   const auto other = bench.attempt(1) / "escaped";
@@ -137,7 +137,7 @@ TEST_CASE("a killed supervisor ends its own run only") {
 TEST_CASE("an attempt is not recovered while its supervisor still ends its processes") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
-  bench.tell("", "deaf");
+  bench.on_message("", "deaf");
   ChildSweep sweep(bench);
   const int first = sweep.rank(0), second = sweep.rank(1), supervisor = sweep.supervisor();
   REQUIRE(::kill(supervisor, SIGSTOP) == 0);
@@ -149,7 +149,7 @@ TEST_CASE("an attempt is not recovered while its supervisor still ends its proce
   CHECK(alive(first));
   ::kill(supervisor, SIGCONT);
   CHECK(becomes_true(tests::patience, [&] { return !alive(first) && !alive(second); }));
-  bench.tell("", "finish");
+  bench.on_message("", "finish");
   CHECK(bench.sweep().failures.empty());
   CHECK(bench.status_of(0) == "interrupted");
 }

@@ -148,7 +148,7 @@ TEST_CASE("the orchestrator records the events of an attempt") {
 
 TEST_CASE("a rank that fails ends its run with the error it recorded, and the sweep continues") {
   SweepFixture bench({mlp_run("ddp", 2, 0), mlp_run("single", 1, 1)});
-  bench.tell("1", "fail");
+  bench.on_message("1", "fail");
   const auto result = bench.sweep();
   CHECK(result.finished == 1);
   REQUIRE(result.failures.size() == 1);
@@ -163,7 +163,7 @@ TEST_CASE("a rank that fails ends its run with the error it recorded, and the sw
 
 TEST_CASE("without an `end` record the error is the last error in the log") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "die");
+  bench.on_message("", "die");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
@@ -171,9 +171,9 @@ TEST_CASE("without an `end` record the error is the last error in the log") {
 
 TEST_CASE("without an error in the log the error is the exit status of the rank") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "kill");
+  bench.on_message("", "kill");
   CHECK(bench.sweep().failures.at(0).first_error == "rank 0: killed by signal 9 (SIGKILL)");
-  bench.tell("", "leave");
+  bench.on_message("", "leave");
   CHECK(bench.sweep().failures.at(0).first_error == "rank 0 ended without reporting that it finished");
   CHECK(bench.status_of(0, 2) == "failed");  // a second attempt
 }
@@ -183,8 +183,8 @@ TEST_CASE("peers of a dead rank are ended within five seconds, even if they igno
   bench.options = SweepOptions{};
   bench.options.others_limit = 1000;
   CHECK(bench.options.peer_seconds + bench.options.grace_seconds < 5.0);
-  bench.tell("0", "deaf");
-  bench.tell("1", "kill once 0 hangs");
+  bench.on_message("0", "deaf");
+  bench.on_message("1", "kill once 0 hangs");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].first_error == "rank 1: killed by signal 9 (SIGKILL)");
@@ -196,9 +196,9 @@ TEST_CASE("peers of a dead rank are ended within five seconds, even if they igno
 TEST_CASE("the rank that failed first is the cause, and later failures are recorded as consequences") {
   SweepFixture bench({mlp_run("ddp", 3, 0)});
   bench.options.peer_seconds = tests::patience;  // both others have time to fail
-  bench.tell("0", "blame");
-  bench.tell("1", "die");
-  bench.tell("2", "blame");
+  bench.on_message("0", "blame");
+  bench.on_message("1", "die");
+  bench.on_message("2", "blame");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
@@ -214,8 +214,8 @@ TEST_CASE(
     "a rank that recorded a lost peer is never the cause, whatever its error and even if it ended first") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.options.peer_seconds = tests::patience;
-  bench.tell("0", "forsaken");
-  bench.tell("1", "die-late");
+  bench.on_message("0", "forsaken");
+  bench.on_message("1", "die-late");
   const auto result = bench.sweep();
   REQUIRE(result.failures.size() == 1);
   CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
@@ -224,7 +224,7 @@ TEST_CASE(
 
 TEST_CASE("a grandchild of a rank in its own session does not outlive the run") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "grandchild");
+  bench.on_message("", "grandchild");
   CHECK(bench.sweep().finished == 1);
   const int grandchild = pid_in(bench.attempt(0) / "grandchild");
   REQUIRE(grandchild > 0);
@@ -234,7 +234,7 @@ TEST_CASE("a grandchild of a rank in its own session does not outlive the run") 
 
 TEST_CASE("a damaged record is ignored with a message, and its run does not count as finished") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.tell("", "garbage");
+  bench.on_message("", "garbage");
   const auto result = bench.sweep();
   CHECK(result.failures.size() == 1);
   CHECK(bench.status_of(0) == "failed");
@@ -246,7 +246,7 @@ TEST_CASE("a failed run is retried up to the limit, each time as a new attempt")
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   bench.options.max_retries = 2;
   bench.options.backoff_seconds = 0.05;
-  bench.tell("", "second");  // the first attempt dies, the second finishes
+  bench.on_message("", "second");  // the first attempt dies, the second finishes
   const auto result = bench.sweep();
   CHECK(result.finished == 2);
   CHECK(result.failures.empty());
@@ -254,7 +254,7 @@ TEST_CASE("a failed run is retried up to the limit, each time as a new attempt")
     CHECK(bench.status_of(run, 1) == "failed");
     CHECK(bench.status_of(run, 2) == "finished");
   }
-  bench.tell("", "die");
+  bench.on_message("", "die");
   bench.experiment.runs = {mlp_run("single", 1, 2)};
   CHECK(bench.sweep().failures.size() == 1);
   CHECK(bench.status_of(0, 3) == "failed");
@@ -265,7 +265,7 @@ TEST_CASE("each retry waits twice as long as the one before it") {
   SweepFixture bench({mlp_run("single", 1, 0)});
   bench.options.max_retries = 2;
   bench.options.backoff_seconds = 0.2;
-  bench.tell("", "die");
+  bench.on_message("", "die");
   std::vector<double> waits;
   bench.status.on_end = [&](const RunOutcome& outcome) {
     waits.push_back(outcome.retry_seconds.value_or(0));
@@ -278,7 +278,7 @@ TEST_CASE("after max_failures failed runs no other run is started") {
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2),
                       mlp_run("single", 1, 3), mlp_run("single", 1, 4)});
   bench.options.max_failures = 2;
-  bench.tell("", "die");
+  bench.on_message("", "die");
   const auto result = bench.sweep();
   CHECK(result.failures.size() == 2);
   CHECK(result.not_started == 3);
@@ -290,7 +290,7 @@ TEST_CASE("with fail_fast the first failure ends all other runs") {
   if (!have_two_cores()) return;
   bench.experiment.machine.exclusive_host = false;
   bench.options.fail_fast = true;
-  bench.tell("", "seed-0-dies");  // the others hang
+  bench.on_message("", "seed-0-dies");  // the others hang
   const auto result = bench.sweep();
   CHECK(result.failures.size() == 1);
   CHECK(result.not_started == 2);
@@ -302,7 +302,7 @@ TEST_CASE("runs share free devices if the file allows it, and their times do not
   SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1)});
   if (!have_two_cores()) return;
   bench.experiment.machine.exclusive_host = false;
-  bench.tell("", "slow");
+  bench.on_message("", "slow");
   bench.journal();
   CHECK(bench.sweep().finished == 2);
   CHECK(bench.status.events[0] == "start mlp single seed 0 1");
@@ -322,7 +322,7 @@ TEST_CASE("runs with different numbers of threads start as their cores become fr
   if (!have_two_cores()) return;
   bench.devices.resize(2);
   bench.experiment.machine.exclusive_host = false;
-  bench.tell("", "slow");
+  bench.on_message("", "slow");
   CHECK(bench.sweep().finished == 3);
   const std::vector<std::string> first_four(bench.status.events.begin(), bench.status.events.begin() + 4);
   CHECK(first_four == std::vector<std::string>{"start mlp single seed 0 1", "end mlp single seed 0",

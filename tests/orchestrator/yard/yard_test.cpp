@@ -183,26 +183,6 @@ TEST_CASE("the error for a lock names a process only if it lives and was started
   CHECK(refused_lock(yard).empty());
 }
 
-TEST_CASE("the lock of an earlier release, which used flock alone, is respected") {
-  const TemporaryFolder folder;
-  const Yard yard(folder.path / "yard");
-  { const YardLock lock(yard, "trainyard run"); }
-  const std::filesystem::path file = yard.root() / "yard.lock";
-  std::ofstream(file) << ::getpid() << "\ntrainyard run old.toml\n2026-11-20T09:30:12.345Z\n";
-  {
-    const FileDescriptor held = FileDescriptor::open(file, O_RDWR);
-    REQUIRE(::flock(held.get(), LOCK_EX | LOCK_NB) == 0);
-    CHECK(in_use(yard));
-    CHECK(refused_lock(yard).find("process " + std::to_string(::getpid()) +
-                                  " (trainyard run old.toml), since 2026-11-20T09:30:12.345Z") !=
-          std::string::npos);
-  }
-  CHECK_FALSE(in_use(yard));
-  const YardLock lock(yard, "trainyard run");
-  const FileDescriptor asked = FileDescriptor::open(file, O_RDONLY);
-  CHECK(::flock(asked.get(), LOCK_SH | LOCK_NB) != 0);  // an earlier release sees this lock
-}
-
 TEST_CASE("a process that checks whether a yard is in use, and pauses meanwhile, does not prevent a lock") {
   const TemporaryFolder folder;
   const Yard yard(folder.path / "yard");

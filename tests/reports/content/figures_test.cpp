@@ -72,7 +72,7 @@ TEST_CASE("the machine's limit is the speed of independent runs, and it is not m
   like.axes["batch"] = std::int64_t{999};  // other work
   data.packed.push_back({"other", like.circumstances_hash, like.axes, 500, 2});
   const Content content = compose(data);
-  const std::vector<MachineLimit> limits = machine_limits(data, content.figures.front().cell);
+  const std::vector<MachineLimit> limits = content.figures.front().cell->machine_limits;
   REQUIRE(limits.size() == 1);
   CHECK(limits.front().speed_up == doctest::Approx(2 * 100.0 / 125));
   const Figure& figure = figure_named(content, "speed-up");
@@ -132,10 +132,10 @@ TEST_CASE("independent runs at once are the machine's limit, not an arm") {
   set("single", 1);
   set("independent", 1.25);  // two at once take 1.25 times as long
   Content content = compose(data);
-  const Cell& cell = content.figures.front().cell;
+  const Cell& cell = *content.figures.front().cell;
   REQUIRE(cell.arms.size() == 1);
   CHECK(cell.arms.front().value == "ddp");
-  const std::vector<MachineLimit> limits = machine_limits(data, cell);
+  const std::vector<MachineLimit> limits = cell.machine_limits;
   REQUIRE(limits.size() == 1);
   CHECK(limits.front().runs == 2);
   CHECK(limits.front().speed_up == doctest::Approx(2 / 1.25));
@@ -144,12 +144,12 @@ TEST_CASE("independent runs at once are the machine's limit, not an arm") {
   CHECK(std::ranges::find(series_of(figure), "independent runs at once", &Series::label) !=
         series_of(figure).end());
   CHECK(contains(content.breakdown.remarks.front(), "(ideal: 2.00, 2 independent runs at once: 1.60)."));
-  for (const Verdict& verdict : content.comparisons.front().cells.front().verdicts)
+  for (const Verdict& verdict : content.report->comparisons.front().cells.front().verdicts)
     CHECK(verdict.arm == "ddp");
 
   run_of(data, "mlp", "independent", 3).axes["batch"] = std::int64_t{999};  // other work than the baseline
   content = compose(data);
-  CHECK(machine_limits(data, content.figures.front().cell).empty());
+  CHECK(content.figures.front().cell->machine_limits.empty());
 }
 
 TEST_CASE("a sentence explains what an arm loses compared with its share of the baseline's time") {

@@ -116,8 +116,7 @@ TEST_CASE("a time is that of the slowest rank, and no label calls it an average"
     CHECK_FALSE(contains(svg_document(figure), "average"));
   }
   CHECK(contains(panel_named(content, "speed-up").caption, "of the slowest rank"));
-  CHECK(
-      contains(content.comparisons.front().effects.front().caption, "Times are those of the slowest rank."));
+  CHECK(contains(content.effects.front().front().caption, "Times are those of the slowest rank."));
   CHECK(series_of(panel_named(content, "mlp-train-energy"))[1].label == "ddp all devices");
   CHECK(series_of(panel_named(content, "mlp-train-loss"))[1].label == "ddp average");
 }

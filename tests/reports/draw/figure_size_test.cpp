@@ -272,7 +272,7 @@ TEST_CASE("a narrow figure leaves out the strip of final values, and the page ha
 TEST_CASE("a narrow forest plot has its columns below each other") {
   const ReportData data = many_arms();
   const Content content = compose(data);
-  const Figure& figure = content.comparisons.front().effects.front();
+  const Figure& figure = content.effects.front().front();
   const auto heads = [&](const FigureSize& size) {
     std::set<double> tops;
     std::set<std::string> titles;

@@ -10,6 +10,8 @@
 #include <librsvg/rsvg.h>
 
 #include "base/text.h"
+#include "reports/analysis/analysis.h"
+#include "reports/analysis/samples.h"
 #include "reports/content/curves.h"
 #include "reports/draw/assets.h"
 #include "reports/draw/drawing.h"
@@ -118,11 +120,23 @@ TEST_CASE("a metric that a model does not have is named under its heading and ha
 }
 
 TEST_CASE("training time is the median without the first epoch, and validation time is the sum") {
-  const Curve curve{{1, 9}, {2, 1}, {3, 2}, {4, 6}};
-  CHECK(final_number(find_metric("train-seconds"), curve) == 2);
-  CHECK(final_number(find_metric("train-seconds"), {{1, 9}, {2, 1}}) == 5);
-  CHECK(final_number(find_metric("validation-seconds"), curve) == 18);
-  CHECK(final_number(find_metric("train-loss"), curve) == 6);
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1, .epochs = 4});
+  constexpr std::array seconds{9.0, 1.0, 2.0, 6.0};
+  for (db::EpochRow& row : data.averages)
+    for (const db::MetricColumn column :
+         {db::MetricColumn("train_seconds"), db::MetricColumn("validation_seconds"),
+          db::MetricColumn("train_loss")})
+      row[column] = seconds.at(static_cast<std::size_t>(row.epoch - 1));
+  const auto final_of_metric = [&](const std::string& metric) {
+    const Report report = make_report(data);
+    const std::vector<Curve>& curves = report.comparisons.front().cells.front().baseline.curves;
+    return std::ranges::find(curves, metric, &Curve::metric)->final->mean;
+  };
+  CHECK(final_of_metric("train-seconds") == 2);
+  CHECK(final_of_metric("validation-seconds") == 18);
+  CHECK(final_of_metric("train-loss") == 6);
+  std::erase_if(data.averages, [](const db::EpochRow& row) { return row.epoch > 2; });
+  CHECK(final_of_metric("train-seconds") == 5);  // with the first epoch, because there are only two
 }
 
 TEST_CASE("the same data gives the same bytes") {
@@ -154,13 +168,12 @@ TEST_CASE("the page starts with the answer, the table, the published study, the 
 }
 
 TEST_CASE("conditions that hold are folded, and caveats beyond the eighth are too") {
-  ReportData data = invented();
-  Content content = compose(data);
-  content.fairness.clear();
-  for (int i = 0; i < 11; ++i) content.fairness.push_back({Severity::note, "note " + std::to_string(i)});
-  content.fairness.push_back({Severity::unfair, "unfair"});
-  content.fairness.push_back({Severity::fair, "fair"});
-  const std::string top = page_top(content).str();
+  Report report = make_report(invented());
+  report.fairness.clear();
+  for (int i = 0; i < 11; ++i) report.fairness.push_back({Severity::note, "note " + std::to_string(i)});
+  report.fairness.push_back({Severity::unfair, "unfair"});
+  report.fairness.push_back({Severity::fair, "fair"});
+  const std::string top = page_top(compose(report)).str();
   CHECK(top.find("unfair") < top.find("note 0"));
   CHECK(top.find("note 6") < top.find("<details>"));
   CHECK(top.find("<details><summary>4 more caveats</summary>") < top.find("note 7"));

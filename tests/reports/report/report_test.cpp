@@ -12,6 +12,7 @@
 #include "db/ingest/ingest.h"
 #include "reports/content/content.h"
 #include "reports/report/page.h"
+#include "reports/results/sanity_checks.h"
 #include "tests/db/support/yard.h"
 #include "tests/reports/support/made_results.h"
 

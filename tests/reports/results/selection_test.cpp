@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
+#include "reports/analysis/analysis.h"
 #include "reports/content/content.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
@@ -60,7 +61,7 @@ TEST_CASE("an invalid selection is a user error with advice") {
 
 std::vector<std::string> labels_in(const Comparison& comparison) {
   std::vector<std::string> labels;
-  for (const CellVerdicts& judged : comparison.cells) labels.push_back(judged.cell.label);
+  for (const Cell& cell : comparison.cells) labels.push_back(cell.label);
   return labels;
 }
 
@@ -93,12 +94,12 @@ TEST_CASE("in a report of several experiments each keeps its comparison, and lab
   const ReportData data = merged({first, second_sweep(), first});
   CHECK(data.runs.size() == 18);  // three seeds, two strategies, three cells
   const Content content = compose(data);
-  REQUIRE(content.comparisons.size() == 2);
-  CHECK(content.comparisons[0].experiment == "first sweep");
-  CHECK(labels_in(content.comparisons[0]) == std::vector<std::string>{"MLP, first sweep"});
-  CHECK(labels_in(content.comparisons[1]) == std::vector<std::string>{"MLP, second sweep", "CNN"});
+  REQUIRE(content.report->comparisons.size() == 2);
+  CHECK(content.report->comparisons[0].experiment == "first sweep");
+  CHECK(labels_in(content.report->comparisons[0]) == std::vector<std::string>{"MLP, first sweep"});
+  CHECK(labels_in(content.report->comparisons[1]) == std::vector<std::string>{"MLP, second sweep", "CNN"});
   std::vector<std::string> figures;
-  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.label);
+  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell->label);
   CHECK(figures == std::vector<std::string>{"MLP, first sweep", "MLP, second sweep", "CNN"});
   std::set<std::string> slugs;
   for (const Figure* figure : all_figures(content))
@@ -113,18 +114,19 @@ TEST_CASE("in a report of several experiments the verdicts are those of the sepa
   first.history.front().compare = first.plan.compare;
   const ReportData second = second_sweep();
   const ReportData both = merged({first, second});
-  const auto words = [](const std::vector<CellVerdicts>& cells) {
+  const auto words = [](const Comparison& comparison) {
     std::vector<std::string> found;
-    for (const CellVerdicts& judged : cells)
-      for (const Verdict& verdict : judged.verdicts)
-        found.push_back(judged.cell.model + verdict.metric + text_of(verdict.word));
+    for (const Cell& cell : comparison.cells)
+      for (const Verdict& verdict : cell.verdicts)
+        found.push_back(cell.model + verdict.metric + text_of(verdict.kind));
     return found;
   };
+  const auto alone = [&](const ReportData& data) { return words(make_report(data).comparisons.front()); };
   const Content content = compose(both);
-  REQUIRE(content.comparisons.size() == 2);
-  CHECK(words(content.comparisons[0].cells) == words(judge(first, first.plan.compare.front())));
-  CHECK(words(content.comparisons[1].cells) == words(judge(second, second.plan.compare.front())));
-  CHECK(words(content.comparisons[0].cells) != words(content.comparisons[1].cells));
+  REQUIRE(content.report->comparisons.size() == 2);
+  CHECK(words(content.report->comparisons[0]) == alone(first));
+  CHECK(words(content.report->comparisons[1]) == alone(second));
+  CHECK(words(content.report->comparisons[0]) != words(content.report->comparisons[1]));
 }
 
 TEST_CASE("in a report of several experiments an expectation is for the runs of its own experiment") {
@@ -140,8 +142,8 @@ TEST_CASE("a selection of a report of several experiments keeps its experiments"
   ReportData data = merged({invented({.models = {"cnn"}, .seeds = 3}), second_sweep()});
   keep_selected(data, {{}, "", {"model=mlp"}});
   const Content content = compose(data);
-  REQUIRE(content.comparisons.size() == 1);
-  CHECK(content.comparisons.front().experiment == "second sweep");
+  REQUIRE(content.report->comparisons.size() == 1);
+  CHECK(content.report->comparisons.front().experiment == "second sweep");
 }
 
 // A second experiment with different runs: a study of the batch, with 128 as the baseline.
@@ -164,20 +166,21 @@ ReportData batch_study() {
 TEST_CASE("in a joint report, a comparison of one experiment is not applied to runs of another") {
   const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), batch_study()});
   const Content content = compose(data);
-  REQUIRE(content.comparisons.size() == 2);
+  REQUIRE(content.report->comparisons.size() == 2);
   const auto cells_in = [&](std::size_t i) {
     std::vector<std::string> models;
-    for (const CellVerdicts& judged : content.comparisons[i].cells) models.push_back(judged.cell.model);
+    for (const Cell& cell : content.report->comparisons[i].cells) models.push_back(cell.model);
     return models;
   };
   CHECK(cells_in(0) == std::vector<std::string>{"mlp"});  // the strategies of the sweep
   CHECK(cells_in(1) == std::vector<std::string>{"cnn"});  // the batches of the study
-  CHECK(content.comparisons[1].cells.front().cell.arms.front().value == "64");
+  CHECK(content.report->comparisons[1].cells.front().arms.front().value == "64");
   std::vector<std::string> figures;
-  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell.model);
+  for (const CellFigures& cell : content.figures) figures.push_back(cell.cell->model);
   CHECK(figures == std::vector<std::string>{"mlp", "cnn"});  // all runs are plotted
-  CHECK(std::ranges::any_of(
-      content.fairness, [](const Statement& statement) { return statement.text.starts_with("batches: "); }));
+  CHECK(std::ranges::any_of(content.report->fairness, [](const Statement& statement) {
+    return statement.text.starts_with("batches: ");
+  }));
 }
 
 TEST_CASE("sections, answers and terminal of a report of several experiments name the experiment") {
@@ -186,7 +189,7 @@ TEST_CASE("sections, answers and terminal of a report of several experiments nam
   const ReportData data = merged({invented({.models = {"mlp"}, .seeds = 3}), second});
   const Content content = compose(data);
   REQUIRE(content.answer.paragraphs.size() == 2);
-  CHECK(content.answer.paragraphs[1].front().starts_with("second sweep: With ddp"));
+  CHECK(content.answer.paragraphs[1].front().starts_with("second sweep: Training time improves for CNN"));
   CHECK(terminal_table(content).find("\nsecond sweep: verdicts against single\n") != std::string::npos);
   const std::string page = page_html(content);
   CHECK(page.find("<h2>second sweep: verdicts against single</h2>") != std::string::npos);
@@ -206,8 +209,8 @@ TEST_CASE("a report on several experiments has the data, published numbers and S
   add_data(first, "mnist");
   add_data(second, "cifar10");
   const ReportData data = merged({first, second});
-  CHECK(experiments_in_sql(data) == "('one''s', 'two')");
-  CHECK(experiments_in_sql(first) == "('one''s')");
+  CHECK(experiments_in_sql(make_report(data)) == "('one''s', 'two')");
+  CHECK(experiments_in_sql(make_report(first)) == "('one''s')");
   CHECK(data.plan.data_profiles.size() == 2);
   CHECK(data.plan.published->sources.size() == 2);
   second.plan.data_profiles = first.plan.data_profiles;

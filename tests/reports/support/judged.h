@@ -12,11 +12,11 @@
 
 namespace trainyard::reports {
 
-inline Verdict verdict_on(const std::vector<CellVerdicts>& cells, const std::string& model,
-                          const std::string& metric, const std::string& arm = "ddp") {
+inline TestedVerdict verdict_on(const std::vector<CellVerdicts>& cells, const std::string& model,
+                                const std::string& metric, const std::string& arm = "ddp") {
   for (const CellVerdicts& cell : cells) {
     if (cell.cell.model != model) continue;
-    const Verdict* verdict = cell.find(arm, metric);
+    const TestedVerdict* verdict = cell.find(arm, metric);
     REQUIRE(verdict != nullptr);
     return *verdict;
   }

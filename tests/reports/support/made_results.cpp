@@ -4,6 +4,8 @@
 #include <cmath>
 #include <stdexcept>
 
+#include "reports/analysis/analysis.h"
+
 namespace trainyard::reports {
 
 namespace {
@@ -120,9 +122,6 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
 void add_time_parts(ReportData& data, const db::RunSummary& run) {
   const double half = run.replicas * run.stages > 1 ? 0.5 : 1.0;
   data.times.push_back({run.run_key,
-                        run.model,
-                        run.strategy,
-                        run.seed,
                         {{"forward", 0.6 * half},
                          {"backward", 1.1 * half},
                          {"optimizer", 0.1},
@@ -255,6 +254,10 @@ ReportData study_of(const std::vector<std::string>& axes, const std::string& bas
   data.plan.compare.front().axis = axes.front();
   data.plan.compare.front().baseline = baseline;
   return data;
+}
+
+Content compose(const ReportData& data) {
+  return compose(make_report(data));
 }
 
 }  // namespace trainyard::reports

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/content/content.h"
 #include "reports/results/report_data.h"
 
 namespace trainyard::reports {
@@ -46,5 +47,8 @@ ReportData study_of(const std::vector<std::string>& axes, const std::string& bas
 // Adds runs of "mlp" with these values of the axes, for three seeds. Their validation accuracies are `mean` − 0.01,
 // `mean` and `mean` + 0.01.
 void add_variant(ReportData& data, const std::map<std::string, Value>& values, double mean);
+
+// The content of the report of `data`.
+Content compose(const ReportData& data);
 
 }  // namespace trainyard::reports

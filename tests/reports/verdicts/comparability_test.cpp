@@ -6,6 +6,7 @@
 
 #include <doctest/doctest.h>
 
+#include "reports/analysis/analysis.h"
 #include "reports/content/content.h"
 #include "reports/results/sanity_checks.h"
 #include "tests/reports/support/made_results.h"
@@ -46,17 +47,17 @@ db::RunEvidence& evidence_of(ReportData& data, const std::string& strategy, int 
   return data.evidence.at(run_of(data, "mlp", strategy, seed).run_key);
 }
 
-Verdict verdict_on(const ReportData& data, const std::string& metric) {
+TestedVerdict verdict_on(const ReportData& data, const std::string& metric) {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
-  const Verdict* verdict = cells.front().find("ddp", metric);
+  const TestedVerdict* verdict = cells.front().find("ddp", metric);
   REQUIRE(verdict != nullptr);
   return *verdict;
 }
 
 TEST_CASE("runs that differ only in strategy are comparable and verified") {
   const ReportData data = with_evidence();
-  const Verdict verdict = verdict_on(data, "train-seconds");
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = verdict_on(data, "train-seconds");
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.verified);
   CHECK(verdict.notes.empty());
 }
@@ -65,14 +66,14 @@ TEST_CASE("another global batch makes the cell NOT COMPARABLE, unless the file d
   ReportData data = with_evidence();
   for (db::RunSummary& run : data.runs)
     run.axes["global_batch"] = std::int64_t{run.strategy == "ddp" ? 256 : 128};
-  const Verdict refused = verdict_on(data, "validation-accuracy");
-  CHECK(refused.word == VerdictKind::not_comparable);
+  const TestedVerdict refused = verdict_on(data, "validation-accuracy");
+  CHECK(refused.kind == VerdictKind::not_comparable);
   CHECK(refused.reason.text == "global batch (samples per step) 256 against 128");
   CHECK_FALSE(refused.tested);
   CHECK(refused.estimate.has_value());
   data.plan.compare.front().differs = {"batch"};
-  const Verdict declared = verdict_on(data, "train-seconds");
-  CHECK(declared.word == VerdictKind::improves);
+  const TestedVerdict declared = verdict_on(data, "train-seconds");
+  CHECK(declared.kind == VerdictKind::improves);
   REQUIRE(declared.notes.size() == 1);
   CHECK(declared.notes[0] == "declared: global batch (samples per step) 256 against 128");
 }
@@ -107,8 +108,8 @@ TEST_CASE("terms that only the records contain are compared too") {
   for (const Case& one : cases) {
     ReportData data = with_evidence();
     one.change(evidence_of(data, "ddp", 2));
-    const Verdict verdict = verdict_on(data, "validation-loss");
-    CHECK(verdict.word == VerdictKind::not_comparable);
+    const TestedVerdict verdict = verdict_on(data, "validation-loss");
+    CHECK(verdict.kind == VerdictKind::not_comparable);
     CHECK_MESSAGE(contains(verdict.reason.text, one.named), verdict.reason.text);
   }
 }
@@ -120,8 +121,8 @@ TEST_CASE("a Tesla K80 is not compared with a Tesla P100") {
     evidence.processor = two ? "Tesla K80" : "Tesla P100";
     for (auto& rank : evidence.ranks) rank.device = "cuda:0";
   }
-  const Verdict verdict = verdict_on(data, "validation-accuracy");
-  CHECK(verdict.word == VerdictKind::not_comparable);
+  const TestedVerdict verdict = verdict_on(data, "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::not_comparable);
   CHECK(verdict.reason.text == "kind of device cuda Tesla K80 against cuda Tesla P100");
 }
 
@@ -135,7 +136,7 @@ TEST_CASE("on a cluster the GPUs are those that the ranks found, not those the l
       rank.start["gpu"] = {{"model", "NVIDIA H200"}};
     }
   }
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::improves);
   evidence_of(data, "ddp", 2).ranks.back().start["gpu"]["model"] = "NVIDIA A100";
   CHECK(verdict_on(data, "train-seconds").reason.text ==
         "kind of device cuda NVIDIA A100, cuda NVIDIA H200 against cuda NVIDIA H200");
@@ -144,10 +145,10 @@ TEST_CASE("on a cluster the GPUs are those that the ranks found, not those the l
 TEST_CASE("arms on different machines have no time verdict, but keep the other verdicts") {
   ReportData data = with_evidence();
   for (int seed = 0; seed < 5; ++seed) evidence_of(data, "ddp", seed).host = "lab-node-04";
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::not_comparable);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::not_comparable);
   CHECK(contains(verdict_on(data, "train-seconds").reason.text,
                  "machine lab-node-04 Xeon against lab-node-03 Xeon"));
-  CHECK(verdict_on(data, "validation-accuracy").word != VerdictKind::not_comparable);
+  CHECK(verdict_on(data, "validation-accuracy").kind != VerdictKind::not_comparable);
 }
 
 TEST_CASE("arms with another environment have no time verdict, and the other verdicts are marked") {
@@ -167,7 +168,7 @@ TEST_CASE("arms with another environment have no time verdict, and the other ver
   CHECK(marked.caveats[0].mark == "SETTINGS");
   CHECK(marked.caveats[0].text == "OMP_PLACES cores against not set (seed 3)");
   for (int seed = 0; seed < 5; ++seed) set(seed);
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::not_comparable);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::not_comparable);
   CHECK(verdict_on(data, "train-seconds").reason.text == "OMP_PLACES cores against not set");
 }
 
@@ -193,11 +194,13 @@ TEST_CASE("a foreign arm that leaves out terms keeps its verdicts and is NOT VER
     evidence.strategy_kind = "foreign";
     evidence.ranks.front().start = {{"epochs", 6}};
   }
-  const Verdict verdict = verdict_on(data, "train-seconds");
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = verdict_on(data, "train-seconds");
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK_FALSE(verdict.verified);
   CHECK(verdict.notes.empty());  // reported once per arm, not with each metric
-  const auto said = [&] { return judge(data, data.plan.compare.front()).front().not_verified("ddp"); };
+  const auto said = [&] {
+    return not_verified(make_report(data).comparisons.front().cells.front().arms.front());
+  };
   CHECK(said().starts_with("NOT VERIFIED: the records do not state data fingerprint; global batch"));
   CHECK_FALSE(contains(said(), "threads per rank"));  // stated in a column of `start`
   CHECK_FALSE(contains(said(), "kind of device"));
@@ -234,8 +237,8 @@ TEST_CASE("threads, devices and layers of every rank of a foreign arm are compar
     db::RunEvidence& evidence = evidence_of(data, "ddp", 2);
     evidence.strategy_kind = "foreign";
     one.change(evidence.ranks.back());
-    const Verdict verdict = verdict_on(data, "validation-loss");
-    CHECK(verdict.word == VerdictKind::not_comparable);
+    const TestedVerdict verdict = verdict_on(data, "validation-loss");
+    CHECK(verdict.kind == VerdictKind::not_comparable);
     CHECK_MESSAGE(contains(verdict.reason.text, one.named), verdict.reason.text);
   }
 }
@@ -259,19 +262,19 @@ db::Probe probe(const ReportData& data, std::int64_t rank, double difference, co
 TEST_CASE("an arm with other gradients than the reference is BROKEN, with the first layer") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 1e-6, "bb"), probe(data, 1, 1e-6, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::improves);
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.3, "bb")};
-  const Verdict verdict = verdict_on(data, "train-seconds");
-  CHECK(verdict.word == VerdictKind::broken);
+  const TestedVerdict verdict = verdict_on(data, "train-seconds");
+  CHECK(verdict.kind == VerdictKind::broken);
   CHECK(verdict.reason.text == "the gradient of layer 2.weight differs from the reference after step 1");
 }
 
 TEST_CASE("with bfloat16 the tolerance for gradients is its rounding") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0.005, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::broken);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::broken);
   for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("bfloat16");
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::improves);
 }
 
 TEST_CASE("synchronised batch normalisation has a larger tolerance for gradients") {
@@ -279,23 +282,23 @@ TEST_CASE("synchronised batch normalisation has a larger tolerance for gradients
   db::RunSummary& last = data.runs.back();
   for (db::RunSummary& run : data.runs) run.axes["batch_norm"] = std::string("sync");
   data.probes[last.run_key] = {probe(data, 0, 0.03, "bb"), probe(data, 1, 0.03, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::improves);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::improves);
   data.probes[last.run_key] = {probe(data, 0, 0.3, "bb")};
-  CHECK(verdict_on(data, "train-seconds").word == VerdictKind::broken);
+  CHECK(verdict_on(data, "train-seconds").kind == VerdictKind::broken);
 }
 
 TEST_CASE("an arm is BROKEN if its replicas drift apart") {
   ReportData data = with_evidence();
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb"), probe(data, 1, 0, "cc")};
-  const Verdict verdict = verdict_on(data, "validation-loss");
-  CHECK(verdict.word == VerdictKind::broken);
+  const TestedVerdict verdict = verdict_on(data, "validation-loss");
+  CHECK(verdict.kind == VerdictKind::broken);
   CHECK(verdict.reason.text == "replicas have different parameters in layer 2.weight after step 1");
   const Content content = compose(data);
-  CHECK(std::ranges::any_of(content.fairness, [](const Statement& statement) {
+  CHECK(std::ranges::any_of(content.report->fairness, [](const Statement& statement) {
     return statement.text.starts_with(
         "BROKEN: MLP ddp: replicas have different parameters in layer 2.weight");
   }));
-  const PublishedTable table = published_table(content.comparisons.front());
+  const PublishedTable table = published_table(content.report->comparisons.front());
   CHECK(table.rows.back().second.at(MetricKind::time) == std::vector<std::string>{"MLP BROKEN"});
 }
 
@@ -303,8 +306,8 @@ TEST_CASE("the report names the arms that were probed and those that were not") 
   ReportData data = with_evidence();
   const auto said = [&](Severity bearing, const std::string& beginning) {
     const Content content = compose(data);
-    return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
-      return statement.bearing == bearing && statement.text.starts_with(beginning);
+    return std::ranges::any_of(content.report->fairness, [&](const Statement& statement) {
+      return statement.severity == bearing && statement.text.starts_with(beginning);
     });
   };
   const std::string all =
@@ -333,7 +336,7 @@ TEST_CASE("training that stays at ln 10 and one in ten is reported") {
   REQUIRE(lines.size() == 1);
   CHECK(lines[0].starts_with("CNN ddp: 5 of 5 runs are at chance: the training loss stays at ln 10 = 2.303"));
   const Content content = compose(data);
-  CHECK(std::ranges::any_of(content.fairness,
+  CHECK(std::ranges::any_of(content.report->fairness,
                             [&](const Statement& statement) { return statement.text == lines[0]; }));
 }
 

@@ -24,7 +24,7 @@ ReportData measured() {
   return data;
 }
 
-Verdict energy_verdict(const ReportData& data) {
+TestedVerdict energy_verdict(const ReportData& data) {
   return verdict_on(judged(data), "mlp", "train-energy");
 }
 
@@ -33,27 +33,27 @@ bool has_column(const Table& table, const std::string& name) {
 }
 
 TEST_CASE("less energy is better, with the same ratio as the margin of times") {
-  const Verdict verdict = energy_verdict(measured());
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = energy_verdict(measured());
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.scale == Scale::log_ratio);
-  CHECK(verdict.margin == doctest::Approx(std::log(1.05)));
-  CHECK(change_of(verdict, 0.95).value == doctest::Approx(-20).epsilon(1e-3));
+  CHECK(verdict.delta == doctest::Approx(std::log(1.05)));
+  CHECK(verdict.effect.value() == doctest::Approx(-20).epsilon(1e-3));
   CHECK_FALSE(higher_is_better(find_metric("train-energy").kind));
 }
 
 TEST_CASE("energy of runs that shared the host or a device is in no verdict") {
   ReportData data = measured();
   for (db::FinalMetrics& final : data.finals) final.times_count = final.strategy == "single";
-  const Verdict verdict = energy_verdict(data);
+  const TestedVerdict verdict = energy_verdict(data);
   CHECK(verdict.n == 0);
-  CHECK(verdict.word == VerdictKind::no_data);
+  CHECK(verdict.kind == VerdictKind::no_data);
   CHECK(verdict.reason.text == "the energy of all five runs of ddp does not count");
 }
 
 TEST_CASE("a run without the number is named, and the others count") {
   ReportData data = measured();
   final_of(data, "mlp", "ddp", 2)["epoch_energy_joules"] = db::not_defined;
-  const Verdict verdict = energy_verdict(data);
+  const TestedVerdict verdict = energy_verdict(data);
   CHECK(verdict.n == 4);
   REQUIRE(verdict.dropped.size() == 1);
   CHECK(contains(verdict.dropped.front(), "seed 2: ddp has no value"));
@@ -66,11 +66,11 @@ TEST_CASE("page, Markdown, LaTeX tables and numbers have energy only if it was m
   CHECK(contains(page_html(measured, {"svg"}), title));
   CHECK(contains(page_html(measured, {"svg"}), "J/epoch"));
   CHECK(contains(markdown_report(measured, {"svg"}), title));
-  CHECK(has_column(run_numbers(with), "train-energy"));
+  CHECK(has_column(run_numbers(*measured.report), "train-energy"));
   CHECK_FALSE(contains(page_html(bare, {"svg"}), "energy"));
   CHECK_FALSE(contains(page_html(bare, {"svg"}), "J/epoch"));
   CHECK_FALSE(contains(markdown_report(bare, {"svg"}), "energy"));
-  CHECK_FALSE(has_column(run_numbers(without), "train-energy"));
+  CHECK_FALSE(has_column(run_numbers(*bare.report), "train-energy"));
 }
 
 TEST_CASE("the page's table of runs has the peak memory of a device, if it was measured") {

@@ -6,12 +6,12 @@
 
 #include <doctest/doctest.h>
 
+#include "reports/answer/verdict_text.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/table.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
-#include "reports/verdicts/verdict_text.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
@@ -65,8 +65,8 @@ ReportData foreign_arm(const nlohmann::json& start) {
 
 bool prints(const ReportData& data, Severity bearing, const std::string& part) {
   const Content content = compose(data);
-  return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
-    return statement.bearing == bearing && contains(statement.text, part);
+  return std::ranges::any_of(content.report->fairness, [&](const Statement& statement) {
+    return statement.severity == bearing && contains(statement.text, part);
   });
 }
 
@@ -148,14 +148,15 @@ TEST_CASE("probes by a foreign program do not count as trainyard's parity check"
 TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page, Markdown and LaTeX") {
   const ReportData data = foreign_arm({{"epochs", 6}});
   const Content content = compose(data);
-  const std::vector<VerdictRecord> records = verdict_records(content.comparisons.front());
-  REQUIRE(records.size() == 8);
-  for (const VerdictRecord& record : records) {
-    CHECK_FALSE(record.verified);
-    CHECK_FALSE(contains(record.reason, "NOT VERIFIED"));
+  const std::vector<Verdict>& verdicts = content.report->comparisons.front().cells.front().verdicts;
+  REQUIRE(verdicts.size() == 8);
+  for (const Verdict& verdict : verdicts) {
+    CHECK_FALSE(verdict.verified);
+    CHECK_FALSE(contains(remarks_of(verdict), "NOT VERIFIED"));
   }
   std::size_t lines = 0;
-  for (const std::string& line : grouped_remarks(records)) lines += contains(line, "NOT VERIFIED") ? 1 : 0;
+  for (const std::string& line : grouped_remarks(content.report->comparisons))
+    lines += contains(line, "NOT VERIFIED") ? 1 : 0;
   CHECK(lines == 1);
   CHECK(occurrences("NOT VERIFIED", terminal_table(content)) == 1);
   for (const PaperTable& paper : content.tables)
@@ -189,7 +190,7 @@ TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaT
   }
   const Content content = compose(data);
   const std::string said = "NOT TIMED: four ranks on two devices";
-  const std::vector<std::string> lines = grouped_remarks(verdict_records(content.comparisons.front()));
+  const std::vector<std::string> lines = grouped_remarks(content.report->comparisons);
   CHECK(std::ranges::find(lines, said + " [MLP ddp: train seconds, validation seconds]") != lines.end());
   CHECK(occurrences(said, markdown_report(content, {})) == 2);
   CHECK(prints(data, Severity::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
@@ -219,7 +220,7 @@ TEST_CASE("equal remarks on metrics and arms are one line, with the reason first
       run_of(data, model, "ddp", seed).failure = std::string(306, 'x');
     }
   const Content content = compose(data);
-  const std::vector<std::string> lines = grouped_remarks(verdict_records(content.comparisons.front()));
+  const std::vector<std::string> lines = grouped_remarks(content.report->comparisons);
   REQUIRE(lines.size() == 2);
   CHECK(lines[0] == "NO DATA: all three runs of ddp failed [MLP ddp: all 8 metrics, and 1 other arm]");
   CHECK(lines[1] == "left out: seed 0, seed 1, seed 2: ddp failed: " + std::string(306, 'x') +

@@ -7,6 +7,7 @@
 
 #include <doctest/doctest.h>
 
+#include "reports/answer/names.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/report/report.h"
@@ -20,14 +21,14 @@ namespace {
 
 bool says(const ReportData& data, const std::string& part) {
   const Content content = compose(data);
-  return std::ranges::any_of(content.fairness,
+  return std::ranges::any_of(content.report->fairness,
                              [&](const Statement& statement) { return contains(statement.text, part); });
 }
 
 bool says(const ReportData& data, Severity bearing, const std::string& part) {
   const Content content = compose(data);
-  return std::ranges::any_of(content.fairness, [&](const Statement& statement) {
-    return statement.bearing == bearing && contains(statement.text, part);
+  return std::ranges::any_of(content.report->fairness, [&](const Statement& statement) {
+    return statement.severity == bearing && contains(statement.text, part);
   });
 }
 
@@ -57,7 +58,7 @@ TEST_CASE("stand-ins for several data sets are one line") {
            "Stand-in data: synthetic-digits was used instead of mnist, synthetic-images instead of cifar10. "
            "The results do not apply to these data sets."));
   const Content content = compose(data);
-  CHECK(std::ranges::count_if(content.fairness, [](const Statement& statement) {
+  CHECK(std::ranges::count_if(content.report->fairness, [](const Statement& statement) {
           return statement.text.starts_with("Stand-in data");
         }) == 1);
 }
@@ -193,10 +194,11 @@ TEST_CASE("a numeric baseline is named with its axis") {
   experiments::Compare compare;
   compare.axis = "batch";
   compare.baseline = "64";
-  CHECK(no_verdicts_text({compare, {}}) == "No verdicts: there is no arm of batch to compare with batch 64.");
+  CHECK(no_verdicts_text({compare, {}, "", ""}) ==
+        "No verdicts: there is no arm of batch to compare with batch 64.");
   compare.axis = "strategy";
   compare.baseline = "single";
-  CHECK(no_verdicts_text({compare, {}}) ==
+  CHECK(no_verdicts_text({compare, {}, "", ""}) ==
         "No verdicts: there is no arm of strategy to compare with single.");
 }
 
@@ -222,7 +224,7 @@ TEST_CASE("tables explain what n counts") {
 
 TEST_CASE("the effect of a single pair is exported without an interval, and BLEU is in points") {
   const ReportData data = invented({.models = {"seq2seq"}, .seeds = 1});
-  const Table table = verdict_numbers(compose(data).comparisons);
+  const Table table = verdict_numbers(compose(data).report->comparisons);
   const auto column = [&](const char* name) {
     return static_cast<std::size_t>(std::ranges::find(table.columns, name, &TableColumn::title) -
                                     table.columns.begin());
@@ -250,10 +252,10 @@ TEST_CASE("each comparison without an arm has one sentence in Markdown, and no e
 
 TEST_CASE("runs that are in no current plan are counted separately") {
   ReportData data = invented({.models = {"mlp"}});  // two arms of five seeds
-  CHECK(compose(data).provenance.front() ==
+  CHECK(compose(data).report->provenance.front() ==
         std::pair<std::string, std::string>("Runs", "10 complete, 0 failed"));
   for (std::size_t i = 0; i < 3; ++i) data.runs[i].in_latest_plan = false;
-  CHECK(compose(data).provenance.front().second ==
+  CHECK(compose(data).report->provenance.front().second ==
         "7 complete, 0 failed; planned before, not in the latest plan: 3 complete, 0 failed");
 }
 

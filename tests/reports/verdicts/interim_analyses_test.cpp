@@ -31,18 +31,18 @@ void set_accuracy(ReportData& data, double mean, double spread) {
 
 InterimPlan planned(const ReportData& data) {
   const experiments::Compare& compare = data.plan.compare.front();
-  const std::vector<Cell> cells = make_cells(data, compare);
+  const std::vector<CellRuns> cells = make_cells(data, compare);
   return plan_interim_analyses(data, compare, cells.front(), cells.front().arms.front());
 }
 
-Verdict accuracy_verdict(const ReportData& data) {
+TestedVerdict accuracy_verdict(const ReportData& data) {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
-  const Verdict* verdict = cells.front().find("ddp", "validation-accuracy");
+  const TestedVerdict* verdict = cells.front().find("ddp", "validation-accuracy");
   REQUIRE(verdict != nullptr);
   return *verdict;
 }
 
-bool has_note(const Verdict& verdict, const std::string& text) {
+bool has_note(const TestedVerdict& verdict, const std::string& text) {
   for (const std::string& note : verdict.notes)
     if (note.find(text) != std::string::npos) return true;
   return false;
@@ -84,16 +84,16 @@ TEST_CASE("the verdict is that of the first look that decided") {
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
   set_final(data, "mlp", "ddp", "validation_accuracy",
             [](int seed) { return 0.9 + (seed < 5 ? 0.02 : -0.0198) + 0.0001 * (seed % 2); });
-  const Verdict verdict = accuracy_verdict(data);
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = accuracy_verdict(data);
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 5);
   CHECK(verdict.look == 1);
   CHECK(verdict.looks == 2);
-  CHECK(verdict.level == doctest::Approx(0.04));
+  CHECK(verdict.look_level == doctest::Approx(0.04));
   set_final(data, "mlp", "ddp", "validation_accuracy",
             [](int seed) { return 0.9 + (seed < 5 ? 0.0060 : 0.0005) + 0.00005 * (seed % 2); });
-  const Verdict first = accuracy_verdict(data);
-  CHECK(first.word == VerdictKind::improves);
+  const TestedVerdict first = accuracy_verdict(data);
+  CHECK(first.kind == VerdictKind::improves);
   CHECK_FALSE(has_note(first, "look 2"));  // look 2 decides nothing
 }
 
@@ -104,8 +104,8 @@ TEST_CASE("a later look with another decision is printed beside the verdict") {
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
   set_final(data, "mlp", "ddp", "validation_accuracy",
             [](int seed) { return 0.9 + (seed < 3 ? 0.006 : 0.0005) + 0.00002 * (seed % 2); });
-  const Verdict verdict = accuracy_verdict(data);
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = accuracy_verdict(data);
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 3);
   CHECK(has_note(verdict, "decided at the first look, n = 3"));
   const Content content = compose(data);  // each row has the note
@@ -120,12 +120,12 @@ TEST_CASE("a second look tests at a tenth of α") {
   plan_again(data, keys_of_seeds(data, 0, 3));
   plan_again(data, keys_of_seeds(data, 0, 9));
   set_accuracy(data, 0.05, 0.45);
-  const Verdict verdict = accuracy_verdict(data);
+  const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.look == 2);
   CHECK(verdict.level == doctest::Approx(0.005));
   CHECK(verdict.n == 10);
-  CHECK(std::abs(verdict.p.equivalent - 0.007478181955207111) < 1e-9);  // SciPy
-  CHECK(verdict.word == VerdictKind::inconclusive);
+  CHECK(std::abs(verdict.three_sided.equivalent - 0.007478181955207111) < 1e-9);  // SciPy
+  CHECK(verdict.kind == VerdictKind::inconclusive);
   CHECK(has_note(verdict, "look 1 (n = 4) gave no decision"));
   CHECK_FALSE(has_note(verdict, "decided at"));
 }
@@ -136,7 +136,7 @@ TEST_CASE("with `final` the planned look has all of α, and later seeds change n
   plan_again(data, keys_of_seeds(data, 0, 3));
   plan_again(data, keys_of_seeds(data, 0, 9));
   set_accuracy(data, 0, 0.01);
-  const Verdict verdict = accuracy_verdict(data);
+  const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.n == 4);
   CHECK(verdict.looks == 1);
   CHECK(verdict.level == 0.05);
@@ -148,11 +148,11 @@ TEST_CASE("while runs of a new look are missing, the previous verdict is kept, o
   plan_again(data, keys_of_seeds(data, 0, 9));
   set_accuracy(data, 0, 0.01);
   set_status(data, "mlp", "ddp", 8, "running");
-  const Verdict decided = accuracy_verdict(data);
-  CHECK(decided.word == VerdictKind::no_change);
+  const TestedVerdict decided = accuracy_verdict(data);
+  CHECK(decided.kind == VerdictKind::no_change);
   CHECK(has_note(decided, "look 2 (n = 9): 1 planned run not finished yet"));
   set_accuracy(data, 0.5, 0.4);
-  CHECK(accuracy_verdict(data).word == VerdictKind::interim);
+  CHECK(accuracy_verdict(data).kind == VerdictKind::interim);
 }
 
 TEST_CASE("if planned runs are dropped from the plan, the remaining runs are a new look") {
@@ -161,12 +161,12 @@ TEST_CASE("if planned runs are dropped from the plan, the remaining runs are a n
   for (int seed = 5; seed < 10; ++seed)
     for (const char* arm : {"single", "ddp"}) set_status(data, "mlp", arm, seed, "planned");
   set_accuracy(data, 0, 0.01);
-  CHECK(accuracy_verdict(data).word == VerdictKind::interim);
+  CHECK(accuracy_verdict(data).kind == VerdictKind::interim);
   plan_again(data, keys_of_seeds(data, 0, 4));
-  const Verdict verdict = accuracy_verdict(data);
+  const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.look == 2);
   CHECK(verdict.n == 5);
-  CHECK(verdict.word == VerdictKind::no_change);
+  CHECK(verdict.kind == VerdictKind::no_change);
 }
 
 TEST_CASE("margins and α come from the first plan, and a later change is printed") {
@@ -175,9 +175,9 @@ TEST_CASE("margins and α come from the first plan, and a later change is printe
   data.plan.compare.front().margins.accuracy_points = 5;
   data.plan.compare.front().alpha = 0.2;
   plan_again(data, keys_of_seeds(data, 0, 4));
-  const Verdict verdict = accuracy_verdict(data);
-  CHECK(verdict.margin == 0.5);
-  CHECK(verdict.level == doctest::Approx(0.04));
+  const TestedVerdict verdict = accuracy_verdict(data);
+  CHECK(verdict.delta == 0.5);
+  CHECK(verdict.look_level == doctest::Approx(0.04));
   CHECK(has_note(verdict, "margin of accuracy was 0.5 in the first plan, now 5"));
   CHECK(has_note(verdict, "alpha was 0.05 in the first plan, now 0.2"));
 }

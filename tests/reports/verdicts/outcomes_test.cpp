@@ -4,7 +4,7 @@
 
 #include <doctest/doctest.h>
 
-#include "reports/verdicts/verdict_text.h"
+#include "reports/answer/verdict_text.h"
 #include "tests/reports/support/judged.h"
 
 namespace trainyard::reports {
@@ -15,8 +15,8 @@ TEST_CASE("an arm deteriorates, without a test, if it diverges where the baselin
   final_of(data, "mlp", "ddp", 2)["train_loss"] = std::nan("");
   final_of(data, "mlp", "ddp", 2)["validation_loss"] = std::nan("");
   for (const char* metric : {"train-loss", "validation-loss", "validation-accuracy"}) {
-    const Verdict verdict = verdict_on(judged(data), "mlp", metric);
-    CHECK(verdict.word == VerdictKind::deteriorates);
+    const TestedVerdict verdict = verdict_on(judged(data), "mlp", metric);
+    CHECK(verdict.kind == VerdictKind::deteriorates);
     CHECK(verdict.diverged);
     CHECK_FALSE(verdict.tested);
     CHECK(verdict.reason.text.find("diverged") == 0);
@@ -28,10 +28,10 @@ TEST_CASE("an arm deteriorates, without a test, if it diverges where the baselin
 TEST_CASE("if only the baseline diverges the arm improves, and if both diverge it is INCONCLUSIVE") {
   ReportData data = one_model();
   final_of(data, "mlp", "single", 1)["train_loss"] = std::numeric_limits<double>::infinity();
-  CHECK(verdict_on(judged(data), "mlp", "train-loss").word == VerdictKind::improves);
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").kind == VerdictKind::improves);
   final_of(data, "mlp", "ddp", 1)["train_loss"] = std::nan("");
   const std::vector<CellVerdicts> both = judged(data);
-  CHECK(verdict_on(both, "mlp", "train-loss").word == VerdictKind::inconclusive);
+  CHECK(verdict_on(both, "mlp", "train-loss").kind == VerdictKind::inconclusive);
   CHECK(verdict_on(both, "mlp", "train-loss").diverged);
 }
 
@@ -58,21 +58,21 @@ TEST_CASE("a metric that a model does not have has no verdict") {
 TEST_CASE("times that do not count are in no time verdict, and their runs are named") {
   ReportData data = one_model();
   final_of(data, "mlp", "ddp", 0).times_count = false;
-  const Verdict time = verdict_on(judged(data), "mlp", "train-seconds");
+  const TestedVerdict time = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(time.n == 4);
   REQUIRE(time.dropped.size() == 1);
   CHECK(time.dropped.front().find("seed 0: ddp shared the host") == 0);
   CHECK(verdict_on(judged(data), "mlp", "train-loss").n == 5);
   for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
-  const Verdict none = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(none.word == VerdictKind::no_data);
+  const TestedVerdict none = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(none.kind == VerdictKind::no_data);
   CHECK(none.reason.text == "the times of all five runs of ddp do not count");
 }
 
 TEST_CASE("more ranks than devices are NOT TIMED, with both numbers, and other metrics keep their verdicts") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "mp-ddp"}});
   const auto on = [&](const char* metric) { return verdict_on(judged(data), "mlp", metric, "mp-ddp"); };
-  const VerdictKind accuracy = on("validation-accuracy").word;
+  const VerdictKind accuracy = on("validation-accuracy").kind;
   for (int seed = 0; seed < 5; ++seed) {
     final_of(data, "mlp", "mp-ddp", seed).times_count = false;
     Launched& launched = data.launched.at(run_of(data, "mlp", "mp-ddp", seed).run_key);
@@ -81,15 +81,15 @@ TEST_CASE("more ranks than devices are NOT TIMED, with both numbers, and other m
     launched.devices = 2;
   }
   for (const char* metric : {"train-seconds", "validation-seconds"}) {
-    CHECK(on(metric).word == VerdictKind::not_timed);
+    CHECK(on(metric).kind == VerdictKind::not_timed);
     CHECK(on(metric).reason.text == "four ranks on two devices");
     CHECK(remarks_of(on(metric)) == "four ranks on two devices");  // once, not once per seed
     CHECK_FALSE(on(metric).seeds_needed);
   }
-  CHECK(on("validation-accuracy").word == accuracy);
+  CHECK(on("validation-accuracy").kind == accuracy);
   CHECK(on("validation-accuracy").n == 5);
   data.launched.at(run_of(data, "mlp", "mp-ddp", 3).run_key).devices_shared = false;  // the host was shared
-  CHECK(on("train-seconds").word == VerdictKind::no_data);
+  CHECK(on("train-seconds").kind == VerdictKind::no_data);
 }
 
 TEST_CASE("ranks with more threads than their share of the cores are NOT TIMED too") {
@@ -110,8 +110,8 @@ TEST_CASE("if all runs of an arm failed, it has NO DATA, with the cause once") {
   }
   const std::vector<CellVerdicts> cells = judged(data);
   CHECK(cells.front().verdicts.size() > 5);
-  for (const Verdict& verdict : cells.front().verdicts) {
-    CHECK(verdict.word == VerdictKind::no_data);
+  for (const TestedVerdict& verdict : cells.front().verdicts) {
+    CHECK(verdict.kind == VerdictKind::no_data);
     CHECK(verdict.reason.text == "all three runs of ddp failed");
     CHECK(verdict.dropped.size() == 3);
     CHECK(remarks_of(verdict) ==
@@ -122,8 +122,8 @@ TEST_CASE("if all runs of an arm failed, it has NO DATA, with the cause once") {
 TEST_CASE("NO DATA names the arm and what is missing") {
   ReportData data = one_model(2);
   const auto reason = [&] {
-    const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
-    CHECK(verdict.word == VerdictKind::no_data);
+    const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+    CHECK(verdict.kind == VerdictKind::no_data);
     return verdict.reason.text;
   };
   set_final(data, "mlp", "ddp", "validation_loss", [](int) { return std::nan(""); });
@@ -137,8 +137,8 @@ TEST_CASE("arms that failed in different pairs have NO DATA, because no pair is 
   ReportData data = one_model(2);
   set_status(data, "mlp", "ddp", 0, "failed");
   set_status(data, "mlp", "single", 1, "failed");
-  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
-  CHECK(verdict.word == VerdictKind::no_data);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(verdict.kind == VerdictKind::no_data);
   CHECK(verdict.reason.text == "no pair of runs has a value in both arms");
   CHECK(verdict.dropped.size() == 2);
 }

@@ -10,7 +10,7 @@ namespace trainyard::reports {
 namespace {
 
 // The texts of the caveats of a verdict with this mark.
-std::vector<std::string> texts_of(const Verdict& verdict, const std::string& mark) {
+std::vector<std::string> texts_of(const TestedVerdict& verdict, const std::string& mark) {
   std::vector<std::string> texts;
   for (const Caveat& caveat : verdict.caveats)
     if (caveat.mark == mark) texts.push_back(caveat.text);
@@ -45,8 +45,8 @@ TEST_CASE("removed results make a verdict INTERIM, and the caveat names their se
     remove(data, "single", seed);
     remove(data, "ddp", seed);
   }
-  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(verdict.word == VerdictKind::interim);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::interim);
   CHECK(texts_of(verdict, "REMOVED") ==
         Texts{"7 of 10 planned pairs were removed: seeds 1, 2, 4, 5, 7, 8, 9"});
 }
@@ -59,12 +59,12 @@ TEST_CASE("a later plan without the removed seeds does not make the verdict fina
     remove(data, "ddp", seed);
   }
   plan_again(data, keys_of_seeds(data, 0, 3));
-  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(verdict.word == VerdictKind::interim);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::interim);
   CHECK(texts_of(verdict, "REMOVED").size() == 1);
   // Runs that never had a result may be abandoned: the other seeds are a look.
   data.earlier.clear();
-  CHECK(verdict_on(judged(data), "mlp", "validation-accuracy").word != VerdictKind::interim);
+  CHECK(verdict_on(judged(data), "mlp", "validation-accuracy").kind != VerdictKind::interim);
 }
 
 TEST_CASE("replaced results are marked in the metrics whose values changed, with the means") {
@@ -147,10 +147,10 @@ TEST_CASE("if an experiment that was planned earlier says another word of the sa
   second.history.front().compare.front().margins.accuracy_points = 0.1;
   second.plan.compare.front().margins.accuracy_points = 0.1;
   second.earlier_experiments.push_back(first);
-  REQUIRE(verdict_on(judged(first), "mlp", "validation-accuracy").word == VerdictKind::no_change);
+  REQUIRE(verdict_on(judged(first), "mlp", "validation-accuracy").kind == VerdictKind::no_change);
   const auto cells = judged(second);
-  const Verdict verdict = verdict_on(cells, "mlp", "validation-accuracy");
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = verdict_on(cells, "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(contains(texts_of(verdict, "EXPLORATORY").at(0),
                  "; experiment first was planned first and says NO CHANGE"));
   CHECK_FALSE(contains(texts_of(verdict_on(cells, "mlp", "train-loss"), "EXPLORATORY").at(0), "first"));
@@ -167,7 +167,7 @@ TEST_CASE("an arm whose program changed under its name counts its versions") {
     if (run.strategy == "single" || run.seed >= 3) later.push_back(run.run_key);
   }
   plan_again(data, later);
-  const Verdict verdict = verdict_on(judged(data), "mlp", "train-loss");
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-loss");
   CHECK(texts_of(verdict, "VERSIONS") ==
         Texts{"second version of arm ddp: one other version had results before"});
   for (int seed = 0; seed < 3; ++seed) set_status(data, "mlp", "ddp", seed, "failed");

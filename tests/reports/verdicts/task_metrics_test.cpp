@@ -5,11 +5,13 @@
 
 #include <doctest/doctest.h>
 
+#include "reports/answer/verdict_text.h"
 #include "reports/draw/svg.h"
 #include "reports/format/number_text.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
-#include "reports/verdicts/verdict_text.h"
+#include "reports/results/sanity_checks.h"
+#include "reports/verdicts/verdict.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
@@ -17,9 +19,9 @@ namespace trainyard::reports {
 namespace {
 
 // The verdict on ddp in the only cell.
-Verdict verdict_on(const ReportData& data, const std::string& metric) {
+TestedVerdict verdict_on(const ReportData& data, const std::string& metric) {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
-  const Verdict* verdict = cells.front().find("ddp", metric);
+  const TestedVerdict* verdict = cells.front().find("ddp", metric);
   REQUIRE(verdict != nullptr);
   return *verdict;
 }
@@ -28,33 +30,32 @@ TEST_CASE("a perplexity is compared by the ratio of the loss, whatever its size"
   ReportData data = invented({.models = {"seq2seq"}});
   set_final(data, "seq2seq", "single", "test_perplexity", [](int seed) { return 30 + 0.01 * seed; });
   set_final(data, "seq2seq", "ddp", "test_perplexity", [](int seed) { return 30.3 + 0.01 * (seed % 2); });
-  const Verdict verdict = verdict_on(data, "test-perplexity");
+  const TestedVerdict verdict = verdict_on(data, "test-perplexity");
   CHECK(verdict.scale == Scale::log_ratio);
-  CHECK(verdict.margin == doctest::Approx(std::log(1.02)));
-  CHECK(verdict.word == VerdictKind::no_change);
-  CHECK(change_of(verdict, 0.95).value ==
-        doctest::Approx(0.95).epsilon(0.02));  // 30.305 / 30.02 − 1, in percent
+  CHECK(verdict.delta == doctest::Approx(std::log(1.02)));
+  CHECK(verdict.kind == VerdictKind::no_change);
+  CHECK(verdict.effect.value() == doctest::Approx(0.95).epsilon(0.02));  // 30.305 / 30.02 − 1, in percent
 }
 
 TEST_CASE("BLEU is compared in points, and more is better") {
   ReportData data = invented({.models = {"seq2seq"}});
   set_final(data, "seq2seq", "single", "test_bleu", [](int seed) { return 30.0 + 0.01 * seed; });
   set_final(data, "seq2seq", "ddp", "test_bleu", [](int seed) { return 32.0 + 0.01 * (seed % 2); });
-  const Verdict verdict = verdict_on(data, "test-bleu");
-  CHECK(verdict.word == VerdictKind::improves);
-  CHECK(verdict.margin == 0.5);
-  CHECK(change_of(verdict, 0.95).value == doctest::Approx(2.0 - 0.02 + 0.004));
+  const TestedVerdict verdict = verdict_on(data, "test-bleu");
+  CHECK(verdict.kind == VerdictKind::improves);
+  CHECK(verdict.delta == 0.5);
+  CHECK(verdict.effect.value() == doctest::Approx(2.0 - 0.02 + 0.004));
 }
 
 TEST_CASE("a PSNR is compared in decibels, and its margin is the loss ratio for squared errors") {
   ReportData data = invented({.models = {"conv-autoencoder"}});
   set_final(data, "conv-autoencoder", "single", "test_psnr", [](int seed) { return 20 + 0.001 * seed; });
   set_final(data, "conv-autoencoder", "ddp", "test_psnr", [](int seed) { return 19.5 + 0.002 * seed; });
-  const Verdict verdict = verdict_on(data, "test-psnr");
+  const TestedVerdict verdict = verdict_on(data, "test-psnr");
   CHECK(verdict.scale == Scale::decibels);
-  CHECK(verdict.margin == doctest::Approx(0.08600171761917561));  // 10·log10(1.02)
-  CHECK(verdict.word == VerdictKind::deteriorates);
-  CHECK(change_of(verdict, 0.95).value == doctest::Approx(-0.498));
+  CHECK(verdict.delta == doctest::Approx(0.08600171761917561));  // 10·log10(1.02)
+  CHECK(verdict.kind == VerdictKind::deteriorates);
+  CHECK(verdict.effect.value() == doctest::Approx(-0.498));
   CHECK(effect_text(verdict) == "−0.498 dB");
   CHECK(margin_text(verdict) == "±0.086 dB");
 }
@@ -78,7 +79,7 @@ TEST_CASE("a page of six models has each under its title, with the metrics of it
   CHECK(contains(page, "Task-specific metrics"));
   std::map<std::string, std::vector<std::string>> panels;
   for (const CellFigures& figures : content.figures) {
-    for (const Figure& figure : figures.panels) panels[figures.cell.model].push_back(figure.title);
+    for (const Figure& figure : figures.panels) panels[figures.cell->model].push_back(figure.title);
   }
   // Seven by epoch or time. Speed-up and efficiency over 1, 2 and 4 devices.
   CHECK(std::ranges::count_if(panels["mlp"], [](const std::string& title) {

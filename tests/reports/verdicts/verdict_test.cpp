@@ -6,9 +6,10 @@
 
 #include <doctest/doctest.h>
 
+#include "reports/analysis/analysis.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/content/content.h"
 #include "reports/format/number_text.h"
-#include "reports/verdicts/verdict_text.h"
 #include "tests/reports/support/judged.h"
 
 namespace trainyard::reports {
@@ -22,14 +23,14 @@ TEST_CASE("reference case R3 improves the training time, in percent and as a rat
             [&](int seed) { return a[static_cast<std::size_t>(seed)]; });
   set_final(data, "mlp", "ddp", "epoch_train_seconds",
             [&](int seed) { return b[static_cast<std::size_t>(seed)]; });
-  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 5);
   // 1/1.8149208364954 − 1, with the ends 1/1.8220121828739 − 1 and 1/1.8078570899288 − 1.
-  const Change change = change_of(verdict, 0.95);
-  CHECK(change.value == doctest::Approx(100 * (1 / 1.8149208364954 - 1)).epsilon(1e-9));
-  CHECK(change.interval.low == doctest::Approx(100 * (1 / 1.8220121828739 - 1)).epsilon(1e-9));
-  CHECK(change.interval.high == doctest::Approx(100 * (1 / 1.8078570899288 - 1)).epsilon(1e-9));
+  REQUIRE(verdict.ci95);
+  CHECK(verdict.effect.value() == doctest::Approx(100 * (1 / 1.8149208364954 - 1)).epsilon(1e-9));
+  CHECK(verdict.ci95->low == doctest::Approx(100 * (1 / 1.8220121828739 - 1)).epsilon(1e-9));
+  CHECK(verdict.ci95->high == doctest::Approx(100 * (1 / 1.8078570899288 - 1)).epsilon(1e-9));
   CHECK(effect_text(verdict) == "−44.9 %");
   CHECK(speed_text(verdict) == "1.81 × as fast");
 }
@@ -40,10 +41,10 @@ TEST_CASE("reference case R4 leaves the validation accuracy unchanged") {
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.95; });
   set_final(data, "mlp", "ddp", "validation_accuracy",
             [&](int seed) { return 0.95 + d[static_cast<std::size_t>(seed)] / 100; });
-  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(verdict.word == VerdictKind::no_change);
-  CHECK(verdict.p.equivalent == doctest::Approx(9.5100107918e-5).epsilon(1e-6));
-  CHECK(verdict.adjusted_p == verdict.p.equivalent);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::no_change);
+  CHECK(verdict.three_sided.equivalent == doctest::Approx(9.5100107918e-5).epsilon(1e-6));
+  CHECK(verdict.adjusted_p == verdict.three_sided.equivalent);
 }
 
 TEST_CASE("a slower arm deteriorates, and so does one with a higher loss") {
@@ -51,11 +52,11 @@ TEST_CASE("a slower arm deteriorates, and so does one with a higher loss") {
   set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 4.0 + 0.01 * seed; });
   set_final(data, "mlp", "single", "validation_loss", [](int seed) { return 1.0 + 0.001 * seed; });
   set_final(data, "mlp", "ddp", "validation_loss", [](int seed) { return 1.2 + 0.001 * (seed % 2); });
-  CHECK(verdict_on(judged(data), "mlp", "train-seconds").word == VerdictKind::deteriorates);
-  const Verdict loss = verdict_on(judged(data), "mlp", "validation-loss");
-  CHECK(loss.word == VerdictKind::deteriorates);
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").kind == VerdictKind::deteriorates);
+  const TestedVerdict loss = verdict_on(judged(data), "mlp", "validation-loss");
+  CHECK(loss.kind == VerdictKind::deteriorates);
   CHECK(loss.scale == Scale::log_ratio);
-  CHECK(loss.margin == doctest::Approx(std::log(1.02)));
+  CHECK(loss.delta == doctest::Approx(std::log(1.02)));
 }
 
 TEST_CASE("a small loss is compared by differences with the absolute margin") {
@@ -63,18 +64,18 @@ TEST_CASE("a small loss is compared by differences with the absolute margin") {
   // The ratio margin (1.02 − 1) · 0.2 = 0.004 is less than 0.005. A change of 10 % is 0.02, which is more.
   set_final(data, "mlp", "single", "validation_loss", [](int seed) { return 0.2 + 0.0001 * seed; });
   set_final(data, "mlp", "ddp", "validation_loss", [](int seed) { return 0.203 + 0.0001 * (seed % 2); });
-  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-loss");
   CHECK(verdict.scale == Scale::absolute);
-  CHECK(verdict.margin == 0.005);
-  CHECK(verdict.word == VerdictKind::no_change);
-  CHECK(change_of(verdict, 0.95).value == doctest::Approx(0.00284).epsilon(0.01));
+  CHECK(verdict.delta == 0.005);
+  CHECK(verdict.kind == VerdictKind::no_change);
+  CHECK(verdict.effect.value() == doctest::Approx(0.00284).epsilon(0.01));
 }
 
 TEST_CASE("a cell with an unfinished planned run is INTERIM, with effect and interval") {
   ReportData data = one_model();
   set_status(data, "mlp", "ddp", 4, "running");
-  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == VerdictKind::interim);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.kind == VerdictKind::interim);
   CHECK(verdict.reason.text == "1 planned run not finished yet");
   CHECK(verdict.n == 4);
   CHECK(verdict.estimate.has_value());
@@ -84,8 +85,8 @@ TEST_CASE("a failed run is dropped and named, and its cell is judged without it"
   ReportData data = one_model();
   set_status(data, "mlp", "ddp", 4, "failed");
   run_of(data, "mlp", "ddp", 4).failure = "out of memory";
-  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == VerdictKind::improves);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 4);
   REQUIRE(verdict.dropped.size() == 1);
   CHECK(verdict.dropped.front() == "seed 4: ddp failed: out of memory");
@@ -99,17 +100,17 @@ TEST_CASE("each p is labelled with its hypothesis of the three-sided test") {
               [=](int seed) { return factor * (100.3 + 1.01 * seed); });
     return verdict_on(judged(data), "mlp", "train-seconds");
   };
-  CHECK(change_times(0.5).hypothesis() == "better than the margin");
-  CHECK(change_times(1.0).hypothesis() == "inside the margin");
-  CHECK(change_times(2.0).hypothesis() == "worse than the margin");
+  CHECK(change_times(0.5).hypothesis == "better than the margin");
+  CHECK(change_times(1.0).hypothesis == "inside the margin");
+  CHECK(change_times(2.0).hypothesis == "worse than the margin");
   set_status(data, "mlp", "ddp", 0, "running");  // INTERIM has no p-value
-  CHECK(change_times(2.0).hypothesis().empty());
+  CHECK(change_times(2.0).hypothesis.empty());
 }
 
 TEST_CASE("fewer than three pairs are INCONCLUSIVE with that reason") {
   const ReportData data = one_model(2);
-  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
-  CHECK(verdict.word == VerdictKind::inconclusive);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  CHECK(verdict.kind == VerdictKind::inconclusive);
   CHECK(verdict.reason.text == "only 2 pairs, at least 3 are needed");
   CHECK_FALSE(verdict.tested);
 }
@@ -119,13 +120,13 @@ TEST_CASE("constant differences are compared with the margin and flagged") {
   for (const char* arm : {"single", "ddp"}) {
     set_final(data, "mlp", arm, "test_accuracy", [](int seed) { return 0.9 + 0.01 * seed; });
   }
-  const Verdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
-  CHECK(verdict.word == VerdictKind::no_change);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "test-accuracy");
+  CHECK(verdict.kind == VerdictKind::no_change);
   CHECK(verdict.constant);
   CHECK(verdict.reason.text ==
         "the difference is the same for every seed, so it is compared with the margin without a test");
-  CHECK_FALSE(verdict.p_value().has_value());
-  CHECK(verdict_on(judged(data), "mlp", "train-seconds").p_value().has_value());
+  CHECK_FALSE(verdict.p.has_value());
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").p.has_value());
 }
 
 // Sets differences of validation accuracy around δ = 0.5 points, with 2p₊ = 0.029867 (SciPy). At the first
@@ -140,17 +141,17 @@ void set_borderline(ReportData& data, const std::string& model) {
 TEST_CASE("Holm corrects over the cells of one metric and one arm") {
   ReportData alone = one_model();
   set_borderline(alone, "mlp");
-  const Verdict single = verdict_on(judged(alone), "mlp", "validation-accuracy");
-  CHECK(single.p.cell == doctest::Approx(0.029866968372355415).epsilon(1e-6));
-  CHECK(single.word == VerdictKind::improves);
-  CHECK(single.adjusted_p == single.p.cell);
+  const TestedVerdict single = verdict_on(judged(alone), "mlp", "validation-accuracy");
+  CHECK(single.three_sided.cell == doctest::Approx(0.029866968372355415).epsilon(1e-6));
+  CHECK(single.kind == VerdictKind::improves);
+  CHECK(single.adjusted_p == single.three_sided.cell);
 
   ReportData two = invented({.models = {"mlp", "cnn"}});
   set_borderline(two, "mlp");
   set_borderline(two, "cnn");
-  const Verdict corrected = verdict_on(judged(two), "mlp", "validation-accuracy");
-  CHECK(corrected.adjusted_p == doctest::Approx(2 * single.p.cell));
-  CHECK(corrected.word == VerdictKind::inconclusive);
+  const TestedVerdict corrected = verdict_on(judged(two), "mlp", "validation-accuracy");
+  CHECK(corrected.adjusted_p == doctest::Approx(2 * single.three_sided.cell));
+  CHECK(corrected.kind == VerdictKind::inconclusive);
 }
 
 TEST_CASE("each arm is its own family, and an INTERIM cell counts in its family") {
@@ -160,8 +161,8 @@ TEST_CASE("each arm is its own family, and an INTERIM cell counts in its family"
   CHECK(verdict_on(cells, "mlp", "validation-accuracy").adjusted_p <
         0.05);  // the p-value of cnn is smaller, so this one is not doubled
   set_status(data, "cnn", "ddp", 0, "planned");
-  const Verdict beside_interim = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(beside_interim.adjusted_p == doctest::Approx(2 * beside_interim.p.cell));
+  const TestedVerdict beside_interim = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(beside_interim.adjusted_p == doctest::Approx(2 * beside_interim.three_sided.cell));
 }
 
 TEST_CASE("an inconclusive cell has the number of seeds that would be needed, as a planning value") {
@@ -170,8 +171,8 @@ TEST_CASE("an inconclusive cell has the number of seeds that would be needed, as
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
   set_final(data, "mlp", "ddp", "validation_accuracy",
             [&](int seed) { return 0.9 + d[static_cast<std::size_t>(seed)] / 100; });
-  const Verdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
-  CHECK(verdict.word == VerdictKind::inconclusive);
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::inconclusive);
   REQUIRE(verdict.seeds_needed.has_value());
   CHECK(*verdict.seeds_needed > 5);
   CHECK(verdict.reason.text.find("plan about") != std::string::npos);
@@ -180,9 +181,9 @@ TEST_CASE("an inconclusive cell has the number of seeds that would be needed, as
 TEST_CASE("unpaired arms are compared with Welch's test") {
   ReportData data = one_model();
   data.plan.compare.front().pair.clear();
-  const Verdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-seconds");
   REQUIRE(verdict.estimate.has_value());
-  CHECK(verdict.word == VerdictKind::improves);
+  CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.estimate->freedom > 4);  // a paired test would have exactly 4
 }
 
@@ -280,8 +281,8 @@ TEST_CASE("any axis is compared, each value with its baseline") {
   const std::vector<CellVerdicts> cells = judge(data, data.plan.compare.front());
   REQUIRE(cells.size() == 1);
   REQUIRE(cells[0].cell.arms.size() == 2);
-  CHECK(cells[0].find("32", "train-seconds")->word == VerdictKind::deteriorates);
-  CHECK(cells[0].find("64", "validation-accuracy")->word == VerdictKind::improves);
+  CHECK(cells[0].find("32", "train-seconds")->kind == VerdictKind::deteriorates);
+  CHECK(cells[0].find("64", "validation-accuracy")->kind == VerdictKind::improves);
 }
 
 TEST_CASE("the published table has validation metrics and train time, and marks a contradiction") {
@@ -291,7 +292,7 @@ TEST_CASE("the published table has validation metrics and train time, and marks 
   set_final(data, "mlp", "ddp", "validation_accuracy", [](int seed) { return 0.90 + 0.0001 * seed; });
   set_final(data, "mlp", "single", "validation_accuracy",
             [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
-  const PublishedTable table = published_table({data.plan.compare.front(), judged(data)});
+  const PublishedTable table = published_table(make_report(data).comparisons.front());
   REQUIRE(table.rows.size() == 5);
   CHECK(table.rows[2].first == "deteriorates");
   CHECK(table.rows[2].second.at(MetricKind::accuracy) == std::vector<std::string>{"MLP †"});

@@ -83,13 +83,13 @@ TEST_CASE("the page size is that of the system, and the shared memory of ranks i
 // A waiting rank polls: first without pauses, and later it also checks that the other rank still exists.
 TEST_CASE("a rank that does its part and leaves right after a poll has not left without its part") {
   for (const int last :
-       {1, SharedGroup::quick_looks, SharedGroup::quick_looks + 1, SharedGroup::quick_looks + 3}) {
+       {1, SharedGroup::spin_limit, SharedGroup::spin_limit + 1, SharedGroup::spin_limit + 3}) {
     CAPTURE(last);
     Ranks ranks = two_ranks(std::chrono::seconds(60));
-    int looks = 0;
+    int polls = 0;
     const auto missing = [&]() -> std::optional<int> {
       if (!ranks[1]) return std::nullopt;
-      if (++looks == last) ranks[1].reset();
+      if (++polls == last) ranks[1].reset();
       return 1;
     };
     CHECK_NOTHROW(ranks[0]->wait("a test", missing));
@@ -98,13 +98,13 @@ TEST_CASE("a rank that does its part and leaves right after a poll has not left 
 
 TEST_CASE(
     "if the waiting rank is delayed past the time limit, a rank that came meanwhile counts as in time") {
-  for (const int last : {1, SharedGroup::quick_looks, SharedGroup::quick_looks + 1}) {
+  for (const int last : {1, SharedGroup::spin_limit, SharedGroup::spin_limit + 1}) {
     CAPTURE(last);
     const Ranks ranks = two_ranks(std::chrono::milliseconds(20));
-    int looks = 0;
+    int polls = 0;
     const auto missing = [&]() -> std::optional<int> {
-      if (looks++ >= last) return std::nullopt;
-      if (looks == last) std::this_thread::sleep_for(std::chrono::milliseconds(40));
+      if (polls++ >= last) return std::nullopt;
+      if (polls == last) std::this_thread::sleep_for(std::chrono::milliseconds(40));
       return 1;
     };
     CHECK_NOTHROW(ranks[0]->wait("a test", missing));

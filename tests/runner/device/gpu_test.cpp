@@ -43,7 +43,7 @@ Trained train(const std::string& name, const How& how) {
   const at::Device device = device_named(how.device);
   set_device(device);
   const Connections alone = unconnected(device);
-  Trainer trainer(run, model.input, alone, how.dtype);
+  Trainer trainer(resolve(run), model.input, alone, how.dtype);
   if (!how.replays) trainer.capture_steps({});
   const auto data = testing::data_of(model, 40, how.dtype, trainer.network().channels_last);
   if (device.is_cuda()) data->serve(device, how.resident);

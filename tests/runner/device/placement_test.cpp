@@ -56,7 +56,7 @@ void train_epoch(Trainer& trainer, const Dataset& data, std::int64_t epoch, cons
 
 Trained train_rank(const testing::ParityModel& model, const experiments::Run& run, const Connections& ranks,
                    const How& how) {
-  Trainer trainer(run, model.input, ranks, at::kDouble);
+  Trainer trainer(resolve(run), model.input, ranks, at::kDouble);
   testing::Counts counts;
   if (how.replays) trainer.capture_steps(testing::fake_graphs(counts));
   const auto data = data_for(model, trainer, ranks.device);
@@ -97,14 +97,14 @@ std::vector<Trained> train(const std::string& name, at::Device device, const How
   }
   // Gloo, because autograd has one thread per device. A rank's reduction must not wait there for another
   // rank.
-  const DeviceAssignment seat{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
+  const DeviceAssignment assignment{device, "a GPU", device.is_cpu() ? "" : "one that all share"};
   testing::run_mesh(
       {replicas, stages},
       [&](Connections& ranks) {
         const int rank = ranks.position.replica * stages + ranks.position.stage;
         trained[static_cast<std::size_t>(rank)] = train_rank(model, run, ranks, how);
       },
-      "gloo", [&](int) { return seat; });
+      "gloo", [&](int) { return assignment; });
   return trained;
 }
 

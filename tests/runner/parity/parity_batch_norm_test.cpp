@@ -42,7 +42,7 @@ Outcome train(int replicas, const std::string& batch_norm) {
   outcome.losses.resize(6);
   std::mutex mutex;
   run_mesh({replicas, 1}, [&](const Connections& ranks) {
-    Trainer trainer(run, model.input, ranks, at::kDouble);
+    Trainer trainer(resolve(run), model.input, ranks, at::kDouble);
     const auto data = data_of(model, samples, at::kDouble, trainer.network().channels_last);
     const Sampler sampler(samples, global_batch, ranks.position.replica, replicas);
     for (std::size_t step = 0; step < outcome.losses.size(); ++step) {
@@ -86,7 +86,7 @@ TEST_CASE("batch normalisation: all replicas evaluate with the running statistic
   const Outcome two = train(2, "local");
   CHECK(!at::equal(two.first_buffers[0], two.last_buffers[0]));  // each replica had its own statistics
 
-  ReferenceTrainer virtual_mesh(run_on(model, 2, "local"), model.input, 2, 1, at::kDouble);
+  ReferenceTrainer virtual_mesh(resolve(run_on(model, 2, "local")), model.input, 2, 1, at::kDouble);
   const auto data = data_of(model, samples, at::kDouble, virtual_mesh.network().channels_last);
   const Sampler whole(samples, global_batch, 0, 1);
   for (std::int64_t step = 0; step < 6; ++step) {

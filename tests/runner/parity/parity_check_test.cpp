@@ -60,7 +60,7 @@ Outcomes probe(const experiments::Run& run, const std::function<void(Connections
       const std::lock_guard lock(mutex);
       outcomes[ranks.position.replica * mesh.stages + ranks.position.stage].push_back(outcome);
     };
-    probe_parity(run, model.input, *data, ranks, done, limit);
+    probe_parity(resolve(run), model.input, *data, ranks, done, limit);
   });
   return outcomes;
 }

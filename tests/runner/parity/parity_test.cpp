@@ -63,7 +63,7 @@ void put(Tensors& into, const networks::Network& network, const std::vector<at::
 Trained train_virtually(const ParityModel& model, const experiments::Run& run, const Mesh& mesh,
                         std::int64_t micro_batches, int steps, at::ScalarType dtype) {
   at::set_num_threads(1);  // as in ranks, because more threads are slower with small tensors
-  ReferenceTrainer virtual_mesh(run, model.input, mesh.replicas, micro_batches, dtype);
+  ReferenceTrainer virtual_mesh(resolve(run), model.input, mesh.replicas, micro_batches, dtype);
   const auto data = data_of(model, samples, dtype, virtual_mesh.network().channels_last);
   const Steps all(*data, run.seed);
   Trained trained;
@@ -81,7 +81,7 @@ Trained train_on_ranks(const ParityModel& model, const experiments::Run& run, co
   trained.losses.resize(static_cast<std::size_t>(steps));
   std::mutex mutex;
   run_mesh(mesh, [&](const Connections& ranks) {
-    Trainer trainer(run, model.input, ranks, dtype);
+    Trainer trainer(resolve(run), model.input, ranks, dtype);
     const auto data = data_of(model, samples, dtype, trainer.network().channels_last);
     const Steps all(*data, run.seed);
     for (int step = 0; step < steps; ++step) {

@@ -74,7 +74,7 @@ at::Tensor indices_of(std::int64_t step) {
 }
 
 Tensors train(const Case& c, const experiments::Run& run) {
-  ReferenceTrainer trainer(run, c.model.input, 1, 1, at::kDouble);
+  ReferenceTrainer trainer(resolve(run), c.model.input, 1, 1, at::kDouble);
   const auto data = data_of(c.model, samples, at::kDouble, trainer.network().channels_last);
   std::map<std::string, std::vector<at::Tensor>> of_steps;
   for (std::int64_t step = 0; step < steps; ++step) {
@@ -103,7 +103,7 @@ double evaluate(const Case& c, const experiments::Run& run) {
   std::int64_t weight = 0;
   std::mutex mutex;
   run_mesh(mesh, [&](const Connections& ranks) {
-    Trainer trainer(run, c.model.input, ranks, at::kDouble);
+    Trainer trainer(resolve(run), c.model.input, ranks, at::kDouble);
     const auto data = data_of(c.model, samples, at::kDouble, trainer.network().channels_last);
     for (std::int64_t step = 0; step < steps; ++step) {
       const at::Tensor indices = indices_of(step);

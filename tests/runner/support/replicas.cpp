@@ -26,7 +26,7 @@ void run_ranks(int ranks, const std::function<void(Communicator&)>& rank) {
 }
 
 void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
-              const std::string& communicator, const std::function<DeviceAssignment(int rank)>& seat) {
+              const std::string& communicator, const std::function<DeviceAssignment(int rank)>& assignment) {
   at::set_num_threads(1);
   const Store store = c10::make_intrusive<c10d::HashStore>();
   std::mutex mutex;
@@ -38,8 +38,8 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
       std::optional<Connections>
           connections;  // closed after an exception is stored, because closing makes others fail
       try {
-        connections =
-            connect(store, mesh, r, true, timeout, communicator, seat ? seat(r) : DeviceAssignment());
+        connections = connect(store, mesh, r, true, timeout, communicator,
+                              assignment ? assignment(r) : DeviceAssignment());
         rank(*connections);
         connections->barrier();
       } catch (...) {

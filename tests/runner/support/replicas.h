@@ -17,10 +17,10 @@ namespace trainyard::runner::testing {
 // Runs `rank` once for each of `ranks`, all at the same time. Rethrows the first exception.
 void run_ranks(int ranks, const std::function<void(Communicator&)>& rank);
 
-// Runs `rank` for the ranks of a mesh, with `communicator` and the devices that `seat` returns.
+// Runs `rank` for the ranks of a mesh, with `communicator` and the devices that `assignment` returns.
 void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
               const std::string& communicator = "auto",
-              const std::function<DeviceAssignment(int rank)>& seat = {});
+              const std::function<DeviceAssignment(int rank)>& assignment = {});
 
 // Trains `launch` as trainyard-runner does, with one thread per rank. `prepare` may change the connections.
 void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare = {});

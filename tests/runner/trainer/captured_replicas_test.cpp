@@ -120,7 +120,7 @@ Replicas train_replicas(bool captured, int fails) {
     auto calls = std::make_unique<CapturedCalls>(std::move(ranks.replicas), rank == 1 ? fails : never);
     CapturedCalls& watched = *calls;
     ranks.replicas = std::move(calls);
-    Trainer trainer(run, {.image = shape, .classes = 10}, ranks);
+    Trainer trainer(resolve(run), {.image = shape, .classes = 10}, ranks);
     if (captured) trainer.capture_steps([&] { return std::make_unique<HostGraph>(trainer, watched); });
     const ImageDataset data = testing::tensors_of(images, at::kFloat, trainer.network().channels_last);
     const Sampler sampler(170, 16, rank, 2);

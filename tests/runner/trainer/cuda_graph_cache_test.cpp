@@ -72,7 +72,7 @@ Outcome train(const std::string& model, const experiments::Optimizer& optimizer,
   run.global_batch = 16;
   run.augmentation = "flip-crop";
   const Connections alone = unconnected();
-  Trainer trainer(run, images_of(shape), alone);
+  Trainer trainer(resolve(run), images_of(shape), alone);
   Outcome outcome;
   if (captured) trainer.capture_steps(fake_graphs(outcome.counts));
   const ImageDataset data = testing::tensors_of(images, at::kFloat, trainer.network().channels_last);

@@ -63,7 +63,7 @@ TEST_CASE("augmentation by tensors equals the loop over pixels, in either memory
   for (const char* kind : {"flip", "crop", "flip-crop"}) {
     for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
       CAPTURE(kind);
-      const AugmentationDraws draws = draw_augmentation(kind, 40, 2, 5);
+      const AugmentationDraws draws = draw_augmentation(find_augmentation(kind), 40, 2, 5);
       const at::Tensor batch = all.index_select(0, indices).contiguous(format);
       const at::Tensor changed = augment_by_tensors(batch, indices, draws, fill);
       CHECK(changed.is_contiguous(format));
@@ -103,7 +103,7 @@ TEST_CASE("a training step reads no value of a tensor, so that a device can work
     experiments::Run run = testing::run_of(model, 1);
     run.optimizer.clip_norm = 0;
     const Connections alone = unconnected();
-    Trainer trainer(run, {.image = shape, .classes = 10}, alone);
+    Trainer trainer(resolve(run), {.image = shape, .classes = 10}, alone);
     const ImageDataset data(images, channel_statistics(images), trainer.task().target, at::kFloat,
                             trainer.network().channels_last);
     const at::Tensor indices = at::arange(16);

@@ -64,7 +64,7 @@ Result train_and_evaluate(const experiments::Run& run,
   std::mutex mutex;
   run_mesh(mesh, [&](Connections& ranks) {
     if (prepare) prepare(ranks);
-    Trainer trainer(run, {small, 10}, ranks, at::kDouble);
+    Trainer trainer(resolve(run), {small, 10}, ranks, at::kDouble);
     const ImageDataset data = tensors_of(images, at::kDouble, trainer.network().channels_last);
     const Sampler sampler(samples, global_batch, ranks.position.replica, mesh.replicas);
     for (std::size_t step = 0; step < result.losses.size(); ++step) {

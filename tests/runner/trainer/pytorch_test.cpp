@@ -99,7 +99,7 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   std::vector<double> values;
   std::mutex mutex;
   run_mesh({replicas, 1}, [&](const Connections& ranks) {
-    Trainer trainer(c.run, {c.shape, 10}, ranks, dtype);
+    Trainer trainer(resolve(c.run), {c.shape, 10}, ranks, dtype);
     const ImageDataset data = tensors_of(images, dtype, trainer.network().channels_last);
     const at::Tensor order = at::arange(images.size());
     const Sampler sampler(images.size(), batch, ranks.position.replica, replicas);

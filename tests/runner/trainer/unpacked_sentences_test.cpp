@@ -173,7 +173,7 @@ Trained train(const Connections& ranks, bool replays, std::int64_t micro_batches
   run.strategy.replicas = ranks.mesh.replicas;
   run.global_batch = 5;
   run.gradient_accumulation = micro_batches;
-  Trainer trainer(run, model.input, ranks, at::kDouble);
+  Trainer trainer(resolve(run), model.input, ranks, at::kDouble);
   Trained trained;
   if (replays) trainer.capture_steps(testing::fake_graphs(trained.counts));
   const auto data = testing::data_of(model, 47, at::kDouble, false);

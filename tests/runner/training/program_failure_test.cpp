@@ -1,5 +1,6 @@
 // trainyard-runner as a process: errors of a launch and forced ends.
 #include <chrono>
+#include <functional>
 #include <map>
 #include <thread>
 
@@ -95,17 +96,25 @@ TEST_CASE("a line that is still being written is not a record yet") {
   CHECK(records_of(launch, 0).size() == 2);
 }
 
-TEST_CASE("a rank that cannot run prints one line on stderr and writes an end record") {
-  const ScratchFolder folder;
-  experiments::Launch launch = launch_of(folder.path(), 1, 1);
-  launch.run.strategy.kind = "pipelined";
-  LaunchedRanks run(launch);
-  REQUIRE(run.ranks[0]->wait(60s) == 1);
-  CHECK(run.ranks[0]->read_all().starts_with("error: there is no strategy \"pipelined\""));
-  const auto records = records_of(launch, 0);
-  REQUIRE(types_of(records) == std::vector<std::string>{"end"});
-  CHECK(records[0].at("error").get<std::string>().starts_with("there is no strategy \"pipelined\""));
-  CHECK(records[0].at("reason") == "failed");
+TEST_CASE("a rank with an unknown name prints one line on stderr and writes only an end record") {
+  const std::vector<std::pair<std::function<void(experiments::Run&)>, std::string>> mistakes{
+      {[](auto& run) { run.strategy.kind = "pipelined"; }, "there is no strategy \"pipelined\""},
+      {[](auto& run) { run.optimizer.schedule = "cosin"; }, "there is no learning rate schedule \"cosin\""},
+      {[](auto& run) { run.augmentation = "flop"; }, "there is no augmentation \"flop\""},
+      {[](auto& run) { run.precision = "float61"; }, "there is no precision \"float61\""},
+      {[](auto& run) { run.sampler = "exakt"; }, "there is no sampler \"exakt\""}};
+  for (const auto& [make, error] : mistakes) {
+    const ScratchFolder folder;
+    experiments::Launch launch = launch_of(folder.path(), 1, 1);
+    make(launch.run);
+    LaunchedRanks run(launch);
+    REQUIRE(run.ranks[0]->wait(60s) == 1);
+    CHECK(run.ranks[0]->read_all().starts_with("error: " + error));
+    const auto records = records_of(launch, 0);
+    REQUIRE(types_of(records) == std::vector<std::string>{"end"});
+    CHECK(records[0].at("error").get<std::string>().starts_with(error));
+    CHECK(records[0].at("reason") == "failed");
+  }
 }
 
 TEST_CASE(
@@ -116,10 +125,10 @@ TEST_CASE(
   std::filesystem::create_directories(folder / "elsewhere");
   const auto file = launch.records / experiments::run_file_name;
   experiments::write_launch(launch);
-  auto told = json::parse(trainyard::tests::read_text(file));
-  told["records"] = (folder / "elsewhere").string();
-  told.erase("crc");
-  trainyard::tests::write_text(file, experiments::sealed(told.dump()));
+  auto redirected = json::parse(trainyard::tests::read_text(file));
+  redirected["records"] = (folder / "elsewhere").string();
+  redirected.erase("crc");
+  trainyard::tests::write_text(file, experiments::sealed(redirected.dump()));
 
   Child astray({TRAINYARD_RUNNER}, {{"TRAINYARD_RUN", file.string()}});
   CHECK(astray.wait(60s) == 1);

@@ -53,7 +53,7 @@ TEST_CASE("weights of stages on GPUs reach the first stage through host memory, 
   run.strategy.boundaries = {2, 4};
   testing::run_mesh({1, 3}, [&](Connections& ranks) {
     ranks.stages = std::make_unique<BesideDevice>(std::move(ranks.stages));
-    const networks::Network stage = build_stage(run, model.input, ranks, at::kFloat);
+    const networks::Network stage = build_stage(resolve(run), model.input, ranks, at::kFloat);
     WeightSaver("last", file, ranks).epoch_done(stage, MetricSums(find_task("classification")));
   });
   const networks::Network whole =

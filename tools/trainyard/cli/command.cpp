@@ -12,6 +12,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
+#include "db/ingest/maintenance.h"
 #include "db/queries/queries.h"
 
 namespace trainyard::tools {
@@ -40,6 +41,7 @@ CLI::Validator one_of(const std::vector<std::string>& names) {
 orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard) {
   auto place = orchestrator::yard_from(yard);
   orchestrator::refuse_links(place);
+  db::refuse_other_format(place.root());
   if (!place.exists())
     throw UserError("no results in " + place.root().string(),
                     "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");
@@ -47,21 +49,7 @@ orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yar
 }
 
 db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
-  const auto place = existing_yard(yard);
-  try {
-    return db::Database::open_read_only(place.database());
-  } catch (const db::OlderSchemaError& older) {
-    const auto refuse = [&](const char* why, const char* advice) {
-      throw UserError(fmt::format("has the older schema {}, and {}", older.schema, why), advice,
-                      {.file = place.database().string()});
-    };
-    if (orchestrator::in_use(place))
-      refuse("its yard is in use", "run `trainyard db rebuild` when the yard is free");
-    if (!orchestrator::may_write(place))
-      refuse("you have no write access to its yard",
-             "somebody with write access can run `trainyard db rebuild`, or you can in a copy of the yard");
-    throw;
-  }
+  return db::Database::open_read_only(existing_yard(yard).database());
 }
 
 namespace {

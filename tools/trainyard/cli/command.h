@@ -36,10 +36,10 @@ CLI::Option* refuse_empty(CLI::Option* option);
 // Accepts only `names`. The error suggests the nearest one.
 CLI::Validator one_of(const std::vector<std::string>& names);
 
-// The yard that the user named. UserError if there is none.
+// The yard that the user named. UserError if there is none, or if it has another format.
 orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yard);
 
-// The database of an existing yard, read-only. UserError if there is no yard or the schema is older.
+// The database of an existing yard, read-only. UserError if there is no yard or the schema is another.
 db::Database open_yard(const std::optional<std::filesystem::path>& yard);
 
 // The name of an experiment of the yard. If `name` is empty, the one that was run last.

@@ -21,12 +21,15 @@
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/cpu_topology.h"
 #include "orchestrator/resources/device_leases.h"
-#include "orchestrator/resources/host_lock.h"
+#include "orchestrator/resources/shared_lock.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
+#include "reports/analysis/analysis.h"
 #include "reports/format/aligned_text.h"
 #include "reports/report/report.h"
+#include "reports/results/sanity_checks.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/sweep_display.h"
 #include "tools/trainyard/cli/terminal.h"
 
 namespace trainyard::tools {
@@ -290,7 +293,7 @@ bool needs_devices(const experiments::Experiment& experiment, const orchestrator
 
 // What a sweep has of this host, until it ends.
 struct HostShare {
-  std::optional<orchestrator::HostLock> lock;  // only timed sweeps
+  std::optional<orchestrator::SharedLock> lock;  // only timed sweeps
   std::optional<orchestrator::DeviceLeases> leases;
 };
 
@@ -298,13 +301,12 @@ orchestrator::SweepResult sweep(const Asked& asked, const orchestrator::Plan& pl
                                 const orchestrator::Yard& yard, db::Database& database,
                                 const orchestrator::Programs& programs, orchestrator::Launcher& launcher,
                                 HostShare& host, orchestrator::SweepOptions options) {
-  options.host_locked = host.lock.has_value();
   options.leases = host.leases ? &*host.leases : nullptr;
   options.others_limit = orchestrator::others_limit_here();
   options.progress_timeout_seconds = asked.experiment.machine.progress_timeout_seconds;
   const StopSignal stop;
-  const auto status = isatty(STDOUT_FILENO) ? orchestrator::terminal_status(STDOUT_FILENO)
-                                            : orchestrator::plain_status(std::cout);
+  const auto status =
+      isatty(STDOUT_FILENO) ? sweep_display(STDOUT_FILENO) : orchestrator::plain_status(std::cout);
   return orchestrator::run_sweep(asked.experiment, plan, yard, database, programs, launcher, *status,
                                  stop.count(), options);
 }
@@ -352,12 +354,14 @@ HostShare host_now(const Asked& asked, const orchestrator::Yard& yard, const orc
   HostShare share;
   share.leases.emplace(folder, host_user(asked, yard));
   if (needs_host(asked.experiment, plan)) {
+    const auto host_lock = orchestrator::host_lock_in(folder);
     const bool locked = orchestrator::taken_soon([&] {
-      share.lock = orchestrator::HostLock::try_take(folder, host_user(asked, yard));
+      share.lock = orchestrator::SharedLock::try_take(host_lock, host_user(asked, yard));
       return share.lock.has_value();
     });
     if (!locked)
-      throw UserError("this host is reserved for timed runs by " + orchestrator::host_holder(folder), advice);
+      throw UserError(
+          "this host is reserved for timed runs by " + orchestrator::shared_lock_holder(host_lock), advice);
     if (!orchestrator::taken_soon([&] { return share.leases->try_take(pending_devices(plan)); }))
       throw UserError(share.leases->taken(), advice);
   } else if (!orchestrator::taken_soon([&] { return could_start(plan, *share.leases); })) {
@@ -380,11 +384,12 @@ std::optional<HostShare> host_in_turn(const Asked& asked, const orchestrator::Ya
   HostShare share;
   share.leases.emplace(folder, host_user(asked, yard));
   if (!needs_host(asked.experiment, plan)) return share;  // it leases devices for each run
-  share.lock = orchestrator::HostLock::wait(
-      folder, host_user(asked, yard), stop.count(), [](const std::string& holder) {
-        tell_waiting("this host is reserved for timed runs by " + holder,
-                     "Two sweeps at once would distort each other's times.");
-      });
+  share.lock =
+      orchestrator::SharedLock::wait(orchestrator::host_lock_in(folder), host_user(asked, yard), stop.count(),
+                                     [](const std::string& holder) {
+                                       tell_waiting("this host is reserved for timed runs by " + holder,
+                                                    "Two sweeps at once would distort each other's times.");
+                                     });
   const bool leased =
       share.lock && share.leases->wait(pending_devices(plan), stop.count(), [](const std::string& taken) {
         tell_waiting(taken, "Timed runs need their devices to themselves.");
@@ -418,7 +423,7 @@ void print_result(const orchestrator::SweepResult& result) {
 }
 
 void make_report(const reports::ReportData& data, const orchestrator::Yard& yard) {
-  const auto content = reports::compose(data);
+  const auto content = reports::compose(reports::make_report(data));
   const auto written = reports::write_report(content, yard.report(data.experiment));
   std::cout << '\n'
             << reports::terminal_table(content, output_width()) << "\nreport: " << written.front().string()

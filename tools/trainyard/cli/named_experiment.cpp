@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <iostream>
 
-#include <CLI/CLI.hpp>
-
 #include "base/error.h"
 #include "base/files.h"
 #include "base/named_row.h"
@@ -58,11 +56,6 @@ JournalledExperiment journalled_experiment(const db::Database& database, const s
     found.data = plan.asked.at("data").get<std::string>();
   note_change(found, again);
   return found;
-}
-
-void accept_name(CLI::App& command) {
-  command.get_option("FILE")->description(
-      "experiment file (TOML), or the name of an experiment to use the file and options of its last run");
 }
 
 void complete_from_journal(ExperimentOptions& options) {

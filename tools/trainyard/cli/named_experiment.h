@@ -1,5 +1,5 @@
 // Experiments named instead of their file: `run first` uses the file and options of `first` in the journal.
-// Used by `resume` and by the verbs that take a file or a name.
+// Used by `resume` and `run`.
 #pragma once
 
 #include <filesystem>
@@ -9,10 +9,6 @@
 #include "db/queries/queries.h"
 #include "experiments/file/file.h"
 #include "tools/trainyard/cli/experiment_options.h"
-
-namespace CLI {
-class App;
-}
 
 namespace trainyard::tools {
 
@@ -28,9 +24,6 @@ struct JournalledExperiment {
 // Print a note if the file has changed since. `again`: the command that uses the new file.
 JournalledExperiment journalled_experiment(const db::Database& database, const std::string& name,
                                            const char* again);
-
-// Change the help of FILE: it may also be a name.
-void accept_name(CLI::App& command);
 
 // If `options.file` is not a file but names an experiment, take file, text and options from the journal.
 // Options that are given now replace the recorded ones. UserError if the yard has other experiments only.

@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
+#include "reports/answer/verdict_text.h"
 
 namespace trainyard::tools {
 namespace {
@@ -23,11 +24,11 @@ const std::array<FailOnWord, 7> all_words{
      {"replaced", FailOn::replaced, "results were trained again after they were seen"}}};
 
 bool is_answer(const GateCase& verdict) {
-  return is_decided(verdict.word) || (verdict.word == VerdictKind::inconclusive && verdict.tested);
+  return is_decided(verdict.kind) || (verdict.kind == VerdictKind::inconclusive && verdict.tested);
 }
 
-bool has_word_of_its_own(VerdictKind word) {
-  return word == VerdictKind::broken || word == VerdictKind::not_comparable;
+bool has_word_of_its_own(VerdictKind kind) {
+  return kind == VerdictKind::broken || kind == VerdictKind::not_comparable;
 }
 
 // Metrics of one arm that fail, grouped by verdict.
@@ -54,27 +55,26 @@ class ArmFailures {
   std::vector<Metrics> metrics_;
 };
 
-std::string shown_word(const reports::VerdictRecord& record) {
-  return text_of(record.verdict) + reports::marks_text(record.caveats) +
-         (record.verified ? "" : ", NOT VERIFIED") + (!record.left_out.empty() ? ", runs left out" : "");
+std::string shown_word(const reports::Verdict& verdict) {
+  return text_of(verdict.kind) + reports::marks_text(verdict.caveats) +
+         (verdict.verified ? "" : ", NOT VERIFIED") + (!verdict.dropped.empty() ? ", runs left out" : "");
 }
 
 bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {
   return std::ranges::any_of(asked, [&](FailOn word) { return fails(verdict, word); });
 }
 
-// Add the failures of one arm to `lines`. `records` are those of its cell.
-void add_failures(std::span<const reports::VerdictRecord> records, const std::string& label,
-                  const std::string& arm, std::span<const FailOn> asked, const std::set<std::string>& metrics,
-                  std::vector<std::string>& lines) {
-  ArmFailures failures(label + " " + arm);
+// Add the failures of one arm to `lines`.
+void add_failures(const reports::Cell& cell, const std::string& arm, std::span<const FailOn> asked,
+                  const std::set<std::string>& metrics, std::vector<std::string>& lines) {
+  ArmFailures failures(cell.label + " " + arm);
   bool any = false;
-  for (const reports::VerdictRecord& record : records) {
-    if (record.arm != arm) continue;
-    const bool chosen = metrics.empty() || metrics.contains(record.phase + "-" + record.metric);
-    any = any || chosen || is_answer(gate_case(record));
-    if (chosen && fails_any(gate_case(record), asked))
-      failures.add(shown_word(record), record.phase + " " + record.metric);
+  for (const reports::Verdict& verdict : cell.verdicts) {
+    if (verdict.arm != arm) continue;
+    const GateCase one = gate_case(verdict);
+    const bool chosen = metrics.empty() || metrics.contains(verdict.metric);
+    any = any || chosen || is_answer(one);
+    if (chosen && fails_any(one, asked)) failures.add(shown_word(verdict), phase_and_metric(verdict));
   }
   if (!any && fails_any({VerdictKind::no_data, false, true, true}, asked))
     failures.add("NO DATA", "no run has recorded a metric");
@@ -101,28 +101,28 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
   return parsed;
 }
 
-GateCase gate_case(const reports::VerdictRecord& record) {
+GateCase gate_case(const reports::Verdict& verdict) {
   // NOT TIMED is not missing: the run has a result, only its times do not count
-  const bool missing = !record.left_out.empty() && record.verdict != VerdictKind::not_timed;
-  const bool replaced = std::ranges::find(record.caveats, reports::replaced_mark, &reports::Caveat::mark) !=
-                        record.caveats.end();
-  return {record.verdict, record.level.has_value(), record.verified, missing, replaced};
+  const bool missing = !verdict.dropped.empty() && verdict.kind != VerdictKind::not_timed;
+  const bool replaced = std::ranges::find(verdict.caveats, reports::replaced_mark, &reports::Caveat::mark) !=
+                        verdict.caveats.end();
+  return {verdict.kind, verdict.level.has_value(), verdict.verified, missing, replaced};
 }
 
 bool fails(const GateCase& verdict, FailOn word) {
   switch (word) {
     case FailOn::deteriorates:
-      return verdict.word == VerdictKind::deteriorates || !is_answer(verdict);
+      return verdict.kind == VerdictKind::deteriorates || !is_answer(verdict);
     case FailOn::broken:
-      return verdict.word == VerdictKind::broken;
+      return verdict.kind == VerdictKind::broken;
     case FailOn::not_comparable:
-      return verdict.word == VerdictKind::not_comparable;
+      return verdict.kind == VerdictKind::not_comparable;
     case FailOn::not_verified:
       return !verdict.verified;
     case FailOn::undecided:
-      return !is_decided(verdict.word) && !has_word_of_its_own(verdict.word);
+      return !is_decided(verdict.kind) && !has_word_of_its_own(verdict.kind);
     case FailOn::missing:
-      return verdict.left_out || verdict.word == VerdictKind::interim || verdict.word == VerdictKind::no_data;
+      return verdict.left_out || verdict.kind == VerdictKind::interim || verdict.kind == VerdictKind::no_data;
     case FailOn::replaced:
       return verdict.replaced;
   }
@@ -132,16 +132,9 @@ bool fails(const GateCase& verdict, FailOn word) {
 std::vector<std::string> gate_failures(std::span<const reports::Comparison> comparisons,
                                        std::span<const FailOn> asked, const std::set<std::string>& metrics) {
   std::vector<std::string> lines;
-  for (const reports::Comparison& comparison : comparisons) {
-    const std::vector<reports::VerdictRecord> records = reports::verdict_records(comparison);
-    auto record = records.begin();
-    for (const reports::CellVerdicts& judged : comparison.cells) {
-      const auto end = record + static_cast<std::ptrdiff_t>(judged.verdicts.size());
-      for (const reports::Arm& arm : judged.cell.arms)
-        add_failures({record, end}, judged.cell.label, arm.value, asked, metrics, lines);
-      record = end;
-    }
-  }
+  for (const reports::Comparison& comparison : comparisons)
+    for (const reports::Cell& cell : comparison.cells)
+      for (const reports::Arm& arm : cell.arms) add_failures(cell, arm.value, asked, metrics, lines);
   return lines;
 }
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/verdicts/verdict_text.h"
+#include "reports/document/report.h"
 
 namespace trainyard::tools {
 
@@ -25,13 +25,13 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& words);
 
 // The parts of a verdict that the gate uses.
 struct GateCase {
-  reports::VerdictKind word = reports::VerdictKind::inconclusive;
+  reports::VerdictKind kind = reports::VerdictKind::inconclusive;
   bool tested = true;  // was tested; false for fewer than 3 pairs, for example
   bool verified = true;
   bool left_out = false;  // a planned pair was left out, for example because its run failed
   bool replaced = false;  // results were replaced after they were seen
 };
-GateCase gate_case(const reports::VerdictRecord& record);
+GateCase gate_case(const reports::Verdict& verdict);
 
 bool fails(const GateCase& verdict, FailOn word);
 

@@ -257,7 +257,7 @@ std::optional<fs::path> file_at(const fs::path& place, const std::string& name) 
   return fs::exists(plain) ? std::optional(plain) : std::nullopt;
 }
 
-struct Verdict {
+struct FileResult {
   bool wrong = false;
   std::string text;
 };
@@ -269,7 +269,7 @@ std::string content_md5(const fs::path& file) try {
   return "";
 }
 
-Verdict verdict_of(const models::KnownFile& known, const fs::path& file) {
+FileResult verdict_of(const models::KnownFile& known, const fs::path& file) {
   if (models::fits(known, models::digests_of_file(file)))
     return {false, "as published, " + models::digest_text(known)};
   if (!known.content_md5.empty()) {
@@ -282,7 +282,7 @@ Verdict verdict_of(const models::KnownFile& known, const fs::path& file) {
                     models::digest_text(known)};
 }
 
-Verdict verdict_or_error(const models::KnownFile& known, const fs::path& file) try {
+FileResult verdict_or_error(const models::KnownFile& known, const fs::path& file) try {
   return verdict_of(known, file);
 } catch (const UserError& error) {
   return {true, std::string("NOT readable: ") + error.what()};
@@ -295,7 +295,7 @@ bool verify_files(const models::KnownDataset& known, const fs::path& place, std:
     const auto found = file_at(place, file.name);
     if (!found) continue;
     any = true;
-    const Verdict verdict = verdict_or_error(file, *found);
+    const FileResult verdict = verdict_or_error(file, *found);
     good = good && !verdict.wrong;
     out << found->string() << ": " << verdict.text << '\n';
   }

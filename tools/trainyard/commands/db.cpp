@@ -55,37 +55,17 @@ class QuiescentYard {
   fs::file_time_type last_locked_;
 };
 
-// Print what to do. No advice loses a result that only one side has.
-void print_advice(bool damaged, const db::FileCheck& files, bool reads_only) {
-  if (damaged && (files.rebuild_loses || !files.unreadable.empty()))
-    std::cout << "the database is damaged, and may be the only place of results that the files lack: copy "
-                 "results.db and restore the named files from a backup before `trainyard db rebuild`\n";
-  else if (damaged)
-    std::cout << "the database is damaged; `trainyard db rebuild` rebuilds it from the files\n";
-  else if (files.rebuild_loses)
-    std::cout
-        << "the database is intact, and may be the only place of results that the files lack: do not run "
-           "`trainyard db rebuild`, copy the database with `trainyard db backup FILE`, and restore the "
-           "named files from a backup\n";
-  else if (files.rebuild_helps)
-    std::cout
-        << "the database is intact, but differs from the files; `trainyard db rebuild` rebuilds it from "
-           "the files\n";
+// What a rebuild would do. It loses nothing that can be read.
+void print_rebuild(bool damaged, const db::FileCheck& files, bool reads_only) {
+  if (damaged)
+    std::cout << "the database is damaged: `trainyard db rebuild` makes it again from the files alone, and "
+                 "keeps the old file\n";
+  else if (!files.differences.empty())
+    std::cout << "`trainyard db rebuild` makes the database again as said here, and keeps the old file\n";
   else
-    std::cout << "the database is intact, and lacks nothing that can be read: restore the named files from a "
-                 "backup, or leave them as they are\n";
+    std::cout << "a rebuild would change nothing: restore the named files from a backup, or leave them as "
+                 "they are\n";
   if (reads_only) std::cout << "you have no write access to this yard: ask somebody who has it\n";
-}
-
-// A damaged database is compared too, if SQLite can read it.
-db::FileCheck compared(const orchestrator::Yard& yard, const db::Database& database, bool damaged,
-                       db::Workplace place) {
-  if (!damaged) return db::check_files(yard.root(), &database, place);
-  try {
-    return db::check_files(yard.root(), &database, place);
-  } catch (const db::StorageError&) {
-    return db::check_files(yard.root(), nullptr, place);
-  }
 }
 
 int check(const DbOptions& options) {
@@ -94,23 +74,19 @@ int check(const DbOptions& options) {
   const QuiescentYard still(yard);
   const auto database = open_yard(options.yard);
   const auto damage = db::damage(database);
-  const auto files = compared(yard, database, !damage.empty(),
-                              still.reads_only() ? db::Workplace::temporary_files : db::Workplace::yard);
+  const auto files = db::check_files(yard.root(), damage.empty() ? &database : nullptr);
   still.require();
-  const std::vector<std::string> none;
   bool sound = true;
-  for (const auto* problems : {&damage, damage.empty() ? &files.differences : &none, &files.unreadable,
-                               &files.incomplete_files, damage.empty() ? &files.beliefs : &none})
-    for (const auto& problem : *problems) {
-      std::cout << problem << '\n';
+  for (const auto* findings : {&damage, &files.unreadable, &files.kept, &files.differences})
+    for (const auto& finding : *findings) {
+      std::cout << finding << '\n';
       sound = false;
     }
-  for (const auto& line : files.unsealed) std::cout << line << '\n';
   if (sound) {
     std::cout << yard.database().string() << ": intact, and equal to the files\n";
     return done;
   }
-  print_advice(!damage.empty(), files, still.reads_only());
+  print_rebuild(!damage.empty(), files, still.reads_only());
   return run_failed;
 }
 
@@ -126,13 +102,16 @@ int rebuild(const DbOptions& options) {
   if (!fs::exists(yard.root() / "runs") && !fs::exists(yard.journal()))
     throw UserError("no yard in " + yard.root().string(), "name the folder with --yard or TRAINYARD_HOME");
   const orchestrator::YardLock lock(yard, "trainyard db rebuild");
-  const auto [result, kept] = db::rebuild(yard.root());
-  for (const auto& problem : result.problems) std::cerr << problem << '\n';
+  const auto [result, unused, kept] = db::rebuild(yard.root());
+  for (const auto* lines : {&result.problems, &result.kept})
+    for (const auto& line : *lines) std::cerr << line << '\n';
+  if (!unused.empty()) std::cerr << "no rows of the old database are kept: " << unused << '\n';
   std::cout << "rebuilt " << yard.database().string() << " from " << result.records << " records";
-  if (result.damaged_lines + result.damaged_spools > 0)
+  if (result.damaged_lines + result.damaged_files > 0)
     std::cout << "; left out: " << counted(result.damaged_lines, "damaged line") << ", the rest of "
-              << counted(result.damaged_spools, "damaged spool");
-  std::cout << "; the old database is kept as " << kept.filename().string() << '\n';
+              << counted(result.damaged_files, "damaged file");
+  if (!kept.empty()) std::cout << "; the old database is kept as " << kept.filename().string();
+  std::cout << '\n';
   return done;
 }
 

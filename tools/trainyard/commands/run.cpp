@@ -34,7 +34,8 @@ void add_run(CLI::App& program, Invocation& invocation) {
       program.add_subcommand("run", "train the pending runs of an experiment, then write its report");
   auto options = std::make_shared<RunOptions>();
   add_experiment_options(*command, *options);
-  accept_name(*command);
+  command->get_option("FILE")->description(
+      "experiment file (TOML), or the name of an experiment to use the file and options of its last run");
   add_place_options(*command, *options);
   add_sweep_options(*command, options->choices);
   command->add_flag("--dry-run", options->dry_run, "the same as `trainyard plan`");

@@ -6,12 +6,12 @@
 
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
-#include "orchestrator/plan/progress_bars.h"
+#include "tools/trainyard/cli/sweep_display.h"
 
 namespace trainyard::tools {
 namespace {
 
-// Kind of a run, as in orchestrator::kind_of.
+// Kind of a run, as in `db::median_run_seconds`.
 std::string kind_of(const db::RunSummary& run) {
   const auto cap = run.axes.find("train_samples");
   return run.model + " " + run.strategy + " " + std::to_string(run.epochs) + " " + run.dataset + " " +
@@ -45,8 +45,7 @@ std::optional<double> left_of_active(const db::Database& database, const orchest
                                                    experiments::rank_progress_name(rank));
   const auto elapsed = seconds_since(attempts.back().started);
   if (!elapsed) return std::nullopt;
-  return orchestrator::seconds_left(progress ? orchestrator::fraction_done(*progress) : 0, *elapsed,
-                                    expected);
+  return seconds_left(progress ? fraction_done(*progress) : 0, *elapsed, expected);
 }
 
 // Whether the current sweep will train it: it is planned, or an earlier sweep ended it unfinished.

@@ -8,7 +8,6 @@
 #include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>
 
-#include "db/database/page_checksums.h"
 #include "db/ingest/ingest.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
@@ -122,8 +121,7 @@ TEST_CASE("a query prints at most --max-rows rows, says so, and fails") {
 
 TEST_CASE("a damaged value in the database is an error of the user, not of the program") {
   const OneRun yard;
-  SQLite::Database file((yard.folder / "results.db").string(), SQLite::OPEN_READWRITE, 0,
-                        db::page_checksum_vfs());
+  SQLite::Database file((yard.folder / "results.db").string(), SQLite::OPEN_READWRITE);
   for (const char* damage :
        {"UPDATE attempt SET launch = substr(launch, 3)", "UPDATE run SET resolved = substr(resolved, 3)"}) {
     file.exec(damage);

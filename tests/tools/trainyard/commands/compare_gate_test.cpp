@@ -65,18 +65,30 @@ std::map<std::string, GateCase> verdicts() {
 
 std::string code_for(const GateCase& verdict, const std::string& option) {
   if (option == "no option") return "0";
-  if (option == "run") return verdict.word == VerdictKind::broken ? "1" : "0";  // `run` and `resume`
+  if (option == "run") return verdict.kind == VerdictKind::broken ? "1" : "0";  // `run` and `resume`
   return fails(verdict, parse_fail_on({option}).front()) ? "3" : "0";
 }
 
-reports::Verdict verdict_of(const std::string& arm, const std::string& metric, VerdictKind word,
+reports::Verdict verdict_of(const std::string& arm, const std::string& metric, VerdictKind kind,
                             bool tested) {
   reports::Verdict verdict;
   verdict.arm = arm;
   verdict.metric = metric;
-  verdict.word = word;
-  verdict.tested = tested;
+  verdict.kind = kind;
+  if (tested) verdict.level = 0.04;
   return verdict;
+}
+
+// One comparison with one cell, "MLP".
+std::vector<reports::Comparison> comparison_of(const std::vector<std::string>& arms,
+                                               const std::vector<reports::Verdict>& verdicts) {
+  reports::Cell cell;
+  cell.label = "MLP";
+  for (const std::string& arm : arms) cell.arms.emplace_back().value = arm;
+  cell.verdicts = verdicts;
+  reports::Comparison comparison;
+  comparison.cells = {cell};
+  return {comparison};
 }
 
 }  // namespace
@@ -109,12 +121,8 @@ TEST_CASE("an unknown word of --fail-on is an error that names the nearest one")
 }
 
 TEST_CASE("an arm without a verdict fails the gates that require an answer") {
-  reports::CellVerdicts judged;
-  judged.cell.label = "MLP";
-  judged.cell.arms = {{"ddp", {}}, {"mp", {}}};
-  judged.comparability.resize(judged.cell.arms.size());
-  judged.verdicts = {verdict_of("ddp", "train-loss", VerdictKind::improves, true)};
-  const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
+  const auto comparisons =
+      comparison_of({"ddp", "mp"}, {verdict_of("ddp", "train-loss", VerdictKind::improves, true)});
   for (const FailOn word : {FailOn::deteriorates, FailOn::undecided, FailOn::missing}) {
     const auto failures = gate_failures(comparisons, std::vector{word});
     REQUIRE(failures.size() == 1);
@@ -125,13 +133,9 @@ TEST_CASE("an arm without a verdict fails the gates that require an answer") {
 }
 
 TEST_CASE("the gate names each arm once per verdict, with the metrics that fail") {
-  reports::CellVerdicts judged;
-  judged.cell.label = "MLP";
-  judged.cell.arms = {{"ddp", {}}};
-  judged.comparability.resize(judged.cell.arms.size());
-  judged.verdicts = {verdict_of("ddp", "train-loss", VerdictKind::broken, false),
-                     verdict_of("ddp", "train-seconds", VerdictKind::broken, false)};
-  const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
+  const auto comparisons =
+      comparison_of({"ddp"}, {verdict_of("ddp", "train-loss", VerdictKind::broken, false),
+                              verdict_of("ddp", "train-seconds", VerdictKind::broken, false)});
   CHECK(gate_failures(comparisons, std::vector{FailOn::deteriorates}) ==
         std::vector<std::string>{"MLP ddp: BROKEN (train loss, train seconds)"});
   CHECK(gate_failures(comparisons, {}).empty());
@@ -139,16 +143,12 @@ TEST_CASE("the gate names each arm once per verdict, with the metrics that fail"
 
 TEST_CASE(
     "a gate on some metrics does not fail because of the others, but because of runs without a result") {
-  reports::CellVerdicts judged;
-  judged.cell.label = "MLP";
-  judged.cell.arms = {{"ddp", {}}, {"mp", {}}, {"pipeline", {}}};
-  judged.comparability.resize(judged.cell.arms.size());
-  judged.verdicts = {
-      verdict_of("ddp", "test-accuracy", VerdictKind::improves, true),
-      verdict_of("ddp", "test-loss", VerdictKind::deteriorates, true),
-      verdict_of("mp", "test-loss", VerdictKind::deteriorates, true),     // it has no accuracy
-      verdict_of("pipeline", "test-loss", VerdictKind::no_data, false)};  // perhaps it has none
-  const std::vector<reports::Comparison> comparisons{{{}, {judged}, {}}};
+  const auto comparisons =
+      comparison_of({"ddp", "mp", "pipeline"},
+                    {verdict_of("ddp", "test-accuracy", VerdictKind::improves, true),
+                     verdict_of("ddp", "test-loss", VerdictKind::deteriorates, true),
+                     verdict_of("mp", "test-loss", VerdictKind::deteriorates, true),  // it has no accuracy
+                     verdict_of("pipeline", "test-loss", VerdictKind::no_data, false)});
   const std::vector gate{FailOn::deteriorates};
   CHECK(gate_failures(comparisons, gate, {"test-accuracy"}) ==
         std::vector<std::string>{"MLP pipeline: NO DATA (no run has recorded a metric)"});

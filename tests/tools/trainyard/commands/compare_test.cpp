@@ -9,11 +9,11 @@
 #include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
-#include "db/database/page_checksums.h"
 #include "db/ingest/ingest.h"
 #include "orchestrator/yard/yard.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/tools/trainyard/commands/program_says.h"
 
 using namespace trainyard;
@@ -45,11 +45,14 @@ struct Filled {
   }
 };
 
-// The verdict on one metric, from the first comparison of `compare --format json`.
-nlohmann::json of_metric(const nlohmann::json& said, const std::string& phase, const std::string& metric) {
-  for (const nlohmann::json& record : said.at("comparisons").at(0).at("verdicts"))
-    if (record["phase"] == phase && record["metric"] == metric) return record;
-  FAIL("no " << phase << " " << metric);
+// The first cell of `compare --format json`, and its verdict on one metric.
+nlohmann::json first_cell(const nlohmann::json& said) {
+  return said.at("comparisons").at(0).at("cells").at(0);
+}
+nlohmann::json of_metric(const nlohmann::json& said, const std::string& metric) {
+  for (const nlohmann::json& verdict : first_cell(said).at("verdicts"))
+    if (verdict["metric"] == metric) return verdict;
+  FAIL("no " << metric);
   return {};
 }
 
@@ -59,9 +62,9 @@ TEST_CASE("compare prints the comparison of the experiment file, as JSON with nu
   const Filled yard(0.5);
   const Outcome said = yard.asks("compare --format json");
   REQUIRE_MESSAGE(said.code == 0, said.out);
-  const auto time = of_metric(nlohmann::json::parse(said.out), "train", "seconds");
-  CHECK(time["model"] == "mlp");
-  CHECK(time["baseline"] == "single");
+  const auto time = of_metric(nlohmann::json::parse(said.out), "train-seconds");
+  CHECK(first_cell(nlohmann::json::parse(said.out))["model"] == "mlp");
+  CHECK(first_cell(nlohmann::json::parse(said.out))["baseline"]["value"] == "single");
   CHECK(time["arm"] == "ddp");
   CHECK(time["verdict"] == "IMPROVES");
   CHECK(time["verified"] == true);
@@ -69,39 +72,37 @@ TEST_CASE("compare prints the comparison of the experiment file, as JSON with nu
   CHECK(time["effect"].get<double>() == doctest::Approx(-49.75).epsilon(0.001));
   CHECK(time["ci95"][0].get<double>() < time["ci90"][0].get<double>());
   CHECK(time["p"].get<double>() < 0.04);
-  CHECK(contains(time["reason"].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
+  CHECK(contains(time["notes"][0].get<std::string>(), "declared: samples seen in an epoch 120 against 40"));
 }
 
-TEST_CASE("compare's JSON has procedure, margins, means and runs, and all digits of p") {
+TEST_CASE("compare's JSON has margins, means and runs, and all digits of p") {
   const Filled yard(0.5);
   const Outcome said = yard.asks("compare --format json");
   REQUIRE_MESSAGE(said.code == 0, said.out);
   const auto object = nlohmann::json::parse(said.out);
-  CHECK(object.at("schema_version") == 1);
-  CHECK(object.at("experiment") == "demo");
-  const auto& comparison = object.at("comparisons").at(0);
-  CHECK(comparison.at("axis") == "strategy");
-  CHECK(comparison.at("baseline") == "single");
-  CHECK(comparison.at("pair") == nlohmann::json::array({"seed"}));
-  CHECK(comparison.at("planned") == true);
-  CHECK(comparison.at("procedure").at("alpha") == 0.05);
-  CHECK(comparison.at("procedure").at("test") == "three-sided paired t test against the margin");
-  CHECK(comparison.at("procedure").at("correction") == "Holm over the cells of one metric and one arm");
-  CHECK(comparison.at("margins").at("time_ratio") == 1.05);
-  CHECK(comparison.at("margins").at("accuracy_points") == 0.5);
-  const auto time = of_metric(object, "train", "seconds");
+  CHECK(object.at("format") == 1);
+  CHECK(object.at("name") == "demo");
+  CHECK(object.at("comparisons").at(0).at("planned") == true);
+  const auto& compare = object.at("comparisons").at(0).at("compare");
+  CHECK(compare.at("axis") == "strategy");
+  CHECK(compare.at("baseline") == "single");
+  CHECK(compare.at("pair") == nlohmann::json::array({"seed"}));
+  CHECK(compare.at("alpha") == 0.05);
+  CHECK(compare.at("margins").at("time") == 1.05);
+  CHECK(compare.at("margins").at("accuracy_points") == 0.5);
+  const auto time = of_metric(object, "train-seconds");
   // single takes 2, 2.01, 2.02 seconds, and ddp 1, 1.01, 1.02.
-  CHECK(time.at("means").at("baseline").get<double>() == doctest::Approx(2.01).epsilon(1e-12));
-  CHECK(time.at("means").at("arm").get<double>() == doctest::Approx(1.01).epsilon(1e-12));
-  CHECK(time.at("look").at("number") == 1);
-  CHECK(time.at("look").at("of") == 1);
-  CHECK(time.at("look").at("alpha") == 0.05);
-  CHECK(time.at("look").at("level").get<double>() == doctest::Approx(0.04).epsilon(1e-12));
+  CHECK(time.at("baseline_mean").get<double>() == doctest::Approx(2.01).epsilon(1e-12));
+  CHECK(time.at("arm_mean").get<double>() == doctest::Approx(1.01).epsilon(1e-12));
+  CHECK(time.at("look") == 1);
+  CHECK(time.at("looks") == 1);
+  CHECK(time.at("alpha") == 0.05);
+  CHECK(time.at("level").get<double>() == doctest::Approx(0.04).epsilon(1e-12));
   nlohmann::json keys = nlohmann::json::array();
   for (std::size_t i = 0; i < 3; ++i) keys.push_back(experiments::run_key(yard.runs[i]));
-  CHECK(time.at("runs").at("baseline") == keys);
-  CHECK(time.at("runs").at("arm").size() == 3);
-  CHECK(time.at("runs").at("arm").at(0) == experiments::run_key(yard.runs[3]));
+  CHECK(time.at("baseline_runs") == keys);
+  CHECK(time.at("arm_runs").size() == 3);
+  CHECK(time.at("arm_runs").at(0) == experiments::run_key(yard.runs[3]));
 
   // Student's t with two degrees of freedom has a closed form: P(T >= t) = 1/2 - t / (2 sqrt(2 + t^2)). Twice
   // this, without the difference of nearly equal numbers, is 2 / (r (r + t)) with r = sqrt(2 + t^2).
@@ -120,27 +121,31 @@ TEST_CASE("compare's JSON has procedure, margins, means and runs, and all digits
   CHECK(nlohmann::json::parse(back.out).at("comparisons").at(0).at("planned") == false);
 }
 
-TEST_CASE("the error for a yard of an earlier release names the command that rebuilds its database") {
-  const Filled yard(1);
-  const auto file = yard.folder / "results.db";
-  SQLite::Database(file, SQLite::OPEN_READWRITE, 0, db::page_checksum_vfs()).exec("PRAGMA user_version = 1");
-  const std::string older = file.string() + ": has the older schema 1";
-  const Outcome said = yard.asks("sql 'SELECT COUNT(*) AS n FROM run_summary'");
-  CHECK(said.code == 2);
-  CHECK_MESSAGE(contains(said.out, older + " (this program needs "), said.out);
-  CHECK(contains(said.out, "; `trainyard db rebuild` rebuilds it from the yard's files"));
-  {
-    const orchestrator::YardLock lock(orchestrator::Yard(yard.folder.path()), "trainyard run");
-    const Outcome used = yard.asks("status");
-    CHECK(used.code == 2);
-    CHECK_MESSAGE(contains(used.out, older + ", and its yard is in use; run `trainyard db rebuild`"),
-                  used.out);
+TEST_CASE("report --from makes the same files from a report.json, without a yard") {
+  const Filled yard(0.5);
+  const std::string formats = " --format html,json,csv,latex,markdown,svg --out ";
+  const auto folder = [&](const char* name) { return (yard.folder / name).string(); };
+  REQUIRE(yard.asks("report" + formats + folder("first")).code == 0);
+  const std::string from = "report --from " + folder("first/report.json");
+  const Outcome again = trainyard_says(from + formats + folder("second"));
+  REQUIRE_MESSAGE(again.code == 0, again.out);
+  std::size_t files = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder("first"))) {
+    if (!entry.is_regular_file()) continue;
+    const auto relative = std::filesystem::relative(entry.path(), folder("first"));
+    CHECK_MESSAGE(read_text(entry.path()) == read_text(yard.folder / "second" / relative), relative);
+    ++files;
   }
-  // Only the database has these runs, so it is not replaced.
-  const Outcome removing = yard.asks("rm last");
-  CHECK(removing.code == 2);
-  CHECK_MESSAGE(contains(removing.out, older + ", and the yard has no files of its run "), removing.out);
-  CHECK(SQLite::Database(file).execAndGet("PRAGMA user_version").getInt() == 1);
+  CHECK(files > 20);
+  const Outcome no_out = trainyard_says(from);
+  CHECK(no_out.code == 2);
+  CHECK_MESSAGE(contains(no_out.out, "--out"), no_out.out);
+  const Outcome both = trainyard_says(from + " demo --out " + folder("third"));
+  CHECK(both.code == 2);
+  const Outcome no_file =
+      trainyard_says("report --from " + folder("none.json") + " --out " + folder("third"));
+  CHECK(no_file.code == 2);
+  CHECK_MESSAGE(contains(no_file.out, "none.json cannot be read: "), no_file.out);
 }
 
 TEST_CASE("help names the arguments of a verb, with an ellipsis only if there is no limit") {
@@ -197,7 +202,7 @@ TEST_CASE("--metric restricts the gate and the output, and changes no verdict an
   const auto verdicts = [&](const std::string& option) {
     const Outcome said = yard.asks("compare --format json " + option);
     REQUIRE_MESSAGE(said.code == 0, said.out);
-    return nlohmann::json::parse(said.out).at("comparisons").at(0).at("verdicts");
+    return first_cell(nlohmann::json::parse(said.out)).at("verdicts");
   };
   const auto all = verdicts("");
   for (const std::string phase : {"", "train-", "validation-", "test-"})
@@ -205,8 +210,8 @@ TEST_CASE("--metric restricts the gate and the output, and changes no verdict an
       const std::string name = phase + metric;
       auto wanted = nlohmann::json::array();
       for (const auto& verdict : all)
-        if (verdict["metric"] == metric &&
-            (phase.empty() || phase.starts_with(verdict["phase"].get<std::string>())))
+        if (const auto one = verdict["metric"].get<std::string>();
+            one == name || (phase.empty() && one.ends_with("-" + metric)))
           wanted.push_back(verdict);
       if (wanted.empty()) continue;  // there are no seconds of the test
       CHECK(verdicts("--metric " + name) == wanted);
@@ -242,17 +247,17 @@ TEST_CASE("two groups are given as values of the axis, as conditions or as keys"
   // The file does not plan the opposite direction.
   const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
   REQUIRE_MESSAGE(back.code == 0, back.out);
-  const auto time = of_metric(nlohmann::json::parse(back.out), "train", "seconds");
+  const auto time = of_metric(nlohmann::json::parse(back.out), "train-seconds");
   CHECK(time["verdict"] == "DETERIORATES");
-  CHECK(contains(time["reason"].get<std::string>(), "EXPLORATORY: not planned in the experiment file"));
+  CHECK(time["caveats"][0]["mark"] == "EXPLORATORY");
   const Outcome keys = yard.asks("compare " + experiments::run_key(yard.runs[0]) + " " +
                                  experiments::run_key(yard.runs[3]) + " --differs samples --format json");
   REQUIRE_MESSAGE(keys.code == 0, keys.out);
-  const auto one = of_metric(nlohmann::json::parse(keys.out), "train", "seconds");
+  const auto one = of_metric(nlohmann::json::parse(keys.out), "train-seconds");
   CHECK(one["effect"].get<double>() == doctest::Approx(-50));
   CHECK(one["verdict"] == "INCONCLUSIVE");
   CHECK(one["ci95"].is_null());
-  CHECK(contains(one["reason"].get<std::string>(), "at least 3 are needed"));
+  CHECK(contains(one["reason"]["text"].get<std::string>(), "at least 3 are needed"));
 }
 
 TEST_CASE("the error for invalid groups names the allowed values") {

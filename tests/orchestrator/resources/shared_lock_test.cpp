@@ -1,5 +1,5 @@
 // The lock of a host for timed runs: who holds it, who waits, and which files are refused.
-#include "orchestrator/resources/host_lock.h"
+#include "orchestrator/resources/shared_lock.h"
 
 #include <array>
 #include <atomic>
@@ -39,7 +39,7 @@ const HostUser ana{"trainyard run first.toml", "/home/ana/yard"};
 constexpr const char* file_name = "trainyard-timed-runs.lock";
 
 std::string refusal(const fs::path& folder) {
-  return tests::user_error_of([&] { HostLock::try_take(folder, ana); });
+  return tests::user_error_of([&] { SharedLock::try_take(host_lock_in(folder), ana); });
 }
 
 // From now on each flock of this process fails, as on a network file system without locks.
@@ -60,14 +60,14 @@ bool forbid_flock() {
 TEST_CASE("one process at a time holds the host, described by its process, user, command, yard and time") {
   const TemporaryFolder folder;
   {
-    const auto held = HostLock::try_take(folder.path, ana);
+    const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
     REQUIRE(held);
-    CHECK_FALSE(HostLock::try_take(folder.path, {"trainyard run second.toml", "/tmp/yard"}));
-    const std::string holder = host_holder(folder.path);
+    CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), {"trainyard run second.toml", "/tmp/yard"}));
+    const std::string holder = shared_lock_holder(host_lock_in(folder.path));
     CHECK(holder.starts_with("process " + std::to_string(::getpid()) + " of "));
     CHECK(contains(holder, " (trainyard run first.toml, yard /home/ana/yard), since 20"));
   }
-  CHECK(HostLock::try_take(folder.path, ana));
+  CHECK(SharedLock::try_take(host_lock_in(folder.path), ana));
 }
 
 TEST_CASE(
@@ -76,35 +76,35 @@ TEST_CASE(
   const TemporaryFolder folder;
   const pid_t child = ::fork();
   if (child == 0) {
-    const auto held = HostLock::try_take(folder.path, ana);
+    const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
     std::ofstream(folder.path / "taken") << "yes";
     ::pause();
     ::_exit(0);
   }
   REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
   const std::atomic<int> stop = 0;
-  std::vector<std::string> told;
-  const auto lock = HostLock::wait(folder.path, ana, stop, [&](const std::string& holder) {
-    told.push_back(holder);
+  std::vector<std::string> reported;
+  const auto lock = SharedLock::wait(host_lock_in(folder.path), ana, stop, [&](const std::string& holder) {
+    reported.push_back(holder);
     ::kill(child, SIGKILL);
   });
   CHECK(lock);
-  REQUIRE(told.size() == 1);
-  CHECK(contains(told[0], "process " + std::to_string(child) + " of "));
+  REQUIRE(reported.size() == 1);
+  CHECK(contains(reported[0], "process " + std::to_string(child) + " of "));
   ::waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("a signal ends the wait for the host at once") {
   const TemporaryFolder folder;
-  const auto held = HostLock::try_take(folder.path, ana);
+  const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
   std::atomic<int> stop = 0;
-  CHECK_FALSE(HostLock::wait(folder.path, ana, stop, [&](const std::string&) { stop = 1; }));
+  CHECK_FALSE(SharedLock::wait(host_lock_in(folder.path), ana, stop, [&](const std::string&) { stop = 1; }));
 }
 
 TEST_CASE("all users can open the lock of the host, whatever the umask is") {
   const TemporaryFolder folder;
   const mode_t before = ::umask(0077);
-  { const auto held = HostLock::try_take(folder.path, ana); }
+  { const auto held = SharedLock::try_take(host_lock_in(folder.path), ana); }
   ::umask(before);
   struct stat found {};
   REQUIRE(::stat((folder.path / file_name).c_str(), &found) == 0);
@@ -143,13 +143,13 @@ TEST_CASE("the holder of a host is a process that lives, also if the file names 
     ::_exit(0);
   }
   REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
-  CHECK_FALSE(HostLock::try_take(folder.path, ana));
-  const std::string holder = host_holder(folder.path);
+  CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
+  const std::string holder = shared_lock_holder(host_lock_in(folder.path));
   CHECK_MESSAGE(holder.starts_with("process " + std::to_string(stranger) + " of "), holder);
   CHECK_MESSAGE(holder.ends_with("), which is not trainyard or did not write its name"), holder);
   ::kill(stranger, SIGKILL);
   ::waitpid(stranger, nullptr, 0);
-  CHECK(HostLock::try_take(folder.path, ana));
+  CHECK(SharedLock::try_take(host_lock_in(folder.path), ana));
 }
 
 TEST_CASE("a lock that another user planted is used without harm, or the error names that user") {
@@ -160,10 +160,11 @@ TEST_CASE("a lock that another user planted is used without harm, or the error n
   fs::permissions(file, fs::perms(0444));
   {
     const WithoutRights nobody;
-    const auto held = HostLock::try_take(folder.path, ana);
+    const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
     REQUIRE(held);
-    CHECK_FALSE(HostLock::try_take(folder.path, ana));
-    CHECK(contains(host_holder(folder.path), "process " + std::to_string(::getpid()) + " of "));
+    CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
+    CHECK(contains(shared_lock_holder(host_lock_in(folder.path)),
+                   "process " + std::to_string(::getpid()) + " of "));
   }
   fs::permissions(file, fs::perms::none);
   const WithoutRights nobody;
@@ -187,10 +188,11 @@ TEST_CASE("a file that is not a lock is never overwritten, whatever its name is"
         std::string("4711\nana\nrun\n/yard\n2026\nstarted 1\nmore\n")}) {
     std::ofstream(folder.path / file_name) << text;
     {
-      const auto held = HostLock::try_take(folder.path, ana);
+      const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
       REQUIRE(held);
-      CHECK_FALSE(HostLock::try_take(folder.path, ana));
-      CHECK(contains(host_holder(folder.path), "process " + std::to_string(::getpid()) + " of "));
+      CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
+      CHECK(contains(shared_lock_holder(host_lock_in(folder.path)),
+                     "process " + std::to_string(::getpid()) + " of "));
     }
     CHECK(text_of(folder.path / file_name) == text);
   }
@@ -200,22 +202,23 @@ TEST_CASE("what a killed holder left in a lock is overwritten by the next holder
   const TemporaryFolder folder;
   std::ofstream(folder.path / file_name)
       << "4711\nana\ntrainyard run old.toml\n/old\n2026-11-20\nstarted 1\n";
-  const auto held = HostLock::try_take(folder.path, ana);
+  const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
   REQUIRE(held);
-  CHECK(contains(host_holder(folder.path), " (trainyard run first.toml, yard /home/ana/yard), since 20"));
+  CHECK(contains(shared_lock_holder(host_lock_in(folder.path)),
+                 " (trainyard run first.toml, yard /home/ana/yard), since 20"));
 }
 
 TEST_CASE("the user of a holder comes from the kernel, not from the file that everybody can write") {
   const TemporaryFolder folder;
-  const auto held = HostLock::try_take(folder.path, ana);
+  const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
   REQUIRE(held);
-  const std::string holder = host_holder(folder.path);
+  const std::string holder = shared_lock_holder(host_lock_in(folder.path));
   std::string text = text_of(folder.path / file_name);
   const auto user = text.find('\n') + 1;
   text.replace(user, text.find('\n', user) - user, "mallory");
   std::ofstream(folder.path / file_name) << text;
   REQUIRE(contains(text_of(folder.path / file_name), "\nmallory\n"));
-  CHECK(host_holder(folder.path) == holder);
+  CHECK(shared_lock_holder(host_lock_in(folder.path)) == holder);
 }
 
 TEST_CASE("a file system without locks is an error, not another holder") {
@@ -251,24 +254,24 @@ TEST_CASE("if the lock cannot be created, the advice is another folder, not to r
 TEST_CASE(
     "an attempt that fails is repeated for a moment, because a waiting sweep takes locks to check them") {
   const TemporaryFolder folder;
-  auto held = HostLock::try_take(folder.path, ana);
+  auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
   int tries = 0;
   CHECK(taken_soon([&] {
     if (++tries == 3) held.reset();
-    return HostLock::try_take(folder.path, ana).has_value();
+    return SharedLock::try_take(host_lock_in(folder.path), ana).has_value();
   }));
   CHECK(tries == 3);
-  held = HostLock::try_take(folder.path, ana);
-  CHECK_FALSE(taken_soon([&] { return HostLock::try_take(folder.path, ana).has_value(); }));
+  held = SharedLock::try_take(host_lock_in(folder.path), ana);
+  CHECK_FALSE(taken_soon([&] { return SharedLock::try_take(host_lock_in(folder.path), ana).has_value(); }));
 }
 
 TEST_CASE("if the file of a lock was removed, the lock is taken on a new file") {
   const TemporaryFolder folder;
-  { const auto held = HostLock::try_take(folder.path, ana); }
+  { const auto held = SharedLock::try_take(host_lock_in(folder.path), ana); }
   fs::remove(folder.path / file_name);
-  const auto held = HostLock::try_take(folder.path, ana);
+  const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
   REQUIRE(held);
-  CHECK_FALSE(HostLock::try_take(folder.path, ana));
+  CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
 }
 
 TEST_CASE("TRAINYARD_HOST_LOCK is the folder of the lock, and an impossible folder is refused") {

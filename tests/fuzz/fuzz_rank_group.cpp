@@ -6,7 +6,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t size) {
   using namespace trainyard;
   static const fuzz::Folder folder;
-  for (const char* name : {"gang.json", "rank-0.exit", "meeting.json", "rank-0.host"})
+  for (const char* name : {"ranks.json", "rank-0.exit", "rendezvous.json", "rank-0.host"})
     fuzz::overwrite(folder.path / name, {bytes, size});
   orchestrator::read_rank_group_file(folder.path);
   orchestrator::read_rank_exit(folder.path, 0);

@@ -1,21 +1,21 @@
-#include "reports/verdicts/verdict_text.h"
+#include "reports/answer/verdict_text.h"
 
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "reports/format/number_text.h"
-#include "reports/verdicts/differences.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-constexpr std::array<VerdictBadge, 9> all_looks{
+constexpr std::array<VerdictBadge, 9> all_badges{
     {{VerdictKind::improves, "improves", "▲", "Improves"},
      {VerdictKind::no_change, "no-change", "=", "No change"},
      {VerdictKind::deteriorates, "deteriorates", "▼", "Deteriorates"},
@@ -32,9 +32,14 @@ int decimals_for(double width, int least, int most) {
   return std::clamp(1 - static_cast<int>(std::floor(std::log10(width))), least, most);
 }
 
+// The distance of the margin from zero, as a change; of ratios on the side of a worse value.
+double margin_size(const Verdict& verdict) {
+  return verdict.margin ? verdict.margin->high : 0;
+}
+
 // Number of decimals of a change: from half the interval's width, with limits that depend on the unit.
 int decimals_of(const Verdict& verdict) {
-  const Interval interval = verdict.estimate ? change_of(verdict, 0.95).interval : Interval{};
+  const Interval interval = verdict.ci95.value_or(Interval{});
   const double half = (interval.high - interval.low) / 2;
   switch (verdict.scale) {
     case Scale::log_ratio:
@@ -43,7 +48,7 @@ int decimals_of(const Verdict& verdict) {
     case Scale::decibels:
       return decimals_for(half, 2, 3);
     case Scale::absolute:
-      return decimals_for(std::max(half, verdict.margin / 5), 2, 6);
+      return decimals_for(std::max(half, margin_size(verdict) / 5), 2, 6);
   }
   return 2;
 }
@@ -56,10 +61,8 @@ std::string points_of(const Verdict& verdict) {
 }  // namespace
 
 std::string effect_text(const Verdict& verdict) {
-  if (!verdict.estimate && !verdict.difference) return "–";
-  const double change =
-      verdict.estimate ? change_of(verdict, 0.95).value : as_change(verdict.scale, *verdict.difference);
-  std::string number = signed_fixed(change, decimals_of(verdict));
+  if (!verdict.effect) return "–";
+  std::string number = signed_fixed(*verdict.effect, decimals_of(verdict));
   switch (verdict.scale) {
     case Scale::log_ratio:
       return number + " %";
@@ -73,35 +76,49 @@ std::string effect_text(const Verdict& verdict) {
   return number;
 }
 
-std::string interval_text(const Verdict& verdict, double level) {
-  if (!verdict.estimate) return "–";
-  const Interval interval = change_of(verdict, level).interval;
+namespace {
+
+std::string text_of(const std::optional<Interval>& interval, const Verdict& verdict) {
+  if (!interval) return "–";
   const int decimals = decimals_of(verdict);
-  return fmt::format("[{}, {}]", signed_fixed(interval.low, decimals), signed_fixed(interval.high, decimals));
+  return fmt::format("[{}, {}]", signed_fixed(interval->low, decimals),
+                     signed_fixed(interval->high, decimals));
+}
+
+}  // namespace
+
+std::string interval_text(const Verdict& verdict) {
+  return text_of(verdict.ci95, verdict);
+}
+
+std::string narrow_interval_text(const Verdict& verdict) {
+  return text_of(verdict.ci90, verdict);
 }
 
 std::string margin_text(const Verdict& verdict) {
+  const double size = margin_size(verdict);
   switch (verdict.scale) {
     case Scale::log_ratio:
-      return "a factor of " + plain_number(std::exp(verdict.margin), 5);
+      return "a factor of " + plain_number(1 + size / 100, 5);
     case Scale::points:
-      return fmt::format("±{}{}", plain_number(verdict.margin, 4), points_of(verdict));
+      return fmt::format("±{}{}", plain_number(size, 4), points_of(verdict));
     case Scale::decibels:
-      return "±" + plain_number(verdict.margin, 2) + " dB";
+      return "±" + plain_number(size, 2) + " dB";
     case Scale::absolute:
-      return "±" + plain_number(verdict.margin, 4);
+      return "±" + plain_number(size, 4);
   }
   return "";
 }
 
 std::string speed_text(const Verdict& verdict) {
-  if (verdict.scale != Scale::log_ratio || !verdict.estimate) return "";
-  return fixed(std::exp(verdict.estimate->mean), 2) + " × as fast";
+  if (verdict.scale != Scale::log_ratio || !verdict.ci95) return "";
+  return fixed(1 / (1 + *verdict.effect / 100), 2) + " × as fast";
 }
 
-std::string p_with_hypothesis(std::optional<double> p, const std::string& hypothesis) {
-  if (!p) return p_text(p);
-  return fmt::format("{} ({})", p_text(p), hypothesis.substr(0, hypothesis.find(' ')));
+std::string p_with_hypothesis(const Verdict& verdict) {
+  if (!verdict.p) return p_text(verdict.p);
+  return fmt::format("{} ({})", p_text(verdict.p),
+                     verdict.hypothesis.substr(0, verdict.hypothesis.find(' ')));
 }
 
 std::string p_text(std::optional<double> p) {
@@ -109,12 +126,12 @@ std::string p_text(std::optional<double> p) {
   return *p < 0.0001 ? "< 0.0001" : fixed(*p, *p < 0.1 ? 4 : 3);
 }
 
-std::span<const VerdictBadge> looks() {
-  return all_looks;
+std::span<const VerdictBadge> badges() {
+  return all_badges;
 }
 
-const VerdictBadge& badge_of(VerdictKind word) {
-  return *std::ranges::find(all_looks, word, &VerdictBadge::word);
+const VerdictBadge& badge_of(VerdictKind kind) {
+  return *std::ranges::find(all_badges, kind, &VerdictBadge::kind);
 }
 
 std::string margin_of(const Metric& metric, const experiments::Margins& margins) {
@@ -138,31 +155,11 @@ std::string margin_of(const Metric& metric, const experiments::Margins& margins)
 
 namespace {
 
-void add_numbers(const Verdict& verdict, VerdictRecord& record) {
-  record.unit = unit_name(verdict);
-  record.effect_text = effect_text(verdict);
-  record.ci95_text = interval_text(verdict, 0.95);
-  record.ci90_text = interval_text(verdict, 0.90);
-  if (verdict.difference) record.effect = as_change(verdict.scale, *verdict.difference);
-  if (verdict.estimate) {
-    const Change change = change_of(verdict, 0.95);
-    record.effect = change.value;
-    record.ci95 = change.interval;
-    record.ci90 = change_of(verdict, 0.90).interval;
-  }
-  record.p = verdict.p_value();
-  record.hypothesis = verdict.hypothesis();
-  if (verdict.tested) record.level = verdict.level;
-  record.n = verdict.n;
-  record.seeds_needed = verdict.seeds_needed;
-  record.cannot_be_resolved = verdict.cannot_be_resolved;
-}
-
 // Dropped pairs, grouped by reason: "seed 0, seed 2: ddp failed: …". The reason of NOT TIMED is not repeated.
 std::vector<std::string> left_out(const Verdict& verdict) {
   std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
   for (const std::string& dropped : verdict.dropped) {
-    if (verdict.word == VerdictKind::not_timed && dropped.find(verdict.reason.text) != std::string::npos)
+    if (verdict.kind == VerdictKind::not_timed && dropped.find(verdict.reason.text) != std::string::npos)
       continue;
     const std::size_t colon = std::min(dropped.find(": "), dropped.size());
     const std::string reason = dropped.substr(colon);
@@ -179,22 +176,8 @@ std::vector<std::string> left_out(const Verdict& verdict) {
   return texts;
 }
 
-bool says_what_is_missing(VerdictKind word) {
-  return word == VerdictKind::not_timed || word == VerdictKind::no_data;
-}
-
-std::string with_reason(VerdictKind word, const std::vector<std::string>& remarks,
-                        const std::vector<Caveat>& caveats) {
-  std::string text = text_of(word);
-  if (says_what_is_missing(word)) text += ": " + remarks.front();
-  for (const std::string& remark : remarks)
-    if (remark.starts_with(decided_at_look)) text += ", " + remark;
-  for (const Caveat& caveat : caveats) text += "; " + caveat_text(caveat);
-  return text;
-}
-
-std::string arm_of(const VerdictRecord& record) {
-  return fmt::format("{} {}", record.label, record.arm);
+bool says_what_is_missing(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::not_timed || verdict.kind == VerdictKind::no_data;
 }
 
 // One text, with its arms and the metrics of each.
@@ -203,12 +186,13 @@ struct Remark {
   std::vector<std::pair<std::string, std::vector<std::string>>> metrics_by_arm;
 };
 
-void add_remark(std::vector<Remark>& remarks, const std::string& text, const VerdictRecord& record) {
+void add_remark(std::vector<Remark>& remarks, const std::string& text, const std::string& arm,
+                const Verdict& verdict) {
   auto remark = std::ranges::find(remarks, text, &Remark::text);
   if (remark == remarks.end()) remark = remarks.insert(remarks.end(), {text, {}});
   auto& arms = remark->metrics_by_arm;
-  if (arms.empty() || arms.back().first != arm_of(record)) arms.push_back({arm_of(record), {}});
-  arms.back().second.push_back(fmt::format("{} {}", record.phase, record.metric));
+  if (arms.empty() || arms.back().first != arm) arms.push_back({arm, {}});
+  arms.back().second.push_back(phase_and_metric(verdict));
 }
 
 std::string and_others(const Remark& remark) {
@@ -229,22 +213,6 @@ std::string places_text(const Remark& remark, const std::map<std::string, std::s
                      others.empty() ? "" : "," + others);
 }
 
-std::optional<double> known(double value) {
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
-void add_evidence(const Verdict& verdict, VerdictRecord& record) {
-  record.left_out = verdict.dropped;
-  record.baseline_mean = verdict.n > 0 ? known(verdict.baseline_mean) : std::nullopt;
-  record.arm_mean = verdict.n > 0 ? known(verdict.arm_mean) : std::nullopt;
-  if (verdict.margin > 0) record.margin = margin_as_change(verdict);
-  record.look = verdict.look;
-  record.looks = verdict.looks;
-  record.alpha = verdict.alpha;
-  record.baseline_runs = verdict.baseline_runs;
-  record.arm_runs = verdict.arm_runs;
-}
-
 }  // namespace
 
 const char* unit_name(const Verdict& verdict) {
@@ -259,6 +227,12 @@ const char* unit_name(const Verdict& verdict) {
       return "units of loss";
   }
   return "";
+}
+
+std::string phase_and_metric(const Verdict& verdict) {
+  std::string text = verdict.metric;
+  std::ranges::replace(text, '-', ' ');
+  return text;
 }
 
 std::vector<std::string> marks_of(const std::vector<Caveat>& caveats) {
@@ -279,11 +253,12 @@ std::string caveat_text(const Caveat& caveat) {
 }
 
 std::string word_with_reason(const Verdict& verdict) {
-  return with_reason(verdict.word, remark_parts(verdict), verdict.caveats);
-}
-
-std::string word_with_reason(const VerdictRecord& record) {
-  return with_reason(record.verdict, record.remarks, record.caveats);
+  std::string text = text_of(verdict.kind);
+  if (says_what_is_missing(verdict)) text += ": " + verdict.reason.text;
+  for (const std::string& note : verdict.notes)
+    if (note.starts_with(decided_at_look)) text += ", " + note;
+  for (const Caveat& caveat : verdict.caveats) text += "; " + caveat_text(caveat);
+  return text;
 }
 
 std::vector<std::string> remark_parts(const Verdict& verdict) {
@@ -300,51 +275,27 @@ std::string remarks_of(const Verdict& verdict) {
   return joined(remark_parts(verdict), {}, "; ");
 }
 
-std::vector<std::string> grouped_remarks(const std::vector<VerdictRecord>& records) {
+std::vector<std::string> grouped_remarks(const std::vector<Comparison>& comparisons) {
   std::map<std::string, std::size_t> metrics_of_arm;
-  for (const VerdictRecord& record : records) ++metrics_of_arm[arm_of(record)];
   std::vector<Remark> arms;
   std::vector<Remark> remarks;
-  for (const VerdictRecord& record : records) {
-    if (!record.not_verified.empty()) add_remark(arms, record.not_verified, record);
-    for (const std::string& part : record.remarks) {
-      const bool why = says_what_is_missing(record.verdict) && &part == &record.remarks.front();
-      add_remark(remarks, (why ? text_of(record.verdict) + ": " : "") + part, record);
-    }
-  }
+  for (const Comparison& comparison : comparisons)
+    for (const Cell& cell : comparison.cells)
+      for (const Verdict& verdict : cell.verdicts) {
+        const std::string arm = fmt::format("{} {}", cell.label, verdict.arm);
+        ++metrics_of_arm[arm];
+        if (const std::string why = not_verified(*cell.find_arm(verdict.arm)); !why.empty())
+          add_remark(arms, why, arm, verdict);
+        std::string start = says_what_is_missing(verdict) ? text_of(verdict.kind) + ": " : "";
+        for (const std::string& part : remark_parts(verdict))
+          add_remark(remarks, std::exchange(start, "") + part, arm, verdict);
+      }
   std::vector<std::string> lines;
   lines.reserve(arms.size() + remarks.size());
   for (const Remark& remark : arms) lines.push_back(fmt::format("{} [{}]", remark.text, arms_text(remark)));
   for (const Remark& remark : remarks)
     lines.push_back(fmt::format("{} [{}]", remark.text, places_text(remark, metrics_of_arm)));
   return lines;
-}
-
-std::vector<VerdictRecord> verdict_records(const Comparison& comparison) {
-  std::vector<VerdictRecord> records;
-  for (const CellVerdicts& judged : comparison.cells) {
-    for (const Verdict& verdict : judged.verdicts) {
-      const std::size_t dash = verdict.metric.find('-');
-      VerdictRecord record;
-      record.model = judged.cell.model;
-      record.label = judged.cell.label;
-      record.further = judged.cell.further;
-      record.phase = verdict.metric.substr(0, dash);
-      record.metric = verdict.metric.substr(dash + 1);
-      record.baseline = judged.cell.baseline.value;
-      record.arm = verdict.arm;
-      record.verdict = verdict.word;
-      record.reason = remarks_of(verdict);
-      record.caveats = verdict.caveats;
-      record.remarks = remark_parts(verdict);
-      record.not_verified = judged.not_verified(verdict.arm);
-      record.verified = verdict.verified;
-      add_evidence(verdict, record);
-      add_numbers(verdict, record);
-      records.push_back(std::move(record));
-    }
-  }
-  return records;
 }
 
 }  // namespace trainyard::reports

@@ -1,0 +1,49 @@
+// The metrics of a report, derived from models/metrics.h: one row per metric and phase, in the order of the
+// page.
+#pragma once
+
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/metrics.h"
+
+namespace trainyard::reports {
+
+using models::higher_is_better;
+using models::is_cost;
+using models::MetricKind;
+using models::shown_scale;
+
+struct Metric {
+  std::string name;   // "train-accuracy": in file names and anchors
+  std::string title;  // "Training accuracy"
+  MetricKind kind = MetricKind::accuracy;
+  const models::Metric* of = nullptr;  // null: a cost, which every model has
+  std::string column;                  // of final values: in `RunRow::values` and `trainyard export final`
+  std::string epoch_column;            // of epochs, for curves; empty: test metrics have none
+  std::string task;                    // the first of the few tasks that have it; empty: any
+  bool published = false;              // part of the table of models by verdict
+  bool rarely_measured = false;        // shown only if a run has a value
+};
+
+std::span<const Metric> metrics();
+const Metric* known_metric(const std::string& name);  // null: there is none
+const Metric& find_metric(const std::string& name);   // InternalError if there is none
+
+// Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
+// metric in all phases, and "time" is all times. UserError with similar names if there is no such metric.
+std::set<std::string> metrics_named(const std::vector<std::string>& texts);
+
+// "fraction", "s", "J", "dB" or nothing.
+const char* unit_in_database(MetricKind kind);
+const char* shown_unit(MetricKind kind);  // the same, with "%" for a fraction
+
+// Whether the metric always has a column in the table of all models.
+bool is_of_every_model(const Metric& metric);
+
+// The model's title in the catalogue ("MLP"), else its name.
+std::string title_of(const std::string& model);
+
+}  // namespace trainyard::reports

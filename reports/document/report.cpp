@@ -1,0 +1,97 @@
+#include "reports/document/report.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+
+namespace trainyard::reports {
+
+std::string text_of(VerdictKind kind) {
+  switch (kind) {
+    case VerdictKind::improves:
+      return "IMPROVES";
+    case VerdictKind::no_change:
+      return "NO CHANGE";
+    case VerdictKind::deteriorates:
+      return "DETERIORATES";
+    case VerdictKind::inconclusive:
+      return "INCONCLUSIVE";
+    case VerdictKind::interim:
+      return "INTERIM";
+    case VerdictKind::not_timed:
+      return "NOT TIMED";
+    case VerdictKind::no_data:
+      return "NO DATA";
+    case VerdictKind::not_comparable:
+      return "NOT COMPARABLE";
+    case VerdictKind::broken:
+      return "BROKEN";
+  }
+  return "";
+}
+
+bool is_decided(VerdictKind kind) {
+  return kind == VerdictKind::improves || kind == VerdictKind::no_change || kind == VerdictKind::deteriorates;
+}
+
+const Verdict* Cell::find(const std::string& arm, const std::string& metric) const {
+  const auto found = std::ranges::find_if(
+      verdicts, [&](const Verdict& verdict) { return verdict.arm == arm && verdict.metric == metric; });
+  return found == verdicts.end() ? nullptr : &*found;
+}
+
+const Arm* Cell::find_arm(const std::string& value) const {
+  const auto found = std::ranges::find(arms, value, &Arm::value);
+  return found == arms.end() ? nullptr : &*found;
+}
+
+std::string not_verified(const Arm& arm) {
+  const Comparability& found = arm.comparability;
+  return found.verified() ? ""
+                          : "NOT VERIFIED: the records do not state " + joined(found.not_stated, {}, "; ");
+}
+
+bool has_verdicts(const Comparison& comparison) {
+  return std::ranges::any_of(comparison.cells, [](const Cell& cell) { return !cell.verdicts.empty(); });
+}
+
+std::string baseline_text(const experiments::Compare& compare) {
+  const bool is_name = compare.axis == "strategy" || compare.axis == "model" || compare.axis == "group";
+  return is_name ? compare.baseline : fmt::format("{} {}", compare.axis, compare.baseline);
+}
+
+double psnr_margin(const experiments::LossMargin& margin) {
+  return 10 * std::log10(margin.ratio);
+}
+
+std::string experiments_in_sql(const Report& report) {
+  const auto quoted = [](const std::string& name) {
+    std::string text;
+    for (const char character : name) text += character == '\'' ? "''" : std::string(1, character);
+    return "'" + text + "'";
+  };
+  return "(" + joined(report.experiments, quoted) + ")";
+}
+
+std::string slug_of(const std::string& text) {
+  std::string slug;
+  for (const char character : text) {
+    const bool upper = character >= 'A' && character <= 'Z';
+    const bool plain = (character >= 'a' && character <= 'z') || (character >= '0' && character <= '9') ||
+                       (character == '.' && !slug.empty());
+    if (upper) {
+      slug += static_cast<char>(character - 'A' + 'a');
+    } else if (plain) {
+      slug += character;
+    } else if (!slug.empty() && slug.back() != '-') {
+      slug += '-';
+    }
+  }
+  while (!slug.empty() && slug.back() == '-') slug.pop_back();
+  return slug.empty() ? "cell" : slug;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,111 @@
+// Verdicts as plain data: the kind of each, what it is based on, and what weakens it.
+// docs/verdicts-and-statistics.md has the procedure.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace trainyard::reports {
+
+struct Interval {
+  double low = 0;
+  double high = 0;
+};
+
+// The last five are not results of a test:
+// - interim: planned runs have not finished
+// - not_timed: the placement of the ranks makes the times useless (more ranks than devices)
+// - no_data: one of the two arms has no value at all
+// - not_comparable, broken: by the fair-comparison contract
+enum class VerdictKind {
+  improves,
+  no_change,
+  deteriorates,
+  inconclusive,
+  interim,
+  not_timed,
+  no_data,
+  not_comparable,
+  broken
+};
+
+std::string text_of(VerdictKind kind);  // "IMPROVES", "NO CHANGE", …
+bool is_decided(VerdictKind kind);      // improves, no change or deteriorates
+
+// Scale of differences and changes.
+// - Difference d: positive if the arm is better. Tests use d.
+// - Change: arm against baseline in the direction of the metric; negative if a time or loss is smaller.
+enum class Scale {
+  log_ratio,  // times and losses: d = ln(A/B); change in percent
+  absolute,   // small losses: d = A − B; change in units of loss
+  points,     // accuracies, BLEU: d = B − A; change in percentage points
+  decibels    // PSNR: d = B − A; change in dB
+};
+
+// Why a verdict has its kind.
+enum class ReasonKind {
+  none,
+  few_pairs,       // too few for a test
+  few_seeds,       // the test did not decide, and more seeds can
+  narrow_margin,   // the test did not decide, and no number of seeds that is planned for can
+  constant,        // all differences are equal
+  diverged,        // the loss of an arm is not finite
+  planned_runs,    // they are not finished
+  placement,       // more ranks than devices
+  no_values,       // of an arm
+  no_ratio,        // a value is not above zero
+  not_comparable,  // the arms differ in a term of the contract
+  broken           // the parity check failed
+};
+
+// `text` has the details of this verdict. Texts on several verdicts group them by `kind`.
+struct Reason {
+  ReasonKind kind = ReasonKind::none;
+  std::string text;
+};
+
+// What weakens a word without refusing it. Every output shows the mark with the word, and the text in its row.
+struct Caveat {
+  std::string mark;  // one word in capital letters: "REPLACED"
+  std::string text;  // names runs or seeds, values and numbers
+};
+
+inline constexpr const char* replaced_mark = "REPLACED";  // `compare --fail-on replaced` looks for it
+
+// Start of the note that names the look of the decision: "decided at the first look, n = 3".
+inline constexpr const char* decided_at_look = "decided at ";
+
+// One verdict: an arm against its baseline, on one metric of one cell.
+struct Verdict {
+  std::string metric;
+  std::string arm;
+  VerdictKind kind = VerdictKind::inconclusive;
+  Reason reason;                     // for example why it is inconclusive or interim
+  std::vector<Caveat> caveats;       // what weakens the word
+  std::vector<std::string> notes;    // on other looks, changed margins, warm-up
+  std::vector<std::string> dropped;  // planned pairs (unpaired: runs) left out, each with its reason
+  Scale scale = Scale::log_ratio;
+  std::optional<double> effect;    // the change of the arm against the baseline, on its scale
+  std::optional<Interval> ci95;    // of the effect; belongs to the tests of a shift; empty if n < 2
+  std::optional<Interval> ci90;    // belongs to the test of equivalence
+  std::optional<Interval> margin;  // as a change; empty if there is none
+  std::optional<double> p;         // after Holm; empty if nothing was tested
+  std::string hypothesis;          // of p: "better than the margin", "inside the margin"; empty without p
+  std::optional<double>
+      level;         // the part of α that this look spends: the threshold of p; empty if not tested
+  double alpha = 0;  // of the cell's first plan
+  int look = 1;      // from 1: the look of all values here
+  int looks = 1;     // number of looks
+  int n = 0;         // pairs (unpaired: runs of the smaller arm)
+  double baseline_mean = NAN;  // of the metric over the n pairs
+  double arm_mean = NAN;
+  bool verified = true;                    // false: a foreign arm does not state all terms of the contract
+  std::optional<int> seeds_needed;         // a planning value, for inconclusive verdicts
+  bool cannot_be_resolved = false;         // more seeds than can be planned would be needed
+  std::vector<std::string> baseline_runs;  // keys of all runs of this look, also of those left out
+  std::vector<std::string> arm_runs;
+};
+
+}  // namespace trainyard::reports

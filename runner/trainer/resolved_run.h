@@ -1,0 +1,33 @@
+// A run with the rows that it names. Each name is looked up once, and the rows are passed on.
+#pragma once
+
+#include "experiments/run/run.h"
+#include "models/catalogue.h"
+#include "runner/data/dataset.h"
+#include "runner/data/sampler.h"
+#include "runner/data/task.h"
+#include "runner/device/precision.h"
+#include "runner/optimizer/optimizer.h"
+
+namespace trainyard::runner {
+
+struct ResolvedRun {
+  experiments::Run run;
+  models::Model model;
+  const Task& task;
+  const Precision& precision;
+  const Augmentation& augmentation;
+  const LearningRateSchedule& schedule;
+  Sampling sampling;
+
+  // UserError if the model does not accept this input.
+  models::Graph graph(const models::InputShape& input) const {
+    return model.graph(run.hyperparameters, input);
+  }
+  double learning_rate_at(std::int64_t epoch) const { return runner::learning_rate_at(schedule, run, epoch); }
+};
+
+// UserError for an unknown name, or if the file of an exported network has changed or cannot be read.
+ResolvedRun resolve(const experiments::Run& run);
+
+}  // namespace trainyard::runner
