@@ -1,7 +1,5 @@
 // The host name, also if it has bytes that a record must not contain.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include <doctest/doctest.h>

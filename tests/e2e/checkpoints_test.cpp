@@ -1,6 +1,5 @@
 // Runs with checkpoints, through the real programs. A killed and resumed run has the same results as an
 // uninterrupted one.
-#include <fstream>
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -67,17 +66,17 @@ TEST_CASE("a run whose orchestrator was killed resumes after its last epoch, wit
     running.wait();
   }
   REQUIRE(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
-  const auto resumed = run_trainyard(scratch.path(), {"resume", "--no-report"});
+  const auto resumed = scratch.at({"resume", "--no-report"});
   CHECK_MESSAGE(resumed.code == 0, (resumed.out + resumed.err));
-  const auto whole = run_trainyard(scratch.path(), {"run", "small.toml", "--no-report", "--yard", "whole"});
+  const auto whole = scratch.at({"run", "small.toml", "--no-report", "--yard", "whole"});
   CHECK_MESSAGE(whole.code == 0, (whole.out + whole.err));
   CHECK(results(scratch, "yard") == results(scratch, "whole"));
   CHECK(weights(scratch, "yard", 2) == weights(scratch, "whole", 1));
-  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  const auto shown = scratch.at({"show", "last"});
   CHECK(contains(shown.out, "attempt 2: finished"));
   CHECK(contains(shown.out, "resumes after epoch "));
   CHECK_FALSE(has_checkpoint(scratch.path() / "yard"));
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(scratch.at({"db", "check"}).code == 0);
 }
 
 TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run starts again from epoch 1") {
@@ -98,11 +97,11 @@ TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run st
     running.signal(SIGINT);
     CHECK(running.wait().code == 130);
   }
-  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  const auto shown = scratch.at({"show", "last"});
   CHECK(contains(shown.out, "resumes after epoch "));
-  CHECK(run_trainyard(scratch.path(), {"rm", "last"}).code == 0);
+  CHECK(scratch.at({"rm", "last"}).code == 0);
   CHECK_FALSE(has_checkpoint(yard));
-  const auto again = run_trainyard(scratch.path(), sweep);
+  const auto again = scratch.at(sweep);
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
   CHECK_FALSE(contains(again.out + again.err, "resumes after epoch"));
 }

@@ -1,6 +1,4 @@
 // A user's program with its own model, data set, files and variables, from the file to the page.
-#include <fstream>
-#include <iterator>
 
 #include <doctest/doctest.h>
 
@@ -37,7 +35,7 @@ TEST_CASE("check, plan, run, show, compare and report name a declared model and 
   std::filesystem::create_directory(scratch.path() / "pkg");
   scratch.write("pkg/layers.py", "pass\n");
   const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments, {{"TRAINYARD_DATA", ""}});
+    return scratch.at(arguments, {{"TRAINYARD_DATA", ""}});
   };
   const auto checked = at({"check", "own.toml"});
   CHECK_MESSAGE(contains(checked.out, "own.toml: ok, 12 runs"), checked.err);
@@ -76,10 +74,9 @@ TEST_CASE("variables of env reach only the ranks of their own arm") {
   scratch.write("pkg/layers.py", "pass\n");
   for (const auto& [arm, variable] :
        {std::pair("one", "variable w128\n"), std::pair("two", "variable none\n")}) {
-    const auto ran =
-        run_trainyard(scratch.path(), {"run", "own.toml", "--no-report", "--where", "seed=0", "--where",
-                                       "width=128", "--where", std::string("strategy=") + arm});
+    const auto ran = scratch.at({"run", "own.toml", "--no-report", "--where", "seed=0", "--where",
+                                 "width=128", "--where", std::string("strategy=") + arm});
     REQUIRE_MESSAGE(ran.code == 0, (ran.out + ran.err));
-    CHECK(run_trainyard(scratch.path(), {"logs", "last"}).out == variable);
+    CHECK(scratch.at({"logs", "last"}).out == variable);
   }
 }

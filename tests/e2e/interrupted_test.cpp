@@ -66,9 +66,9 @@ TEST_CASE("if the orchestrator is killed, its ranks end too, and the same comman
   running.signal(SIGKILL);
   running.wait();
   CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
-  CHECK(contains(run_trainyard(scratch.path(), {"status"}).out, "no sweep manages these runs"));
+  CHECK(contains(scratch.at({"status"}).out, "no sweep manages these runs"));
 
-  const auto output = run_trainyard(scratch.path(), sweep);
+  const auto output = scratch.at(sweep);
   CHECK_MESSAGE(output.code == 0, output.err);
   CHECK(statuses(scratch) == std::vector<std::string>{"finished", "finished"});
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
@@ -180,11 +180,11 @@ TEST_CASE("a sweep whose yard is renamed ends its ranks, creates nothing at the 
   CHECK(ranks_below(scratch.path()).empty());
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
   scratch.write("go", "");
-  const auto again = run_trainyard(scratch.path(), {"resume", "--yard", "renamed", "--no-report"});
+  const auto again = scratch.at({"resume", "--yard", "renamed", "--no-report"});
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
   CHECK_MESSAGE(contains(again.out, "was interrupted: the orchestrator ended first"), again.out);
   CHECK_MESSAGE(contains(again.out, "3 runs finished, 0 were finished before, 0 failed"), again.out);
-  CHECK(run_trainyard(scratch.path(), {"db", "check", "--yard", "renamed"}).code == 0);
+  CHECK(scratch.at({"db", "check", "--yard", "renamed"}).code == 0);
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
 }
 

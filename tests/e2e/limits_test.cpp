@@ -46,11 +46,11 @@ fs::path attempt_of_seed_1(const Scratch& scratch) {
 void check_usable(const Scratch& scratch) {
   for (const auto& arguments : std::vector<std::vector<std::string>>{
            {"db", "check"}, {"db", "rebuild"}, {"db", "check"}, {"status"}, {"logs", "last"}, {"report"}}) {
-    const auto output = run_trainyard(scratch.path(), arguments);
+    const auto output = scratch.at(arguments);
     CHECK_MESSAGE(output.code == 0,
                   (arguments.front() + " " + arguments.back() + ": " + output.out + output.err));
   }
-  const auto runs = run_trainyard(scratch.path(), {"status", "--runs"});
+  const auto runs = scratch.at({"status", "--runs"});
   CHECK_MESSAGE((contains(runs.out, "failed") && contains(runs.out, "finished")), runs.out);
 }
 
@@ -69,7 +69,7 @@ TEST_CASE("a line of 2 GB or 54 MB of junk fails its run, and the yard stays usa
     const Scratch scratch;
     scratch.write("arm.sh", harmful(harm));
     scratch.write("arms.toml", shell_arm_file("[1, 2]"));
-    const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+    const auto output = scratch.at({"run", "arms.toml", "--no-report"});
     CHECK(output.code == 1);
     CHECK_MESSAGE(contains(output.out + output.err, failure), (output.out + output.err));
     CHECK_MESSAGE(contains(output.out, "1 run finished"), output.out);
@@ -97,7 +97,7 @@ TEST_CASE("Ctrl-C is answered while a program floods its record log") {
   CHECK(comes_true([&] { return contains(tests::read_text(scratch.path() / "stdout.txt"), "stopping: "); }));
   const auto output = sweep.wait();  // after all records that were written are collected
   CHECK_MESSAGE(output.code == 130, (output.out + output.err));
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(scratch.at({"db", "check"}).code == 0);
 }
 
 TEST_CASE("a log of 200 MB is shortened with a message, and `logs` prints the rest") {
@@ -105,30 +105,29 @@ TEST_CASE("a log of 200 MB is shortened with a message, and `logs` prints the re
   scratch.write("arm.sh", shell_arm("yes 'a line of a chatty program' | head -c 200000000\nsleep 0.5\n"
                                     "echo the last line\nepoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+  const auto output = scratch.at({"run", "arms.toml", "--no-report"});
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK_MESSAGE(contains(output.out, "the log of rank 0 is larger than 64 MiB"), output.out);
   const fs::path attempt = attempt_of_seed_1(scratch);
   CHECK(fs::file_size(attempt / "rank-0.log") <= 64 * mebibyte);
   CHECK(fs::file_size(attempt / "rank-0.1.log") == 64 * mebibyte);
-  const auto logs = run_trainyard(scratch.path(), {"logs", "last"});
+  const auto logs = scratch.at({"logs", "last"});
   CHECK(contains(logs.out, "log shortened"));
   CHECK(logs.out.ends_with("the last line\n"));
-  CHECK(contains(run_trainyard(scratch.path(), {"show", "last"}).out,
-                 "the log of rank 0 is larger than 64 MiB"));
+  CHECK(contains(scratch.at({"show", "last"}).out, "the log of rank 0 is larger than 64 MiB"));
 }
 
 TEST_CASE("of a sparse log of 64 GiB, only the last MiB is printed, with a line that says so") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("echo text\nepoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   using Case = std::pair<fs::path, std::vector<std::string>>;
   for (const auto& [file, arguments] : {Case{attempt_of_seed_1(scratch) / "rank-0.log", {"logs", "last"}},
                                         Case{scratch.path() / "yard/trainyard.log", {"logs"}}}) {
     fs::resize_file(file, std::uintmax_t{64} << 30);
     std::ofstream(file, std::ios::app) << "the end\n";
-    const auto logs = run_trainyard(scratch.path(), arguments);
+    const auto logs = scratch.at(arguments);
     CHECK(logs.code == 0);
     CHECK(logs.out.size() == mebibyte);
     CHECK(logs.out.ends_with("the end\n"));
@@ -142,8 +141,7 @@ TEST_CASE("too little stack is refused in one line that names the limit, with ex
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
   const auto with_stack = [&](const std::string& kibibytes) {
-    return run_trainyard(
-        scratch.path(),
+    return scratch.at(
         {"-c", "ulimit -s " + kibibytes + " && exec " TRAINYARD_PROGRAM " run arms.toml --no-report"}, {},
         "/bin/sh");
   };
@@ -170,18 +168,16 @@ TEST_CASE(
                           "record odd \"\\\"text\\\":\\\"$(printf '%0900000d' 0)\\\"\"; sleep 60; fi\n"
                           "epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1, 2]"));
-  const auto refused =
-      run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
+  const auto refused = scratch.at({"run", "arms.toml", "--no-report", "--order", "declared"});
   CHECK(refused.code == 1);
   CHECK(refused.err ==
         "trainyard: out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more; recorded "
         "data is safe, the same command continues\n");
   CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
   CHECK(fs::exists(scratch.path() / "harmed"));
-  const auto again =
-      run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
+  const auto again = scratch.at({"run", "arms.toml", "--no-report", "--order", "declared"});
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
   CHECK_MESSAGE(contains(again.out, "1 run finished, 1 was finished before"), again.out);
-  const auto check = run_trainyard(scratch.path(), {"db", "check"});
+  const auto check = scratch.at({"db", "check"});
   CHECK_MESSAGE(check.code == 0, (check.out + check.err));
 }

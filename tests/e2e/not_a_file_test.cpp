@@ -104,7 +104,7 @@ TEST_CASE("a FIFO, device or folder in place of a file to write is refused at on
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   check_refused(scratch, {"out.csv", {"export", "--out", "out.csv"}});
   check_refused(scratch, {"pages/index.html", {"report", "--out", "pages"}, 2, false});
 }
@@ -113,7 +113,7 @@ TEST_CASE("no command waits for a FIFO in the yard, and the database is checked 
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("echo text\nepoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   const fs::path yard = scratch.path() / "yard", good = scratch.path() / "good";
   fs::rename(yard, good);
   const std::string key = fs::directory_iterator(good / "runs")->path().filename();

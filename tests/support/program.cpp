@@ -1,7 +1,6 @@
 #include "tests/support/program.h"
 
 #include <cstdlib>
-#include <fstream>
 #include <stdexcept>
 
 #include <SQLiteCpp/Database.h>

@@ -18,8 +18,6 @@ struct Output {
   std::string err;
 };
 
-using Scratch = tests::ScratchFolder;
-
 // A `trainyard` process, started in `folder` in its own process group. Its output goes to stdout.txt and
 // stderr.txt.
 class Trainyard {
@@ -43,6 +41,16 @@ class Trainyard {
 Output run_trainyard(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                      const std::map<std::string, std::string>& environment = {},
                      const std::string& program = TRAINYARD_PROGRAM);
+
+// A temporary folder, in which `at` runs the program to its end.
+class Scratch : public tests::ScratchFolder {
+ public:
+  Output at(const std::vector<std::string>& arguments,
+            const std::map<std::string, std::string>& environment = {},
+            const std::string& program = TRAINYARD_PROGRAM) const {
+    return run_trainyard(path(), arguments, environment, program);
+  }
+};
 
 // Gives a database another schema version.
 void make_older(const std::filesystem::path& database, int schema);

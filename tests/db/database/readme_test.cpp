@@ -1,5 +1,4 @@
 // db/README.md is part of the contract: its queries run, and it describes the whole schema.
-#include <fstream>
 
 #include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>

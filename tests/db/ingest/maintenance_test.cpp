@@ -1,7 +1,6 @@
 // Maintenance of a database: checks, copies, and rebuilding it from the files.
 #include "db/ingest/maintenance.h"
 
-#include <algorithm>
 #include <fstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>

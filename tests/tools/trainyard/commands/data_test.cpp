@@ -1,7 +1,6 @@
 #include "tools/trainyard/commands/data.h"
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include <doctest/doctest.h>
