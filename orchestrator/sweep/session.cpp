@@ -45,7 +45,7 @@ bool could_start(const Plan& plan, DeviceLeases& leases) {
 
 }  // namespace
 
-Session::Session(const SweepRequest& request, Yard yard, const YardLock& lock, Tell on_message)
+Session::Session(const SweepRequest& request, Yard yard, const YardLock& lock, OnMessage on_message)
     : request_(request),
       yard_(std::move(yard)),
       lock_(lock),
