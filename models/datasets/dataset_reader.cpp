@@ -113,19 +113,15 @@ Parts<Images> read_image_parts(const Dataset& source, const DataChoice& choice) 
   return std::move(found.parts);
 }
 
-std::vector<std::string> plain_or_gz(const std::vector<std::string>& names) {
-  std::vector<std::string> both;
-  for (const std::string& name : names) both.insert(both.end(), {name, name + ".gz"});
-  return both;
-}
-
 }  // namespace
 
 std::vector<std::string> accepted_names(const Dataset& dataset) {
-  if (dataset.format == DataFormat::multi30k || dataset.format == DataFormat::whole_text)
-    return plain_or_gz(dataset.files);
-  if (dataset.format != DataFormat::idx) return dataset.files;
   std::vector<std::string> names;
+  if (dataset.format == DataFormat::multi30k || dataset.format == DataFormat::whole_text) {
+    for (const std::string& name : dataset.files) names.insert(names.end(), {name, name + ".gz"});
+    return names;
+  }
+  if (dataset.format != DataFormat::idx) return dataset.files;
   for (const char* prefix : {"train", "t10k"}) {
     for (const auto& each : {idx_images_names(prefix), idx_labels_names(prefix)}) {
       names.insert(names.end(), each.begin(), each.end());

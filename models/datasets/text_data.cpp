@@ -53,7 +53,7 @@ std::vector<std::string> words_of(const std::vector<std::string>& texts, const D
   for (const std::string& text : texts) {
     std::size_t count = 0;
     for_each_token(text, [&](std::string_view token) {
-      count_token(counts, token);
+      ++counts[std::string(token)];
       return ++count < longest_text;
     });
     total += static_cast<std::int64_t>(count) + extra;
