@@ -89,25 +89,19 @@ std::array<Dataset, 12> all_datasets() {
         .title = "Own images",
         .shape = color32,
         .classes = 0,
-        .folders = {},
         .files = {"CLASS/*.png", "CLASS/*.jpg", "train-images.npy", "train-labels.npy"},
-        .stand_in = "",
         .about =
             "one folder per class with PNG or JPEG (also below train, validation, test), or arrays *.npy",
         .format = DataFormat::image_folder},
        {.name = "synthetic-digits",
         .title = "Synthetic digits",
         .shape = grey28,
-        .folders = {},
-        .files = {},
         .stand_in = "synthetic-digits",
         .about = "6,000 digits drawn from a seed, 28x28 grey: 4,000 train, 1,000 validation, 1,000 test",
         .format = DataFormat::drawn_digits},
        {.name = "synthetic-color-digits",
         .title = "Synthetic color digits",
         .shape = color32,
-        .folders = {},
-        .files = {},
         .stand_in = "synthetic-color-digits",
         .about =
             "6,000 digits drawn from a seed, 32x32 RGB on texture: 4,000 train, 1,000 validation, 1,000 test",
@@ -118,8 +112,6 @@ std::array<Dataset, 12> all_datasets() {
         .shape = no_image,
         .classes = 2,
         .source_length = 48,
-        .folders = {},
-        .files = {},
         .stand_in = "synthetic-reviews",
         .about = "3,000 short reviews made from a seed, good or bad: 2,000 train, 500 validation, 500 test",
         .format = DataFormat::texts},
@@ -130,8 +122,6 @@ std::array<Dataset, 12> all_datasets() {
         .classes = 0,
         .source_length = 11,
         .target_length = 12,
-        .folders = {},
-        .files = {},
         .stand_in = "synthetic-phrases",
         .about = "2,500 German sentences made from a seed and their English: 2,000 train, 250 validation, "
                  "250 test",
@@ -141,8 +131,6 @@ std::array<Dataset, 12> all_datasets() {
         .kind = DataKind::windows,
         .shape = no_image,
         .classes = 0,
-        .folders = {},
-        .files = {},
         .stand_in = "synthetic-prose",
         .about = "2,500 English sentences made from a seed, as one text",
         .format = DataFormat::texts}}};
@@ -191,17 +179,8 @@ const Dataset& find_dataset(std::string_view name) {
 }
 
 std::string_view kind_name(DataKind kind) {
-  switch (kind) {
-    case DataKind::images:
-      return "images";
-    case DataKind::texts:
-      return "texts";
-    case DataKind::text_pairs:
-      return "text pairs";
-    case DataKind::windows:
-      return "windows of a text";
-  }
-  throw InternalError("this kind of data has no name");
+  constexpr std::array names{"images", "texts", "text pairs", "windows of a text"};
+  return names.at(static_cast<std::size_t>(kind));
 }
 
 InputShape input_shape(const Dataset& dataset) {

@@ -25,11 +25,11 @@ struct Dataset {
   ImageShape shape;           // {0, 0, 0} for texts
   std::int64_t classes = 10;  // 0 for pairs and windows, and if only the data has them
   std::int64_t source_length = 0, target_length = 0;  // typical tokens per sample
-  std::vector<std::string>
-      folders;  // possible names of its folder or archive in a data directory, in this order
-  std::vector<std::string> files;  // the names of its files, for `trainyard list` and messages
-  std::string stand_in;  // generated data set for `= "synthetic"`; its own name if generated; may be empty
-  std::string about;     // one line: size, format, source
+  std::vector<std::string> folders = {};  // possible names of its folder or archive, in this order
+  std::vector<std::string> files = {};    // the names of its files, for `trainyard list` and messages
+  std::string stand_in =
+      {};             // generated data set for `= "synthetic"`; its own name if generated; may be empty
+  std::string about;  // one line: size, format, source
   DataFormat format = DataFormat::idx;
   bool generated() const { return stand_in == name; }
 };

@@ -32,9 +32,7 @@ KnownDataset mnist() {
                      "2646ac647ad5339dbf082846283269ea"},
                     {"t10k-labels-idx1-ubyte.gz", 4542,
                      "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6", "",
-                     "27ae3e4e09519cfbb04c329615203637"}},
-          .unpacked = "",
-          .members = {}};
+                     "27ae3e4e09519cfbb04c329615203637"}}};
 }
 
 KnownDataset fashion_mnist() {
@@ -52,9 +50,7 @@ KnownDataset fashion_mnist() {
                      "bef4ecab320f06d8554ea6380940ec79", ""},
                     {"t10k-labels-idx1-ubyte.gz", 5148,
                      "67da17c76eaffca5446c3361aaab5c3cd6d1c2608764d35dfb1850b086bf8dd5",
-                     "bb300cfdad3c16e7a12a480ee83cd310", ""}},
-          .unpacked = "",
-          .members = {}};
+                     "bb300cfdad3c16e7a12a480ee83cd310", ""}}};
 }
 
 KnownDataset cifar10() {
@@ -83,29 +79,23 @@ KnownDataset imdb() {
           .address = "https://ai.stanford.edu/~amaas/data/sentiment",
           .folder = "",
           .files = {{"aclImdb_v1.tar.gz", 84125825,
-                     "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe", "", ""}},
-          .unpacked = "",
-          .members = {}};
+                     "c40f74a18d3b61f90feba1e17730e0d38e8b97c05fde7008942e91923d1658fe", "", ""}}};
 }
 
 KnownDataset multi30k() {
-  return {.dataset = "multi30k",
-          .address = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
-          .folder = "multi30k",
-          .files = {{"train.de.gz", 637044,
-                     "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6", "", ""},
-                    {"train.en.gz", 568929,
-                     "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f", "", ""},
-                    {"val.de.gz", 24681, "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a",
-                     "", ""},
-                    {"val.en.gz", 21650, "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28",
-                     "", ""},
-                    {"test_2016_flickr.de.gz", 22890,
-                     "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8", "", ""},
-                    {"test_2016_flickr.en.gz", 21077,
-                     "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9", "", ""}},
-          .unpacked = "",
-          .members = {}};
+  return {
+      .dataset = "multi30k",
+      .address = "https://raw.githubusercontent.com/multi30k/dataset/master/data/task1/raw",
+      .folder = "multi30k",
+      .files = {
+          {"train.de.gz", 637044, "726e39b2fa9eb9ffb6dc763fb35a179f80fae06ffc5d28b6ace5faa883de28a6", "", ""},
+          {"train.en.gz", 568929, "d79cfa999dd4c51d2cb42499b6796d5a882c3a8a961923c25a898c90f8bbd56f", "", ""},
+          {"val.de.gz", 24681, "f0cba2f995189cf5770f29a8a9a537a3ad3f51657ad873405082ff6863a5e75a", "", ""},
+          {"val.en.gz", 21650, "14f7d25ddd868909a9213e361768460edcacdd6ab9d1e77b92560dc10c10dc28", "", ""},
+          {"test_2016_flickr.de.gz", 22890,
+           "9204244e408ccb38d2a55cfcd344df15005fc42a07a6e55ca6c52b6ababb8cc8", "", ""},
+          {"test_2016_flickr.en.gz", 21077,
+           "611d361c6334bc7246101d48097c13cf5c4413c5befc793cc629934359d532d9", "", ""}}};
 }
 
 KnownDataset tiny_shakespeare() {
@@ -113,9 +103,7 @@ KnownDataset tiny_shakespeare() {
           .address = "https://raw.githubusercontent.com/karpathy/char-rnn/master/data/tinyshakespeare",
           .folder = "tiny-shakespeare",
           .files = {{"input.txt", 1115394, "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed",
-                     "", ""}},
-          .unpacked = "",
-          .members = {}};
+                     "", ""}}};
 }
 
 class Md5 {

@@ -27,8 +27,8 @@ struct KnownDataset {
   std::string address;
   std::string folder;
   std::vector<KnownFile> files;
-  std::string unpacked;  // for an archive: the folder in it, which replaces the archive after unpacking
-  std::vector<KnownFile> members;  // the files in that folder
+  std::string unpacked = {};  // for an archive: the folder in it, which replaces the archive after unpacking
+  std::vector<KnownFile> members = {};  // the files in that folder
 };
 
 std::span<const KnownDataset> known_datasets();

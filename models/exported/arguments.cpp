@@ -90,19 +90,11 @@ class ArgumentReader {
   }
   Argument dtype(const Json& json) { return {.name = {}, .value = supported_dtype(integer_in(json))}; }
   Argument memory_order(const Json& json) {
-    switch (integer_in(json)) {
-      case 1:
-        return {.name = {}, .value = MemoryOrder::contiguous};
-      case 2:
-        return {.name = {}, .value = MemoryOrder::channels_last};
-      case 3:
-        return {.name = {}, .value = MemoryOrder::channels_last_3d};
-      case 4:
-        return {.name = {}, .value = MemoryOrder::preserve};
-      default:
-        throw Fault(fmt::format("the memory format {} is unknown", integer_in(json)));
-    }
+    const std::int64_t code = integer_in(json);
+    if (code < 1 || code > 4) throw Fault(fmt::format("the memory format {} is unknown", code));
+    return {.name = {}, .value = static_cast<MemoryOrder>(code - 1)};  // the codes have the order of the enum
   }
+
   Argument layout(const Json& json) {
     if (integer_in(json) != strided_layout)
       throw Fault("tensors that are not dense are not supported", "write the network with dense tensors");

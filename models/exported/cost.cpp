@@ -5,9 +5,6 @@
 #include <map>
 #include <vector>
 
-#include <fmt/format.h>
-
-#include "models/exported/arguments.h"
 #include "models/exported/operators.h"
 #include "models/exported/tensors.h"
 
@@ -158,61 +155,12 @@ double moved_bytes(const Sizes& sizes) {
   return sizes.one("indices").items() * row + sizes.made() / std::max(1.0, last_size(weight)) * row;
 }
 
-[[noreturn]] void refuse_weights(const std::string& what) {
-  throw Fault("the sizes of this recurrent layer do not fit: " + what);
-}
-
-template <class Type>
-Type constant(const Node& node, std::string_view name) {
-  const Argument* argument = find_argument(node, name);
-  const auto* value = argument == nullptr ? nullptr : std::get_if<Type>(&argument->value);
-  if (value == nullptr) refuse_weights("the argument " + in_quotes(name) + " is not a constant");
-  return *value;
-}
-
 }  // namespace
 
 void count_cost(Node& node, const Values& values, double batch) {
   const Sizes sizes(node, values);
   node.forward_flops = 2 * multiply_adds(sizes) / batch;
   node.forward_bytes = moved_bytes(sizes) / batch;
-}
-
-void check_recurrent(const Node& node, const Values& values) {
-  static const std::map<std::string, std::int64_t> gates{
-      {"aten.lstm.input", 4}, {"aten.gru.input", 3}, {"aten.rnn_tanh.input", 1}, {"aten.rnn_relu.input", 1}};
-  const auto kind = gates.find(node.kind);
-  if (kind == gates.end()) return;
-  const Sizes sizes(node, values);
-  const auto weights = sizes.all("params");
-  const bool biases = constant<bool>(node, "has_biases");
-  const std::int64_t directions = constant<bool>(node, "bidirectional") ? 2 : 1;
-  const auto layers = constant<std::int64_t>(node, "num_layers");
-  if (layers < 1 || layers > static_cast<std::int64_t>(most_list_items))
-    refuse_weights("the number of its layers");
-  const Description& input = sizes.one("input");
-  const auto states = sizes.all("hx");
-  if (states.size() != (kind->second == 4 ? 2U : 1U)) refuse_weights("the number of its states");
-  if (input.sizes.empty()) refuse_weights("its input has no dimensions");
-  for (const Description* state : states)
-    if (state->sizes.size() != input.sizes.size() || state->sizes.front() != layers * directions)
-      refuse_weights("its states");
-  const std::int64_t outputs = states.front()->sizes.back(), hidden = states.back()->sizes.back();
-  const std::int64_t rows = kind->second * hidden;
-  const std::size_t each =
-      2U + (biases ? 2U : 0U) + (outputs == hidden ? 0U : 1U);  // a projection is the last
-  if (weights.size() != static_cast<std::size_t>(layers * directions) * each)
-    refuse_weights(fmt::format("{} tensors of weights", weights.size()));
-  for (std::size_t i = 0; i < weights.size(); i += each) {
-    const bool first = i / each < static_cast<std::size_t>(directions);
-    const std::int64_t inputs = first ? input.sizes.back() : outputs * directions;
-    std::vector<std::vector<std::int64_t>> right{{rows, inputs}, {rows, outputs}};
-    if (biases) right.insert(right.end(), 2, {rows});
-    if (outputs != hidden) right.push_back({outputs, hidden});
-    for (std::size_t k = 0; k < each; ++k)
-      if (weights[i + k]->sizes != right[k])
-        refuse_weights(fmt::format("weights of layer {}", i / each / static_cast<std::size_t>(directions)));
-  }
 }
 
 }  // namespace trainyard::models::pt2

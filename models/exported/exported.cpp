@@ -245,7 +245,6 @@ void Builder::read_node(const Json& json, std::size_t index) {
       node.path = name == nullptr ? fmt::format("{} {}", node.kind, index) : name_in(*name);
     if (!paths_.insert(node.path).second) throw Fault("another node has the same name");
     node.module = module_of(json);
-    check_recurrent(node, values_);
     count_cost(node, values_, samples_);
     node.draws = called.draws != Draws::nothing && draws_for_whole_batch(node);
   });

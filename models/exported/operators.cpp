@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <ranges>
 
 #include "base/error.h"
 
@@ -9,513 +10,175 @@ namespace trainyard::models {
 
 namespace {
 
-// Sorted by name. A result of `batch_norm` is always new memory, and its schema does not say that it writes statistics.
-// clang-format off
-constexpr std::array<Operator, 497> rows{{
-    {.name = "_operator.add"},
-    {.name = "_operator.eq"},
-    {.name = "_operator.floordiv"},
-    {.name = "_operator.ge"},
-    {.name = "_operator.gt"},
-    {.name = "_operator.le"},
-    {.name = "_operator.lt"},
-    {.name = "_operator.mod"},
-    {.name = "_operator.mul"},
-    {.name = "_operator.ne"},
-    {.name = "_operator.neg"},
-    {.name = "_operator.sub"},
-    {.name = "aten.__and__.Tensor"},
-    {.name = "aten.__or__.Tensor"},
-    {.name = "aten._assert_scalar.default"},
-    {.name = "aten._assert_tensor_metadata.default"},
-    {.name = "aten._safe_softmax.default"},
-    {.name = "aten._to_copy.default"},
-    {.name = "aten._weight_norm.default"},
-    {.name = "aten.abs.default"},
-    {.name = "aten.abs_.default", .writes = "self"},
-    {.name = "aten.absolute.default"},
-    {.name = "aten.acos.default"},
-    {.name = "aten.adaptive_avg_pool1d.default"},
-    {.name = "aten.adaptive_avg_pool2d.default"},
-    {.name = "aten.adaptive_avg_pool3d.default"},
-    {.name = "aten.adaptive_max_pool1d.default"},
-    {.name = "aten.adaptive_max_pool2d.default"},
-    {.name = "aten.adaptive_max_pool3d.default"},
-    {.name = "aten.add.Scalar"},
-    {.name = "aten.add.Tensor"},
-    {.name = "aten.add_.Scalar", .writes = "self"},
-    {.name = "aten.add_.Tensor", .writes = "self"},
-    {.name = "aten.addbmm.default"},
-    {.name = "aten.addcdiv.default"},
-    {.name = "aten.addcmul.default"},
-    {.name = "aten.addmm.default"},
-    {.name = "aten.addmv.default"},
-    {.name = "aten.affine_grid_generator.default"},
-    {.name = "aten.alias.default", .may_share = true},
-    {.name = "aten.all.default"},
-    {.name = "aten.all.dim"},
-    {.name = "aten.alpha_dropout.default", .may_share = true, .draws = Draws::always},
-    {.name = "aten.alpha_dropout_.default", .writes = "self", .draws = Draws::always},
-    {.name = "aten.amax.default"},
-    {.name = "aten.amin.default"},
-    {.name = "aten.aminmax.default"},
-    {.name = "aten.angle.default"},
-    {.name = "aten.any.default"},
-    {.name = "aten.any.dim"},
-    {.name = "aten.arange.default"},
-    {.name = "aten.arange.start"},
-    {.name = "aten.arange.start_step"},
-    {.name = "aten.argmax.default"},
-    {.name = "aten.argmin.default"},
-    {.name = "aten.argsort.default"},
-    {.name = "aten.asin.default"},
-    {.name = "aten.atan.default"},
-    {.name = "aten.atan2.default"},
-    {.name = "aten.avg_pool1d.default"},
-    {.name = "aten.avg_pool2d.default"},
-    {.name = "aten.avg_pool3d.default"},
-    {.name = "aten.baddbmm.default"},
-    {.name = "aten.batch_norm.default", .writes = "running_mean running_var"},
-    {.name = "aten.bernoulli.default", .draws = Draws::always},
-    {.name = "aten.bernoulli.p", .draws = Draws::always},
-    {.name = "aten.bernoulli_.float", .writes = "self", .draws = Draws::always},
-    {.name = "aten.bilinear.default"},
-    {.name = "aten.binary_cross_entropy.default"},
-    {.name = "aten.binary_cross_entropy_with_logits.default"},
-    {.name = "aten.bincount.default"},
-    {.name = "aten.bitwise_and.Scalar"},
-    {.name = "aten.bitwise_and.Tensor"},
-    {.name = "aten.bitwise_not.default"},
-    {.name = "aten.bitwise_or.Scalar"},
-    {.name = "aten.bitwise_or.Tensor"},
-    {.name = "aten.bitwise_xor.Tensor"},
-    {.name = "aten.bmm.default"},
-    {.name = "aten.broadcast_tensors.default", .may_share = true},
-    {.name = "aten.broadcast_to.default", .may_share = true},
-    {.name = "aten.bucketize.Tensor"},
-    {.name = "aten.cat.default"},
-    {.name = "aten.cdist.default"},
-    {.name = "aten.ceil.default"},
-    {.name = "aten.celu.default"},
-    {.name = "aten.celu_.default", .writes = "self"},
-    {.name = "aten.channel_shuffle.default"},
-    {.name = "aten.chunk.default", .may_share = true},
-    {.name = "aten.clamp.Tensor"},
-    {.name = "aten.clamp.default"},
-    {.name = "aten.clamp_.default", .writes = "self"},
-    {.name = "aten.clamp_max.default"},
-    {.name = "aten.clamp_max_.default", .writes = "self"},
-    {.name = "aten.clamp_min.default"},
-    {.name = "aten.clamp_min_.default", .writes = "self"},
-    {.name = "aten.clip.default"},
-    {.name = "aten.clone.default"},
-    {.name = "aten.col2im.default"},
-    {.name = "aten.column_stack.default"},
-    {.name = "aten.complex.default"},
-    {.name = "aten.concat.default"},
-    {.name = "aten.concatenate.default"},
-    {.name = "aten.constant_pad_nd.default"},
-    {.name = "aten.contiguous.default", .may_share = true},
-    {.name = "aten.conv1d.default"},
-    {.name = "aten.conv1d.padding"},
-    {.name = "aten.conv2d.default"},
-    {.name = "aten.conv2d.padding"},
-    {.name = "aten.conv3d.default"},
-    {.name = "aten.conv3d.padding"},
-    {.name = "aten.conv_transpose1d.default"},
-    {.name = "aten.conv_transpose2d.input"},
-    {.name = "aten.conv_transpose3d.input"},
-    {.name = "aten.copy_.default", .writes = "self"},
-    {.name = "aten.cos.default"},
-    {.name = "aten.cosh.default"},
-    {.name = "aten.cosine_embedding_loss.default"},
-    {.name = "aten.cosine_similarity.default"},
-    {.name = "aten.count_nonzero.default"},
-    {.name = "aten.cross.default"},
-    {.name = "aten.cross_entropy_loss.default"},
-    {.name = "aten.cummax.default"},
-    {.name = "aten.cumprod.default"},
-    {.name = "aten.cumsum.default"},
-    {.name = "aten.detach.default", .may_share = true},
-    {.name = "aten.detach_.default", .writes = "self"},
-    {.name = "aten.diag.default", .may_share = true},
-    {.name = "aten.diag_embed.default"},
-    {.name = "aten.diagonal.default", .may_share = true},
-    {.name = "aten.diff.default"},
-    {.name = "aten.dist.default"},
-    {.name = "aten.div.Scalar"},
-    {.name = "aten.div.Scalar_mode"},
-    {.name = "aten.div.Tensor"},
-    {.name = "aten.div.Tensor_mode"},
-    {.name = "aten.div.out", .writes = "out"},
-    {.name = "aten.div_.Scalar", .writes = "self"},
-    {.name = "aten.div_.Tensor", .writes = "self"},
-    {.name = "aten.divide.Tensor"},
-    {.name = "aten.dot.default"},
-    {.name = "aten.dropout.default", .may_share = true, .draws = Draws::dropout},
-    {.name = "aten.dropout_.default", .writes = "self", .draws = Draws::dropout},
-    {.name = "aten.dstack.default"},
-    {.name = "aten.einsum.default", .may_share = true},
-    {.name = "aten.elu.default"},
-    {.name = "aten.elu_.default", .writes = "self"},
-    {.name = "aten.embedding.default"},
-    {.name = "aten.embedding_bag.default"},
-    {.name = "aten.embedding_bag.padding_idx"},
-    {.name = "aten.eq.Scalar"},
-    {.name = "aten.eq.Tensor"},
-    {.name = "aten.erf.default"},
-    {.name = "aten.erfc.default"},
-    {.name = "aten.exp.default"},
-    {.name = "aten.exp_.default", .writes = "self"},
-    {.name = "aten.expand.default", .may_share = true},
-    {.name = "aten.expand_as.default", .may_share = true},
-    {.name = "aten.expm1.default"},
-    {.name = "aten.eye.default"},
-    {.name = "aten.eye.m"},
-    {.name = "aten.fake_quantize_per_tensor_affine.default"},
-    {.name = "aten.feature_alpha_dropout.default", .may_share = true, .draws = Draws::always},
-    {.name = "aten.feature_dropout.default", .may_share = true, .draws = Draws::dropout},
-    {.name = "aten.feature_dropout_.default", .writes = "self", .draws = Draws::dropout},
-    {.name = "aten.fft_fft.default"},
-    {.name = "aten.fft_fft2.default"},
-    {.name = "aten.fft_ifft.default"},
-    {.name = "aten.fft_ifft2.default"},
-    {.name = "aten.fft_irfft.default"},
-    {.name = "aten.fft_irfft2.default"},
-    {.name = "aten.fft_rfft.default"},
-    {.name = "aten.fft_rfft2.default"},
-    {.name = "aten.fill.Scalar"},
-    {.name = "aten.fill_.Scalar", .writes = "self"},
-    {.name = "aten.fill_.Tensor", .writes = "self"},
-    {.name = "aten.flatten.using_ints", .may_share = true},
-    {.name = "aten.flip.default"},
-    {.name = "aten.floor.default"},
-    {.name = "aten.floor_divide.Scalar"},
-    {.name = "aten.floor_divide.default"},
-    {.name = "aten.fmod.Scalar"},
-    {.name = "aten.frac.default"},
-    {.name = "aten.full.default"},
-    {.name = "aten.full_like.default"},
-    {.name = "aten.gather.default"},
-    {.name = "aten.ge.Scalar"},
-    {.name = "aten.ge.Tensor"},
-    {.name = "aten.gelu.default"},
-    {.name = "aten.gelu_.default", .writes = "self"},
-    {.name = "aten.ger.default"},
-    {.name = "aten.glu.default"},
-    {.name = "aten.greater.Scalar"},
-    {.name = "aten.grid_sampler.default"},
-    {.name = "aten.group_norm.default"},
-    {.name = "aten.gru.input", .draws = Draws::if_dropout},
-    {.name = "aten.gru_cell.default"},
-    {.name = "aten.gt.Scalar"},
-    {.name = "aten.gt.Tensor"},
-    {.name = "aten.hardshrink.default"},
-    {.name = "aten.hardsigmoid.default"},
-    {.name = "aten.hardsigmoid_.default", .writes = "self"},
-    {.name = "aten.hardswish.default"},
-    {.name = "aten.hardswish_.default", .writes = "self"},
-    {.name = "aten.hardtanh.default"},
-    {.name = "aten.hardtanh_.default", .writes = "self"},
-    {.name = "aten.hinge_embedding_loss.default"},
-    {.name = "aten.hsplit.int", .may_share = true},
-    {.name = "aten.hstack.default"},
-    {.name = "aten.huber_loss.default"},
-    {.name = "aten.im2col.default"},
-    {.name = "aten.imag.default", .may_share = true},
-    {.name = "aten.index.Tensor"},
-    {.name = "aten.index_add.default"},
-    {.name = "aten.index_add_.default", .writes = "self"},
-    {.name = "aten.index_copy.default"},
-    {.name = "aten.index_copy_.default", .writes = "self"},
-    {.name = "aten.index_fill.int_Scalar"},
-    {.name = "aten.index_put.default"},
-    {.name = "aten.index_put_.default", .writes = "self"},
-    {.name = "aten.index_select.default"},
-    {.name = "aten.instance_norm.default", .writes = "running_mean running_var"},
-    {.name = "aten.isfinite.default"},
-    {.name = "aten.isinf.default"},
-    {.name = "aten.isnan.default"},
-    {.name = "aten.item.default"},
-    {.name = "aten.kl_div.default"},
-    {.name = "aten.kron.default"},
-    {.name = "aten.l1_loss.default"},
-    {.name = "aten.layer_norm.default"},
-    {.name = "aten.le.Scalar"},
-    {.name = "aten.le.Tensor"},
-    {.name = "aten.leaky_relu.default"},
-    {.name = "aten.leaky_relu_.default", .writes = "self"},
-    {.name = "aten.lerp.Scalar"},
-    {.name = "aten.lerp.Tensor"},
-    {.name = "aten.less.Scalar"},
-    {.name = "aten.lift_fresh.default", .may_share = true},
-    {.name = "aten.lift_fresh_copy.default"},
-    {.name = "aten.linalg_cross.default"},
-    {.name = "aten.linalg_matmul.default"},
-    {.name = "aten.linalg_norm.default"},
-    {.name = "aten.linalg_vector_norm.default"},
-    {.name = "aten.linear.default"},
-    {.name = "aten.linspace.default"},
-    {.name = "aten.log.default"},
-    {.name = "aten.log10.default"},
-    {.name = "aten.log1p.default"},
-    {.name = "aten.log2.default"},
-    {.name = "aten.log_sigmoid.default"},
-    {.name = "aten.log_softmax.int"},
-    {.name = "aten.logaddexp.default"},
-    {.name = "aten.logical_and.default"},
-    {.name = "aten.logical_not.default"},
-    {.name = "aten.logical_or.default"},
-    {.name = "aten.logical_xor.default"},
-    {.name = "aten.logit.default"},
-    {.name = "aten.logsumexp.default"},
-    {.name = "aten.lstm.input", .draws = Draws::if_dropout},
-    {.name = "aten.lstm_cell.default"},
-    {.name = "aten.lt.Scalar"},
-    {.name = "aten.lt.Tensor"},
-    {.name = "aten.mT.default", .may_share = true},
-    {.name = "aten.margin_ranking_loss.default"},
-    {.name = "aten.masked_fill.Scalar"},
-    {.name = "aten.masked_fill.Tensor"},
-    {.name = "aten.masked_fill_.Scalar", .writes = "self"},
-    {.name = "aten.masked_fill_.Tensor", .writes = "self"},
-    {.name = "aten.masked_select.default"},
-    {.name = "aten.matmul.default"},
-    {.name = "aten.matrix_H.default", .may_share = true},
-    {.name = "aten.max.default"},
-    {.name = "aten.max.dim"},
-    {.name = "aten.max.other"},
-    {.name = "aten.max_pool1d.default"},
-    {.name = "aten.max_pool1d_with_indices.default"},
-    {.name = "aten.max_pool2d.default"},
-    {.name = "aten.max_pool2d_with_indices.default"},
-    {.name = "aten.max_pool3d.default"},
-    {.name = "aten.maximum.default"},
-    {.name = "aten.mean.default"},
-    {.name = "aten.mean.dim"},
-    {.name = "aten.median.default"},
-    {.name = "aten.median.dim"},
-    {.name = "aten.meshgrid.default", .may_share = true},
-    {.name = "aten.meshgrid.indexing", .may_share = true},
-    {.name = "aten.min.default"},
-    {.name = "aten.min.dim"},
-    {.name = "aten.min.other"},
-    {.name = "aten.minimum.default"},
-    {.name = "aten.mish.default"},
-    {.name = "aten.mish_.default", .writes = "self"},
-    {.name = "aten.mm.default"},
-    {.name = "aten.moveaxis.intlist", .may_share = true},
-    {.name = "aten.movedim.int", .may_share = true},
-    {.name = "aten.movedim.intlist", .may_share = true},
-    {.name = "aten.mse_loss.default"},
-    {.name = "aten.mul.Scalar"},
-    {.name = "aten.mul.Tensor"},
-    {.name = "aten.mul_.Scalar", .writes = "self"},
-    {.name = "aten.mul_.Tensor", .writes = "self"},
-    {.name = "aten.multi_margin_loss.default"},
-    {.name = "aten.multilabel_margin_loss.default"},
-    {.name = "aten.multiply.Tensor"},
-    {.name = "aten.mv.default"},
-    {.name = "aten.nan_to_num.default"},
-    {.name = "aten.nanmean.default"},
-    {.name = "aten.nansum.default"},
-    {.name = "aten.narrow.default", .may_share = true},
-    {.name = "aten.native_channel_shuffle.default"},
-    {.name = "aten.ne.Scalar"},
-    {.name = "aten.ne.Tensor"},
-    {.name = "aten.neg.default"},
-    {.name = "aten.neg_.default", .writes = "self"},
-    {.name = "aten.negative.default"},
-    {.name = "aten.new_full.default"},
-    {.name = "aten.new_ones.default"},
-    {.name = "aten.new_zeros.default"},
-    {.name = "aten.nll_loss.default"},
-    {.name = "aten.nll_loss2d.default"},
-    {.name = "aten.nll_loss_nd.default"},
-    {.name = "aten.nonzero.default"},
-    {.name = "aten.norm.Scalar"},
-    {.name = "aten.norm.ScalarOpt_dim"},
-    {.name = "aten.normal_.default", .writes = "self", .draws = Draws::always},
-    {.name = "aten.numpy_T.default", .may_share = true},
-    {.name = "aten.one_hot.default"},
-    {.name = "aten.ones.default"},
-    {.name = "aten.ones_like.default"},
-    {.name = "aten.outer.default"},
-    {.name = "aten.pad.default", .may_share = true},
-    {.name = "aten.pairwise_distance.default"},
-    {.name = "aten.permute.default", .may_share = true},
-    {.name = "aten.pixel_shuffle.default"},
-    {.name = "aten.pixel_unshuffle.default"},
-    {.name = "aten.poisson_nll_loss.default"},
-    {.name = "aten.polar.default"},
-    {.name = "aten.positive.default", .may_share = true},
-    {.name = "aten.pow.Scalar"},
-    {.name = "aten.pow.Tensor_Scalar"},
-    {.name = "aten.pow.Tensor_Tensor"},
-    {.name = "aten.pow_.Scalar", .writes = "self"},
-    {.name = "aten.prelu.default"},
-    {.name = "aten.prod.default"},
-    {.name = "aten.prod.dim_int"},
-    {.name = "aten.rand.default", .draws = Draws::always},
-    {.name = "aten.rand_like.default", .draws = Draws::always},
-    {.name = "aten.randint.default", .draws = Draws::always},
-    {.name = "aten.randint.low", .draws = Draws::always},
-    {.name = "aten.randint_like.default", .draws = Draws::always},
-    {.name = "aten.randn.default", .draws = Draws::always},
-    {.name = "aten.randn_like.default", .draws = Draws::always},
-    {.name = "aten.randperm.default", .draws = Draws::always},
-    {.name = "aten.ravel.default", .may_share = true},
-    {.name = "aten.real.default", .may_share = true},
-    {.name = "aten.reciprocal.default"},
-    {.name = "aten.reflection_pad1d.default"},
-    {.name = "aten.reflection_pad2d.default"},
-    {.name = "aten.relu.default"},
-    {.name = "aten.relu6.default"},
-    {.name = "aten.relu6_.default", .writes = "self"},
-    {.name = "aten.relu_.default", .writes = "self"},
-    {.name = "aten.remainder.Scalar"},
-    {.name = "aten.remainder.Tensor"},
-    {.name = "aten.repeat.default"},
-    {.name = "aten.repeat_interleave.self_int", .may_share = true},
-    {.name = "aten.replication_pad1d.default"},
-    {.name = "aten.replication_pad2d.default"},
-    {.name = "aten.reshape.default", .may_share = true},
-    {.name = "aten.reshape_as.default", .may_share = true},
-    {.name = "aten.rms_norm.default"},
-    {.name = "aten.rnn_relu.input", .draws = Draws::if_dropout},
-    {.name = "aten.rnn_relu_cell.default"},
-    {.name = "aten.rnn_tanh.input", .draws = Draws::if_dropout},
-    {.name = "aten.rnn_tanh_cell.default"},
-    {.name = "aten.roll.default"},
-    {.name = "aten.round.default"},
-    {.name = "aten.rrelu.default", .draws = Draws::if_training},
-    {.name = "aten.rsqrt.default"},
-    {.name = "aten.rsub.Scalar"},
-    {.name = "aten.rsub.Tensor"},
-    {.name = "aten.scalar_tensor.default"},
-    {.name = "aten.scaled_dot_product_attention.default", .draws = Draws::dropout},
-    {.name = "aten.scatter.src"},
-    {.name = "aten.scatter.value"},
-    {.name = "aten.scatter_.src", .writes = "self"},
-    {.name = "aten.scatter_.value", .writes = "self"},
-    {.name = "aten.scatter_add.default"},
-    {.name = "aten.scatter_add_.default", .writes = "self"},
-    {.name = "aten.scatter_reduce.two"},
-    {.name = "aten.searchsorted.Tensor"},
-    {.name = "aten.select.int", .may_share = true},
-    {.name = "aten.select_scatter.default"},
-    {.name = "aten.selu.default"},
-    {.name = "aten.selu_.default", .writes = "self"},
-    {.name = "aten.sgn.default"},
-    {.name = "aten.sigmoid.default"},
-    {.name = "aten.sigmoid_.default", .writes = "self"},
-    {.name = "aten.sign.default"},
-    {.name = "aten.silu.default"},
-    {.name = "aten.silu_.default", .writes = "self"},
-    {.name = "aten.sin.default"},
-    {.name = "aten.sinh.default"},
-    {.name = "aten.slice.Tensor", .may_share = true},
-    {.name = "aten.slice_scatter.default"},
-    {.name = "aten.smooth_l1_loss.default"},
-    {.name = "aten.soft_margin_loss.default"},
-    {.name = "aten.softmax.int"},
-    {.name = "aten.softplus.default"},
-    {.name = "aten.softshrink.default"},
-    {.name = "aten.sort.default"},
-    {.name = "aten.special_erf.default"},
-    {.name = "aten.split.Tensor", .may_share = true},
-    {.name = "aten.split.sizes", .may_share = true},
-    {.name = "aten.split_with_sizes.default", .may_share = true},
-    {.name = "aten.sqrt.default"},
-    {.name = "aten.sqrt_.default", .writes = "self"},
-    {.name = "aten.square.default"},
-    {.name = "aten.square_.default", .writes = "self"},
-    {.name = "aten.squeeze.default", .may_share = true},
-    {.name = "aten.squeeze.dim", .may_share = true},
-    {.name = "aten.squeeze.dims", .may_share = true},
-    {.name = "aten.stack.default"},
-    {.name = "aten.std.correction"},
-    {.name = "aten.std.default"},
-    {.name = "aten.std.dim"},
-    {.name = "aten.sub.Scalar"},
-    {.name = "aten.sub.Tensor"},
-    {.name = "aten.sub_.Scalar", .writes = "self"},
-    {.name = "aten.sub_.Tensor", .writes = "self"},
-    {.name = "aten.subtract.Tensor"},
-    {.name = "aten.sum.default"},
-    {.name = "aten.sum.dim_IntList"},
-    {.name = "aten.swapaxes.default", .may_share = true},
-    {.name = "aten.swapdims.default", .may_share = true},
-    {.name = "aten.sym_constrain_range.default"},
-    {.name = "aten.sym_constrain_range_for_size.default"},
-    {.name = "aten.sym_numel.default"},
-    {.name = "aten.sym_size.int"},
-    {.name = "aten.t.default", .may_share = true},
-    {.name = "aten.take_along_dim.default"},
-    {.name = "aten.tan.default"},
-    {.name = "aten.tanh.default"},
-    {.name = "aten.tanh_.default", .writes = "self"},
-    {.name = "aten.tensor_split.sections", .may_share = true},
-    {.name = "aten.tensordot.default"},
-    {.name = "aten.threshold.default"},
-    {.name = "aten.threshold_.default", .writes = "self"},
-    {.name = "aten.tile.default"},
-    {.name = "aten.to.device", .may_share = true},
-    {.name = "aten.to.dtype", .may_share = true},
-    {.name = "aten.to.dtype_layout", .may_share = true},
-    {.name = "aten.to.other", .may_share = true},
-    {.name = "aten.topk.default"},
-    {.name = "aten.trace.default"},
-    {.name = "aten.transpose.int", .may_share = true},
-    {.name = "aten.tril.default"},
-    {.name = "aten.tril_.default", .writes = "self"},
-    {.name = "aten.tril_indices.default"},
-    {.name = "aten.triplet_margin_loss.default"},
-    {.name = "aten.triu.default"},
-    {.name = "aten.triu_.default", .writes = "self"},
-    {.name = "aten.triu_indices.default"},
-    {.name = "aten.true_divide.Tensor"},
-    {.name = "aten.trunc.default"},
-    {.name = "aten.type_as.default", .may_share = true},
-    {.name = "aten.unbind.int", .may_share = true},
-    {.name = "aten.unflatten.int", .may_share = true},
-    {.name = "aten.unfold.default", .may_share = true},
-    {.name = "aten.uniform_.default", .writes = "self", .draws = Draws::always},
-    {.name = "aten.unsafe_chunk.default", .may_share = true},
-    {.name = "aten.unsqueeze.default", .may_share = true},
-    {.name = "aten.upsample_bicubic2d.vec"},
-    {.name = "aten.upsample_bilinear2d.vec"},
-    {.name = "aten.upsample_linear1d.vec"},
-    {.name = "aten.upsample_nearest1d.vec"},
-    {.name = "aten.upsample_nearest2d.vec"},
-    {.name = "aten.upsample_nearest3d.vec"},
-    {.name = "aten.upsample_trilinear3d.vec"},
-    {.name = "aten.var.correction"},
-    {.name = "aten.var.default"},
-    {.name = "aten.var.dim"},
-    {.name = "aten.var_mean.correction"},
-    {.name = "aten.vdot.default"},
-    {.name = "aten.view.default", .may_share = true},
-    {.name = "aten.view_as.default", .may_share = true},
-    {.name = "aten.view_as_complex.default", .may_share = true},
-    {.name = "aten.view_as_real.default", .may_share = true},
-    {.name = "aten.vstack.default"},
-    {.name = "aten.where.Scalar"},
-    {.name = "aten.where.ScalarOther"},
-    {.name = "aten.where.ScalarSelf"},
-    {.name = "aten.where.self"},
-    {.name = "aten.zero_.default", .writes = "self"},
-    {.name = "aten.zeros.default"},
-    {.name = "aten.zeros_like.default"},
-    {.name = "torch.sym_max"},
-    {.name = "torch.sym_min"},
-}};
-// clang-format on
+// Operators by name, with spaces between. Those whose name ends with "_" overwrite `self`.
+constexpr std::string_view to_new_memory =
+    "_operator.add _operator.eq _operator.floordiv _operator.ge _operator.gt _operator.le _operator.lt "
+    "_operator.mod _operator.mul _operator.ne _operator.neg _operator.sub aten.__and__.Tensor "
+    "aten.__or__.Tensor aten._assert_scalar.default aten._assert_tensor_metadata.default "
+    "aten._safe_softmax.default aten._to_copy.default aten._weight_norm.default aten.abs.default "
+    "aten.abs_.default aten.absolute.default aten.acos.default aten.adaptive_avg_pool1d.default "
+    "aten.adaptive_avg_pool2d.default aten.adaptive_avg_pool3d.default "
+    "aten.adaptive_max_pool1d.default aten.adaptive_max_pool2d.default "
+    "aten.adaptive_max_pool3d.default aten.add.Scalar aten.add.Tensor aten.add_.Scalar "
+    "aten.add_.Tensor aten.addbmm.default aten.addcdiv.default aten.addcmul.default aten.addmm.default "
+    "aten.addmv.default aten.affine_grid_generator.default aten.all.default aten.all.dim "
+    "aten.amax.default aten.amin.default aten.aminmax.default aten.angle.default aten.any.default "
+    "aten.any.dim aten.arange.default aten.arange.start aten.arange.start_step aten.argmax.default "
+    "aten.argmin.default aten.argsort.default aten.asin.default aten.atan.default aten.atan2.default "
+    "aten.avg_pool1d.default aten.avg_pool2d.default aten.avg_pool3d.default aten.baddbmm.default "
+    "aten.bilinear.default aten.binary_cross_entropy.default "
+    "aten.binary_cross_entropy_with_logits.default aten.bincount.default aten.bitwise_and.Scalar "
+    "aten.bitwise_and.Tensor aten.bitwise_not.default aten.bitwise_or.Scalar aten.bitwise_or.Tensor "
+    "aten.bitwise_xor.Tensor aten.bmm.default aten.bucketize.Tensor aten.cat.default "
+    "aten.cdist.default aten.ceil.default aten.celu.default aten.celu_.default "
+    "aten.channel_shuffle.default aten.clamp.Tensor aten.clamp.default aten.clamp_.default "
+    "aten.clamp_max.default aten.clamp_max_.default aten.clamp_min.default aten.clamp_min_.default "
+    "aten.clip.default aten.clone.default aten.col2im.default aten.column_stack.default "
+    "aten.complex.default aten.concat.default aten.concatenate.default aten.constant_pad_nd.default "
+    "aten.conv1d.default aten.conv1d.padding aten.conv2d.default aten.conv2d.padding "
+    "aten.conv3d.default aten.conv3d.padding aten.conv_transpose1d.default aten.conv_transpose2d.input "
+    "aten.conv_transpose3d.input aten.copy_.default aten.cos.default aten.cosh.default "
+    "aten.cosine_embedding_loss.default aten.cosine_similarity.default aten.count_nonzero.default "
+    "aten.cross.default aten.cross_entropy_loss.default aten.cummax.default aten.cumprod.default "
+    "aten.cumsum.default aten.detach_.default aten.diag_embed.default aten.diff.default "
+    "aten.dist.default aten.div.Scalar aten.div.Scalar_mode aten.div.Tensor aten.div.Tensor_mode "
+    "aten.div_.Scalar aten.div_.Tensor aten.divide.Tensor aten.dot.default aten.dstack.default "
+    "aten.elu.default aten.elu_.default aten.embedding.default aten.embedding_bag.default "
+    "aten.embedding_bag.padding_idx aten.eq.Scalar aten.eq.Tensor aten.erf.default aten.erfc.default "
+    "aten.exp.default aten.exp_.default aten.expm1.default aten.eye.default aten.eye.m "
+    "aten.fake_quantize_per_tensor_affine.default aten.fft_fft.default aten.fft_fft2.default "
+    "aten.fft_ifft.default aten.fft_ifft2.default aten.fft_irfft.default aten.fft_irfft2.default "
+    "aten.fft_rfft.default aten.fft_rfft2.default aten.fill.Scalar aten.fill_.Scalar aten.fill_.Tensor "
+    "aten.flip.default aten.floor.default aten.floor_divide.Scalar aten.floor_divide.default "
+    "aten.fmod.Scalar aten.frac.default aten.full.default aten.full_like.default aten.gather.default "
+    "aten.ge.Scalar aten.ge.Tensor aten.gelu.default aten.gelu_.default aten.ger.default "
+    "aten.glu.default aten.greater.Scalar aten.grid_sampler.default aten.group_norm.default "
+    "aten.gru_cell.default aten.gt.Scalar aten.gt.Tensor aten.hardshrink.default "
+    "aten.hardsigmoid.default aten.hardsigmoid_.default aten.hardswish.default aten.hardswish_.default "
+    "aten.hardtanh.default aten.hardtanh_.default aten.hinge_embedding_loss.default "
+    "aten.hstack.default aten.huber_loss.default aten.im2col.default aten.index.Tensor "
+    "aten.index_add.default aten.index_add_.default aten.index_copy.default aten.index_copy_.default "
+    "aten.index_fill.int_Scalar aten.index_put.default aten.index_put_.default "
+    "aten.index_select.default aten.isfinite.default aten.isinf.default aten.isnan.default "
+    "aten.item.default aten.kl_div.default aten.kron.default aten.l1_loss.default "
+    "aten.layer_norm.default aten.le.Scalar aten.le.Tensor aten.leaky_relu.default "
+    "aten.leaky_relu_.default aten.lerp.Scalar aten.lerp.Tensor aten.less.Scalar "
+    "aten.lift_fresh_copy.default aten.linalg_cross.default aten.linalg_matmul.default "
+    "aten.linalg_norm.default aten.linalg_vector_norm.default aten.linear.default "
+    "aten.linspace.default aten.log.default aten.log10.default aten.log1p.default aten.log2.default "
+    "aten.log_sigmoid.default aten.log_softmax.int aten.logaddexp.default aten.logical_and.default "
+    "aten.logical_not.default aten.logical_or.default aten.logical_xor.default aten.logit.default "
+    "aten.logsumexp.default aten.lstm_cell.default aten.lt.Scalar aten.lt.Tensor "
+    "aten.margin_ranking_loss.default aten.masked_fill.Scalar aten.masked_fill.Tensor "
+    "aten.masked_fill_.Scalar aten.masked_fill_.Tensor aten.masked_select.default aten.matmul.default "
+    "aten.max.default aten.max.dim aten.max.other aten.max_pool1d.default "
+    "aten.max_pool1d_with_indices.default aten.max_pool2d.default aten.max_pool2d_with_indices.default "
+    "aten.max_pool3d.default aten.maximum.default aten.mean.default aten.mean.dim aten.median.default "
+    "aten.median.dim aten.min.default aten.min.dim aten.min.other aten.minimum.default "
+    "aten.mish.default aten.mish_.default aten.mm.default aten.mse_loss.default aten.mul.Scalar "
+    "aten.mul.Tensor aten.mul_.Scalar aten.mul_.Tensor aten.multi_margin_loss.default "
+    "aten.multilabel_margin_loss.default aten.multiply.Tensor aten.mv.default aten.nan_to_num.default "
+    "aten.nanmean.default aten.nansum.default aten.native_channel_shuffle.default aten.ne.Scalar "
+    "aten.ne.Tensor aten.neg.default aten.neg_.default aten.negative.default aten.new_full.default "
+    "aten.new_ones.default aten.new_zeros.default aten.nll_loss.default aten.nll_loss2d.default "
+    "aten.nll_loss_nd.default aten.nonzero.default aten.norm.Scalar aten.norm.ScalarOpt_dim "
+    "aten.one_hot.default aten.ones.default aten.ones_like.default aten.outer.default "
+    "aten.pairwise_distance.default aten.pixel_shuffle.default aten.pixel_unshuffle.default "
+    "aten.poisson_nll_loss.default aten.polar.default aten.pow.Scalar aten.pow.Tensor_Scalar "
+    "aten.pow.Tensor_Tensor aten.pow_.Scalar aten.prelu.default aten.prod.default aten.prod.dim_int "
+    "aten.reciprocal.default aten.reflection_pad1d.default aten.reflection_pad2d.default "
+    "aten.relu.default aten.relu6.default aten.relu6_.default aten.relu_.default aten.remainder.Scalar "
+    "aten.remainder.Tensor aten.repeat.default aten.replication_pad1d.default "
+    "aten.replication_pad2d.default aten.rms_norm.default aten.rnn_relu_cell.default "
+    "aten.rnn_tanh_cell.default aten.roll.default aten.round.default aten.rsqrt.default "
+    "aten.rsub.Scalar aten.rsub.Tensor aten.scalar_tensor.default aten.scatter.src aten.scatter.value "
+    "aten.scatter_.src aten.scatter_.value aten.scatter_add.default aten.scatter_add_.default "
+    "aten.scatter_reduce.two aten.searchsorted.Tensor aten.select_scatter.default aten.selu.default "
+    "aten.selu_.default aten.sgn.default aten.sigmoid.default aten.sigmoid_.default aten.sign.default "
+    "aten.silu.default aten.silu_.default aten.sin.default aten.sinh.default "
+    "aten.slice_scatter.default aten.smooth_l1_loss.default aten.soft_margin_loss.default "
+    "aten.softmax.int aten.softplus.default aten.softshrink.default aten.sort.default "
+    "aten.special_erf.default aten.sqrt.default aten.sqrt_.default aten.square.default "
+    "aten.square_.default aten.stack.default aten.std.correction aten.std.default aten.std.dim "
+    "aten.sub.Scalar aten.sub.Tensor aten.sub_.Scalar aten.sub_.Tensor aten.subtract.Tensor "
+    "aten.sum.default aten.sum.dim_IntList aten.sym_constrain_range.default "
+    "aten.sym_constrain_range_for_size.default aten.sym_numel.default aten.sym_size.int "
+    "aten.take_along_dim.default aten.tan.default aten.tanh.default aten.tanh_.default "
+    "aten.tensordot.default aten.threshold.default aten.threshold_.default aten.tile.default "
+    "aten.topk.default aten.trace.default aten.tril.default aten.tril_.default "
+    "aten.tril_indices.default aten.triplet_margin_loss.default aten.triu.default aten.triu_.default "
+    "aten.triu_indices.default aten.true_divide.Tensor aten.trunc.default aten.upsample_bicubic2d.vec "
+    "aten.upsample_bilinear2d.vec aten.upsample_linear1d.vec aten.upsample_nearest1d.vec "
+    "aten.upsample_nearest2d.vec aten.upsample_nearest3d.vec aten.upsample_trilinear3d.vec "
+    "aten.var.correction aten.var.default aten.var.dim aten.var_mean.correction aten.vdot.default "
+    "aten.vstack.default aten.where.Scalar aten.where.ScalarOther aten.where.ScalarSelf "
+    "aten.where.self aten.zero_.default aten.zeros.default aten.zeros_like.default torch.sym_max "
+    "torch.sym_min";
 
-constexpr bool before(const Operator& one, const Operator& other) {
-  return one.name < other.name;
+constexpr std::string_view to_shared_memory =
+    "aten.alias.default aten.broadcast_tensors.default aten.broadcast_to.default aten.chunk.default "
+    "aten.contiguous.default aten.detach.default aten.diag.default aten.diagonal.default "
+    "aten.einsum.default aten.expand.default aten.expand_as.default aten.flatten.using_ints "
+    "aten.hsplit.int aten.imag.default aten.lift_fresh.default aten.mT.default aten.matrix_H.default "
+    "aten.meshgrid.default aten.meshgrid.indexing aten.moveaxis.intlist aten.movedim.int "
+    "aten.movedim.intlist aten.narrow.default aten.numpy_T.default aten.pad.default "
+    "aten.permute.default aten.positive.default aten.ravel.default aten.real.default "
+    "aten.repeat_interleave.self_int aten.reshape.default aten.reshape_as.default aten.select.int "
+    "aten.slice.Tensor aten.split.Tensor aten.split.sizes aten.split_with_sizes.default "
+    "aten.squeeze.default aten.squeeze.dim aten.squeeze.dims aten.swapaxes.default "
+    "aten.swapdims.default aten.t.default aten.tensor_split.sections aten.to.device aten.to.dtype "
+    "aten.to.dtype_layout aten.to.other aten.transpose.int aten.type_as.default aten.unbind.int "
+    "aten.unflatten.int aten.unfold.default aten.unsafe_chunk.default aten.unsqueeze.default "
+    "aten.view.default aten.view_as.default aten.view_as_complex.default aten.view_as_real.default";
+
+constexpr std::string_view drawing =
+    "aten.alpha_dropout_.default aten.bernoulli.default aten.bernoulli.p aten.bernoulli_.float "
+    "aten.normal_.default aten.rand.default aten.rand_like.default aten.randint.default "
+    "aten.randint.low aten.randint_like.default aten.randn.default aten.randn_like.default "
+    "aten.randperm.default aten.uniform_.default";
+
+// A result of `batch_norm` is always new memory, and its schema does not say that it writes statistics.
+constexpr std::array<Operator, 15> others{
+    {{.name = "aten.alpha_dropout.default", .may_share = true, .draws = Draws::always},
+     {.name = "aten.batch_norm.default", .writes = "running_mean running_var"},
+     {.name = "aten.div.out", .writes = "out"},
+     {.name = "aten.dropout.default", .may_share = true, .draws = Draws::dropout},
+     {.name = "aten.dropout_.default", .draws = Draws::dropout},
+     {.name = "aten.feature_alpha_dropout.default", .may_share = true, .draws = Draws::always},
+     {.name = "aten.feature_dropout.default", .may_share = true, .draws = Draws::dropout},
+     {.name = "aten.feature_dropout_.default", .draws = Draws::dropout},
+     {.name = "aten.gru.input", .draws = Draws::if_dropout},
+     {.name = "aten.instance_norm.default", .writes = "running_mean running_var"},
+     {.name = "aten.lstm.input", .draws = Draws::if_dropout},
+     {.name = "aten.rnn_relu.input", .draws = Draws::if_dropout},
+     {.name = "aten.rnn_tanh.input", .draws = Draws::if_dropout},
+     {.name = "aten.rrelu.default", .draws = Draws::if_training},
+     {.name = "aten.scaled_dot_product_attention.default", .draws = Draws::dropout}}};
+
+std::vector<std::string_view> split_words(std::string_view text) {
+  std::vector<std::string_view> words;
+  for (const auto word : std::views::split(text, ' ')) words.emplace_back(word.begin(), word.end());
+  return words;
 }
-static_assert(std::is_sorted(rows.begin(), rows.end(), before));
+
+// Sorted by name.
+std::vector<Operator> all_operators() {
+  std::vector<Operator> all(others.begin(), others.end());
+  const auto add = [&](std::string_view names, const Operator& like) {
+    for (const std::string_view name : split_words(names)) {
+      all.push_back(like);
+      all.back().name = name;
+    }
+  };
+  add(to_new_memory, {});
+  add(to_shared_memory, {.may_share = true});
+  add(drawing, {.draws = Draws::always});
+  for (Operator& each : all)
+    if (each.name.find("_.") != std::string_view::npos && each.name.find("__.") == std::string_view::npos)
+      each.writes = "self";
+  std::ranges::sort(all, {}, &Operator::name);
+  return all;
+}
 
 bool is_positive(const Argument* argument) {
   if (argument == nullptr) return false;
@@ -530,19 +193,19 @@ bool is_false(const Argument* argument) {
 
 }  // namespace
 
+std::span<const Operator> operators() {
+  static const std::vector<Operator> all = all_operators();
+  return all;
+}
+
 const Operator* find_operator(std::string_view name) {
-  const auto* found = std::lower_bound(rows.begin(), rows.end(), Operator{.name = name}, before);
-  return found != rows.end() && found->name == name ? found : nullptr;
+  const auto found = std::ranges::lower_bound(operators(), name, {}, &Operator::name);
+  return found != operators().end() && found->name == name ? &*found : nullptr;
 }
 
 bool overwrites(const Operator& called, std::string_view argument) {
-  std::string_view names = called.writes;
-  while (!names.empty()) {
-    const std::size_t end = std::min(names.find(' '), names.size());
-    if (names.substr(0, end) == argument) return true;
-    names.remove_prefix(std::min(end + 1, names.size()));
-  }
-  return false;
+  const auto names = split_words(called.writes);
+  return std::ranges::find(names, argument) != names.end();
 }
 
 const Argument* find_argument(const Node& node, std::string_view name) {
@@ -561,10 +224,6 @@ std::vector<ValueId> reads_of(const Node& node, const Argument* argument) {
   if (const auto* items = std::get_if<Argument::List>(&argument->value))
     std::for_each(items->begin(), items->end(), add);
   return values;
-}
-
-std::span<const Operator> operators() {
-  return rows;
 }
 
 bool draws_random_numbers(const Node& node) {

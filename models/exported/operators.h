@@ -21,7 +21,7 @@ enum class Draws {
 };
 
 struct Operator {
-  std::string_view name;         // "aten.linear.default"
+  std::string_view name = {};    // "aten.linear.default"
   bool may_share = false;        // results may be the memory of the first argument
   std::string_view writes = {};  // names of the arguments that it overwrites, with spaces between
   Draws draws = Draws::nothing;

@@ -1,6 +1,7 @@
 #include "models/exported/tensors.h"
 
 #include <algorithm>
+#include <array>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,23 @@ namespace {
 
 constexpr std::int64_t most_size = std::int64_t{1} << 48U;
 constexpr std::size_t most_config_bytes = std::size_t{1} << 24U;
+
+struct Type {
+  std::int64_t code;  // of torch.export
+  std::int64_t bytes;
+  bool floating;
+};
+// In the order of Dtype: four of floating-point numbers, five of integers, and truths.
+constexpr std::array<Type, 10> types{{{7, 4, true},
+                                      {8, 8, true},
+                                      {13, 2, true},
+                                      {6, 2, true},
+                                      {5, 8, false},
+                                      {4, 4, false},
+                                      {3, 2, false},
+                                      {2, 1, false},
+                                      {1, 1, false},
+                                      {12, 1, false}}};
 
 // One past the last item of the storage that the tensor reaches. Empty if it is above 2^48.
 std::optional<std::int64_t> end_of(const StoredTensor& tensor) {
@@ -96,30 +114,8 @@ StoredTensor read_tensor(const Entries& entries, const std::string& folder, cons
 }  // namespace
 
 std::optional<Dtype> dtype_of(std::int64_t code) {
-  switch (code) {
-    case 1:
-      return Dtype::uint8;
-    case 2:
-      return Dtype::int8;
-    case 3:
-      return Dtype::int16;
-    case 4:
-      return Dtype::int32;
-    case 5:
-      return Dtype::int64;
-    case 6:
-      return Dtype::float16;
-    case 7:
-      return Dtype::float32;
-    case 8:
-      return Dtype::float64;
-    case 12:
-      return Dtype::boolean;
-    case 13:
-      return Dtype::bfloat16;
-    default:
-      return std::nullopt;
-  }
+  const auto* found = std::ranges::find(types, code, &Type::code);
+  return found == types.end() ? std::nullopt : std::optional(static_cast<Dtype>(found - types.begin()));
 }
 
 Dtype supported_dtype(std::int64_t code) {
@@ -129,28 +125,11 @@ Dtype supported_dtype(std::int64_t code) {
 }
 
 bool is_floating(Dtype dtype) {
-  return dtype == Dtype::float32 || dtype == Dtype::float64 || dtype == Dtype::bfloat16 ||
-         dtype == Dtype::float16;
+  return types.at(static_cast<std::size_t>(dtype)).floating;
 }
 
 std::int64_t item_bytes(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::float64:
-    case Dtype::int64:
-      return 8;
-    case Dtype::float32:
-    case Dtype::int32:
-      return 4;
-    case Dtype::bfloat16:
-    case Dtype::float16:
-    case Dtype::int16:
-      return 2;
-    case Dtype::int8:
-    case Dtype::uint8:
-    case Dtype::boolean:
-      return 1;
-  }
-  return 8;
+  return types.at(static_cast<std::size_t>(dtype)).bytes;
 }
 
 std::optional<std::int64_t> number_of_items(const std::vector<std::int64_t>& sizes) {

@@ -1,6 +1,7 @@
 #include "models/networks/operator_call.h"
 
 #include <algorithm>
+#include <array>
 #include <complex>
 #include <map>
 #include <string_view>
@@ -38,18 +39,10 @@ at::IValue of_scalar(const at::Scalar& number, TypeKind kind) {
 }
 
 std::int64_t memory_format(models::MemoryOrder order) {
-  using models::MemoryOrder;
-  switch (order) {
-    case MemoryOrder::contiguous:
-      return static_cast<std::int64_t>(at::MemoryFormat::Contiguous);
-    case MemoryOrder::channels_last:
-      return static_cast<std::int64_t>(at::MemoryFormat::ChannelsLast);
-    case MemoryOrder::channels_last_3d:
-      return static_cast<std::int64_t>(at::MemoryFormat::ChannelsLast3d);
-    case MemoryOrder::preserve:
-      return static_cast<std::int64_t>(at::MemoryFormat::Preserve);
-  }
-  throw InternalError("there is no such memory order");
+  constexpr std::array formats{at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast,
+                               at::MemoryFormat::ChannelsLast3d,
+                               at::MemoryFormat::Preserve};  // in the order of MemoryOrder
+  return static_cast<std::int64_t>(formats.at(static_cast<std::size_t>(order)));
 }
 
 bool reads_as(TypeKind kind) {
@@ -118,7 +111,6 @@ struct OperatorCall::ToType {
   }
 
   at::IValue operator()(std::int64_t value) const {
-    if (type.real_kind == TypeKind::LayoutType && value == 0) return strided();
     return is_enumeration() ? at::IValue() : of_scalar(value, type.kind);
   }
   at::IValue operator()(double value) const { return of_scalar(value, type.kind); }
@@ -129,7 +121,6 @@ struct OperatorCall::ToType {
     return of_scalar(c10::complex<double>(value), type.kind);
   }
   at::IValue operator()(const std::string& value) const {
-    if (type.real_kind == TypeKind::LayoutType && value == "strided") return strided();
     return type.kind == TypeKind::StringType ? at::IValue(value) : at::IValue();
   }
   at::IValue operator()(models::Dtype value) const {
@@ -146,8 +137,6 @@ struct OperatorCall::ToType {
   at::IValue operator()(const Other&) const {
     return {};
   }
-
-  static at::IValue strided() { return static_cast<std::int64_t>(at::Layout::Strided); }
 };
 
 OperatorCall::Type OperatorCall::type_of(const c10::Argument& argument) {

@@ -251,10 +251,6 @@ void run_recurrent(const OperatorCall& op, Stack& stack, const ForwardContext& c
   run_random(op, stack, context);
 }
 
-void refuse_packed(const OperatorCall& op, Stack&, const ForwardContext&) {
-  op.refuse("packed sequences are not supported", "pad the sequences to one length");
-}
-
 struct Special {
   std::string_view kind;
   OperatorCall::Run run;
@@ -268,16 +264,11 @@ constexpr std::array specials{
     Special{"aten.dropout.default", run_dropout},
     Special{"aten.dropout_.default", run_dropout},
     Special{"aten.feature_alpha_dropout.default", run_dropout},
-    Special{"aten.feature_alpha_dropout_.default", run_dropout},
     Special{"aten.feature_dropout.default", run_dropout},
     Special{"aten.feature_dropout_.default", run_dropout},
-    Special{"aten.gru.data", refuse_packed},
     Special{"aten.gru.input", run_recurrent<3>},
-    Special{"aten.lstm.data", refuse_packed},
     Special{"aten.lstm.input", run_recurrent<4>},
-    Special{"aten.rnn_relu.data", refuse_packed},
     Special{"aten.rnn_relu.input", run_recurrent<1>},
-    Special{"aten.rnn_tanh.data", refuse_packed},
     Special{"aten.rnn_tanh.input", run_recurrent<1>},
     Special{"aten.scaled_dot_product_attention.default", run_attention},
 };
@@ -358,13 +349,6 @@ at::Scalar chosen(const Numbers& n) {
   return comparison<Compare>(n).toBool() ? n[0] : n[1];
 }
 
-at::Scalar truncated(const Numbers& n) {
-  if (is_integral(n)) return n[0].toLong();
-  const double value = std::trunc(n[0].toDouble());
-  require_fits(std::abs(value) < 0x1p63);
-  return static_cast<std::int64_t>(value);
-}
-
 constexpr std::array number_operators{
     NumberOperator{"_operator.add", 2, arithmetic<Arithmetic::add>},
     NumberOperator{"_operator.eq", 2, comparison<std::equal_to<>>},
@@ -378,13 +362,8 @@ constexpr std::array number_operators{
     NumberOperator{"_operator.ne", 2, comparison<std::not_equal_to<>>},
     NumberOperator{"_operator.neg", 1, negative},
     NumberOperator{"_operator.sub", 2, arithmetic<Arithmetic::subtract>},
-    NumberOperator{"_operator.truediv", 2,
-                   [](const Numbers& n) -> at::Scalar { return n[0].toDouble() / n[1].toDouble(); }},
-    NumberOperator{"torch.sym_float", 1, [](const Numbers& n) -> at::Scalar { return n[0].toDouble(); }},
-    NumberOperator{"torch.sym_int", 1, truncated},
     NumberOperator{"torch.sym_max", 2, chosen<std::greater_equal<>>},
     NumberOperator{"torch.sym_min", 2, chosen<std::less_equal<>>},
-    NumberOperator{"torch.sym_not", 1, [](const Numbers& n) -> at::Scalar { return !n[0].toBool(); }},
 };
 
 at::Tensor constant_number(const models::Argument& argument, const std::string& node) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cstring>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -74,8 +74,7 @@ void write_all(std::ofstream& out, const std::vector<NamedParameter>& tensors) {
 class Reader {
  public:
   // `name`: of the source, for errors.
-  Reader(std::istream& in, std::uint64_t size, std::string name)
-      : in_(in), size_(size), name_(std::move(name)) {}
+  Reader(std::string_view content, std::string name) : content_(content), name_(std::move(name)) {}
 
   std::vector<NamedParameter> read() {
     const ordered_json header = read_header();
@@ -93,13 +92,13 @@ class Reader {
 
   ordered_json read_header() {
     std::uint64_t length = 0;
-    if (size_ < sizeof length) fail("it ends in its first 8 bytes");
-    in_.read(reinterpret_cast<char*>(&length), sizeof length);
-    if (length > size_ - sizeof length) fail("it ends in its header");
-    std::string text(length, '\0');
-    in_.read(text.data(), static_cast<std::streamsize>(length));
-    values_ = sizeof length + length;
-    ordered_json header = ordered_json::parse(text, nullptr, /*allow_exceptions=*/false);
+    if (content_.size() < sizeof length) fail("it ends in its first 8 bytes");
+    std::memcpy(&length, content_.data(), sizeof length);
+    content_.remove_prefix(sizeof length);
+    if (length > content_.size()) fail("it ends in its header");
+    ordered_json header =
+        ordered_json::parse(content_.substr(0, length), nullptr, /*allow_exceptions=*/false);
+    content_.remove_prefix(length);
     if (!header.is_object()) fail("its header is not a JSON object");
     return header;
   }
@@ -109,11 +108,12 @@ class Reader {
       const auto shape = entry.at("shape").get<std::vector<std::int64_t>>();
       const auto offsets = entry.at("data_offsets").get<std::array<std::uint64_t, 2>>();
       at::Tensor values = at::empty(shape, type_named(entry.at("dtype").get<std::string>()));
-      if (offsets[1] - offsets[0] != values.nbytes() || offsets[1] > size_ - values_) {
+      if (offsets[0] > offsets[1] || offsets[1] - offsets[0] != values.nbytes() ||
+          offsets[1] > content_.size()) {
         fail("the values of " + name + " are not where its header says");
       }
-      in_.seekg(static_cast<std::streamoff>(values_ + offsets[0]));
-      in_.read(static_cast<char*>(values.mutable_data_ptr()), static_cast<std::streamsize>(values.nbytes()));
+      if (values.nbytes() > 0)
+        std::memcpy(values.mutable_data_ptr(), content_.data() + offsets[0], values.nbytes());
       return values;
     } catch (const ordered_json::exception&) {
       fail("the header's entry of " + name + " is wrong");
@@ -128,10 +128,8 @@ class Reader {
     return type->type;
   }
 
-  std::istream& in_;
-  std::uint64_t size_;
+  std::string_view content_;  // after `read_header` the values
   std::string name_;
-  std::uint64_t values_ = 0;  // offset of the values
 };
 
 }  // namespace
@@ -148,15 +146,8 @@ void write_safetensors(const std::filesystem::path& file, const std::vector<Name
   throw UserError(file.string() + ": cannot be written", "check the folder and the free disk space");
 }
 
-std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  if (!in) throw UserError(file.string() + ": cannot be opened", "name a safetensors file");
-  return Reader(in, std::filesystem::file_size(file), file.string()).read();
-}
-
 std::vector<NamedParameter> parse_safetensors(const std::string& content, const std::string& name) {
-  std::istringstream in(content);
-  return Reader(in, content.size(), name).read();
+  return Reader(content, name).read();
 }
 
 }  // namespace trainyard::networks

@@ -15,10 +15,8 @@ namespace trainyard::networks {
 // UserError if it cannot be written.
 void write_safetensors(const std::filesystem::path& file, const std::vector<NamedParameter>& tensors);
 
-// Read all tensors, in the order of the file. UserError if the file is damaged.
-std::vector<NamedParameter> read_safetensors(const std::filesystem::path& file);
-
-// The same for the content of a file. `name`: of its source, for errors.
+// Read all tensors of the content of a file, in its order. `name`: of its source, for errors.
+// UserError if the content is damaged.
 std::vector<NamedParameter> parse_safetensors(const std::string& content, const std::string& name);
 
 }  // namespace trainyard::networks

@@ -88,24 +88,8 @@ Images selected(const Images& images, const std::vector<std::int64_t>& indices) 
   return result;
 }
 
-Texts selected(const Texts& texts, const std::vector<std::int64_t>& indices) {
-  Texts result{.tokens = selected(texts.tokens, indices), .labels = {}};
-  result.labels.reserve(indices.size());
-  for (const std::int64_t index : indices)
-    result.labels.push_back(texts.labels[static_cast<std::size_t>(index)]);
-  return result;
-}
-
-TextPairs selected(const TextPairs& pairs, const std::vector<std::int64_t>& indices) {
-  return {.source = selected(pairs.source, indices), .target = selected(pairs.target, indices)};
-}
-
 Windows selected(const Windows& windows, const std::vector<std::int64_t>& indices) {
   return {.tokens = selected(windows.tokens, indices)};
-}
-
-Samples selected(const Samples& samples, const std::vector<std::int64_t>& indices) {
-  return std::visit([&](const auto& some) { return Samples(selected(some, indices)); }, samples);
 }
 
 RawTexts selected(const RawTexts& texts, const std::vector<std::int64_t>& indices) {

@@ -74,17 +74,17 @@ std::int64_t sample_count(const Samples& samples);
 
 // The samples at `indices`, in that order.
 Images selected(const Images& images, const std::vector<std::int64_t>& indices);
-Texts selected(const Texts& texts, const std::vector<std::int64_t>& indices);
-TextPairs selected(const TextPairs& pairs, const std::vector<std::int64_t>& indices);
 Windows selected(const Windows& windows, const std::vector<std::int64_t>& indices);
-Samples selected(const Samples& samples, const std::vector<std::int64_t>& indices);
 
-// The parts of a run. All have the same alternative.
-struct Splits {
-  Samples train;
-  Samples validation;
-  Samples test;
+// The parts of a data set, or of a run. A part that a data set does not have is empty.
+template <typename T>
+struct Parts {
+  T train = {};
+  T validation = {};
+  T test = {};
 };
+
+using Splits = Parts<Samples>;  // of a run; all have the same alternative
 
 // Texts before they are split into tokens. All are UTF-8.
 struct RawTexts {

@@ -19,11 +19,7 @@
 
 namespace trainyard::models {
 
-struct SplitIndices {
-  std::vector<std::int64_t> train;
-  std::vector<std::int64_t> validation;
-  std::vector<std::int64_t> test;
-};
+using SplitIndices = Parts<std::vector<std::int64_t>>;
 
 // Split `samples` samples by the fractions {train, validation, test}.
 // - Each fraction is in [0, 1], and they add up to 1. The borders are rounded to the nearest sample.
@@ -49,18 +45,7 @@ struct DataChoice {
 };
 
 // Number of samples in each part of a data set, before the split.
-struct PartSizes {
-  std::int64_t train = 0, validation = 0, test = 0;
-};
-
-// The parts of a data set, or of a run. A part that a data set does not have is empty.
-// T has `size()` and a function `selected(const T&, indices)`.
-template <typename T>
-struct Parts {
-  T train;
-  T validation;
-  T test;
-};
+using PartSizes = Parts<std::int64_t>;
 
 // The fractions by which the training part of a data set is split.
 // A part that the data set already has gets 0. The other fractions keep their proportion and add up to 1.
@@ -86,6 +71,7 @@ PartSizes sizes_of(const Parts<T>& parts) {
 // - If the data set has no training part, its test part is used as one.
 // - A validation or test part of the data set stays whole. A missing one is split off the training part.
 // - Then the training part is limited to `train_samples`.
+// T has `size()` and a function `selected(const T&, indices)`.
 template <typename T>
 Parts<T> divided(const DataChoice& choice, Parts<T> parts) {
   if (parts.train.size() == 0) std::swap(parts.train, parts.test);

@@ -97,15 +97,6 @@ void for_each_token(std::string_view text, const UseToken& use) {
   end_word();
 }
 
-void count_token(TokenCounts& counts, std::string_view token) {
-  const auto known = counts.find(token);
-  if (known != counts.end()) {
-    ++known->second;
-  } else {
-    counts.emplace(token, 1);
-  }
-}
-
 Vocabulary::Vocabulary(const std::vector<std::string>& words) {
   numbers_.reserve(words.size());
   auto number = static_cast<std::int32_t>(special_tokens);

@@ -38,7 +38,6 @@ struct TextHash {
 };
 
 using TokenCounts = std::unordered_map<std::string, std::int64_t, TextHash, std::equal_to<>>;
-void count_token(TokenCounts& counts, std::string_view token);
 
 // The numbers of tokens. A vocabulary is built from the training part only.
 class Vocabulary {

@@ -74,11 +74,7 @@ class Dataset {
 };
 
 // All splits of a data set.
-struct DataParts {
-  std::unique_ptr<Dataset> train;
-  std::unique_ptr<Dataset> validation;
-  std::unique_ptr<Dataset> test;
-};
+using DataParts = models::Parts<std::unique_ptr<Dataset>>;
 
 // Lets the splits serve `device`, the training split first, and makes those resident that fit. A split is
 // resident on all `replicas` or on none, because the replay of steps depends on it. No effect on the CPU.

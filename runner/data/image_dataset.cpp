@@ -54,57 +54,6 @@ at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::Scalar
 constexpr std::array augmentations{Augmentation{"none", false, false}, Augmentation{"flip", true, false},
                                    Augmentation{"crop", false, true}, Augmentation{"flip-crop", true, true}};
 
-// Memory layout of pixels: [image, plane, line, column, depth].
-struct Layout {
-  std::int64_t planes, lines, columns, depth;
-  Layout(const at::Tensor& images, bool channels_last)
-      : planes(channels_last ? 1 : images.size(1)),
-        lines(images.size(2)),
-        columns(images.size(3)),
-        depth(channels_last ? images.size(1) : 1) {}
-  std::int64_t line() const { return columns * depth; }
-  std::int64_t plane() const { return lines * line(); }
-};
-
-// Change of one image. `left` and `top` are the corner of the crop, in coordinates of the image without
-// padding.
-struct Change {
-  bool flipped;
-  std::int64_t left, top;
-};
-
-// Writes one line of an image. `from` is the original line, or nullptr for a line of padding.
-template <class Number>
-void change_line(const Number* from, const Number* fill, const Layout& layout, const Change& change,
-                 Number* to) {
-  for (std::int64_t x = 0; x < layout.columns; ++x, to += layout.depth) {
-    const std::int64_t column = (change.flipped ? layout.columns - 1 - x : x) + change.left;
-    const bool inside = from && column >= 0 && column < layout.columns;
-    const Number* pixel = inside ? from + column * layout.depth : fill;
-    for (std::int64_t d = 0; d < layout.depth; ++d) to[d] = pixel[d];
-  }
-}
-
-template <class Number>
-void change_image(const Number* from, const Number* fill, const Layout& layout, const Change& change,
-                  Number* to) {
-  for (std::int64_t plane = 0; plane < layout.planes; ++plane, from += layout.plane(), ++fill) {
-    for (std::int64_t y = 0; y < layout.lines; ++y, to += layout.line()) {
-      const std::int64_t line = y + change.top;
-      const bool inside = line >= 0 && line < layout.lines;
-      change_line(inside ? from + line * layout.line() : nullptr, fill, layout, change, to);
-    }
-  }
-}
-
-Change change_of(const AugmentationDraws& draws, std::int64_t sample) {
-  const auto corner = [&](const at::Tensor& drawn) {
-    return drawn.defined() ? drawn.const_data_ptr<std::int64_t>()[sample] - crop_padding : 0;
-  };
-  return {draws.flipped.defined() && draws.flipped.const_data_ptr<bool>()[sample], corner(draws.left),
-          corner(draws.top)};
-}
-
 }  // namespace
 
 ImageDataset::ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
@@ -226,8 +175,9 @@ AugmentationDraws AugmentationDraws::to(at::Device device) const {
   return {moved(flipped), moved(left), moved(top)};
 }
 
-at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& indices,
-                              const AugmentationDraws& draws, const at::Tensor& fill) {
+at::Tensor augment(const at::Tensor& images, const at::Tensor& indices, const AugmentationDraws& draws,
+                   const at::Tensor& fill) {
+  if (!draws.any()) return images;
   const std::int64_t batch = images.size(0), lines = images.size(2), columns = images.size(3);
   const auto of_batch = [&](const at::Tensor& drawn) { return drawn.index_select(0, indices).unsqueeze(1); };
   const auto shifted = [&](const at::Tensor& along,
@@ -249,27 +199,6 @@ at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& indice
   return at::where(known.unsqueeze(3), pixels, fill)
       .permute({0, 3, 1, 2})
       .contiguous(images.suggest_memory_format());
-}
-
-at::Tensor augment(const at::Tensor& images, const at::Tensor& indices, const AugmentationDraws& draws,
-                   const at::Tensor& fill) {
-  if (!draws.any()) return images;
-  if (!images.is_cpu()) return augment_by_tensors(images, indices, draws, fill);
-  const bool channels_last = images.is_contiguous(at::MemoryFormat::ChannelsLast);
-  const auto format = channels_last ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous;
-  const Layout layout(images, channels_last);
-  const at::Tensor from = images.contiguous(format);
-  at::Tensor changed = at::empty_like(from);
-  const at::Tensor samples = indices.contiguous();
-  AT_DISPATCH_ALL_TYPES(images.scalar_type(), "augment", [&] {
-    const std::int64_t each = layout.planes * layout.plane();
-    for (std::int64_t i = 0; i < indices.size(0); ++i) {
-      change_image(from.const_data_ptr<scalar_t>() + i * each, fill.const_data_ptr<scalar_t>(), layout,
-                   change_of(draws, samples.const_data_ptr<std::int64_t>()[i]),
-                   changed.data_ptr<scalar_t>() + i * each);
-    }
-  });
-  return changed;
 }
 
 }  // namespace trainyard::runner

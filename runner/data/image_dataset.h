@@ -36,10 +36,6 @@ AugmentationDraws draw_augmentation(const Augmentation& augmentation, std::int64
 at::Tensor augment(const at::Tensor& images, const at::Tensor& indices, const AugmentationDraws& draws,
                    const at::Tensor& fill);
 
-// The same by tensor operations, for GPUs. All tensors are on one device.
-at::Tensor augment_by_tensors(const at::Tensor& images, const at::Tensor& indices,
-                              const AugmentationDraws& draws, const at::Tensor& fill);
-
 // Statistics of one channel, for pixel values 0 – 255. A pixel becomes (value − mean) / deviation.
 struct ChannelStatistics {
   double mean = 0;

@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "base/error.h"
 #include "base/named_row.h"
 
 namespace trainyard::runner {
@@ -72,16 +71,9 @@ struct Row {
 constexpr std::array rows{Row{"", layer_by_layer}, Row{"gpipe", gpipe},
                           Row{"1f1b", one_forward_one_backward}};
 
-void check_sizes(int stages, int micro_batches) {
-  if (stages >= 1 && micro_batches >= 1) return;
-  throw InternalError("a schedule cannot have " + std::to_string(stages) + " stages and " +
-                      std::to_string(micro_batches) + " micro-batches");
-}
-
 }  // namespace
 
 Schedule training_schedule(const std::string& kind, int stages, int micro_batches) {
-  check_sizes(stages, micro_batches);
   const Row& row = named_row(rows, &Row::kind, "schedule", kind);
   Schedule schedule;
   for (int stage = 0; stage < stages; ++stage) {
@@ -91,7 +83,6 @@ Schedule training_schedule(const std::string& kind, int stages, int micro_batche
 }
 
 Schedule evaluation_schedule(int stages, int micro_batches) {
-  check_sizes(stages, micro_batches);
   Schedule schedule;
   for (int stage = 0; stage < stages; ++stage) {
     StageActions actions(stage, stages);

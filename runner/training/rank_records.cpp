@@ -66,7 +66,7 @@ RankRecords::RankRecords(const experiments::Launch& launch, int rank)
       progress_(launch.records / experiments::rank_progress_name(rank)) {}
 
 void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
-                        std::int64_t parameters, const SampleCounts& samples, int threads,
+                        std::int64_t parameters, const models::PartSizes& samples, int threads,
                         const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu) {
   setup_seconds_ = seconds_since_start();
   const Versions built = versions();

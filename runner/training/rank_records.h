@@ -59,12 +59,6 @@ class AsyncMetrics {
 
 using ParameterHashes = std::map<std::string, std::string>;  // by name
 
-struct SampleCounts {  // of the whole data set, over all replicas
-  std::int64_t train = 0;
-  std::int64_t validation = 0;
-  std::int64_t test = 0;
-};
-
 // Settings of a rank's GPU, for the `start` record. They are equal in all arms and help to explain times.
 struct GpuSettings {
   std::string model;             // "NVIDIA H200"; on a cluster only the rank can read it
@@ -89,9 +83,9 @@ class RankRecords {
  public:
   RankRecords(const experiments::Launch& launch, int rank);
 
-  // `transport`: Communicator::transport of the gradients.
+  // `transport`: Communicator::transport of the gradients. `samples`: of the whole data set, over all replicas.
   void start(const experiments::Launch& launch, const Mesh& mesh, const char* transport,
-             std::int64_t parameters, const SampleCounts& samples, int threads,
+             std::int64_t parameters, const models::PartSizes& samples, int threads,
              const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu = {});
   void probe(const ProbedStep& outcome);
   void epoch(const EpochOutcome& outcome);              // also makes all records so far durable

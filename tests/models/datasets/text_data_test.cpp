@@ -1,8 +1,6 @@
 #include "models/datasets/text_data.h"
 
 #include <doctest/doctest.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "models/samples/samples.h"
 #include "models/samples/tokenizer.h"
@@ -38,14 +36,12 @@ DataChoice all_of(const std::string& source, const fs::path& folder) {
   return choice;
 }
 
-const ContentCache no_cache("");
-
 }  // namespace
 
 TEST_CASE("texts become token numbers of the vocabulary of the training part") {
   const DataFolder folder;
   const DataChoice choice = all_of("imdb", write_reviews(folder, "Film good"));
-  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice);
   const auto& train = std::get<Texts>(splits.train);
   // counts: bad 2, film 2, good 1; numbers: 4, 5, 6
   CHECK(train.size() == 2);
@@ -57,7 +53,7 @@ TEST_CASE("texts become token numbers of the vocabulary of the training part") {
   CHECK(numbers(test.tokens, 1) == Numbers{unknown_token});  // a text without a token
   CHECK(test.labels == std::vector<std::uint8_t>{0, 1});
   CHECK(sample_count(splits.validation) == 0);
-  const InputShape input = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input;
+  const InputShape input = text_facts(find_dataset("imdb"), choice.folder, choice).input;
   CHECK(input == InputShape{.image = {0, 0, 0}, .classes = 2, .vocabulary = 7, .source_length = 3});
 }
 
@@ -66,10 +62,10 @@ TEST_CASE("a review is truncated to 400 tokens, and later words are not in the v
   std::string positive;
   for (int i = 0; i < 400; ++i) positive += "word ";
   const DataChoice choice = all_of("imdb", write_reviews(folder, positive + "late late"));
-  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice);
   const auto& train = std::get<Texts>(splits.train);
   CHECK(train.tokens.tokens.size() == 403);
-  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 7);
+  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice).input.vocabulary == 7);
 }
 
 TEST_CASE("the source of a pair ends with <eos>, and the target is between <bos> and <eos>") {
@@ -79,13 +75,13 @@ TEST_CASE("the source of a pair ends with <eos>, and the target is between <bos>
     folder.write(part + ".en", "A dog.\n");
   }
   const DataChoice choice = all_of("multi30k", folder.path());
-  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice);
   const auto& train = std::get<TextPairs>(splits.train);
   CHECK(numbers(train.source, 0) == Numbers{5, 6, 4, end_token});  // "." 4, "ein" 5, "hund" 6
   CHECK(numbers(train.target, 0) == Numbers{begin_token, 5, 6, 4, end_token});
   CHECK(numbers(std::get<TextPairs>(splits.validation).source, 0) ==
         Numbers{5, 6, unknown_token, 4, end_token});
-  const InputShape input = text_facts(find_dataset("multi30k"), folder.path(), choice, no_cache).input;
+  const InputShape input = text_facts(find_dataset("multi30k"), folder.path(), choice).input;
   CHECK(input.vocabulary == 7);
   CHECK(input.target_vocabulary == 7);
   CHECK(input.source_length == 4);  // with <eos>
@@ -101,70 +97,24 @@ TEST_CASE("the vocabulary does not depend on validation and test") {
           {"train/" + label + "/" + std::to_string(i) + ".txt", "own" + label + std::to_string(i)});
   DataChoice choice = all_of("imdb", folder.write("a.tar.gz", tar(entries)));
   choice.split = {0.8, 0.2, 0};
-  const auto facts = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache);
+  const auto facts = text_facts(find_dataset("imdb"), choice.folder, choice);
   CHECK(facts.input.vocabulary == 80 + special_tokens);
-  const Splits splits = read_texts(find_dataset(choice.source), choice, no_cache);
+  const Splits splits = read_texts(find_dataset(choice.source), choice);
   for (const std::int32_t token : std::get<Texts>(splits.validation).tokens.tokens)
     CHECK(token == unknown_token);
   choice.train_samples = 30;  // only words that are trained on
-  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 34);
+  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice).input.vocabulary == 34);
   choice.vocabulary_max_size = 10;
-  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).input.vocabulary == 10);
-}
-
-TEST_CASE("with a cache the result is the same, and another choice has another entry") {
-  const DataFolder folder;
-  const DataFolder kept;
-  const ContentCache cache(kept.path());
-  DataChoice choice = all_of("imdb", write_reviews(folder, "Ümlaut film"));
-  const auto tokens = [&](const ContentCache& from) {
-    return std::get<Texts>(read_texts(find_dataset(choice.source), choice, from).train).tokens.tokens;
-  };
-  const auto expected = tokens(no_cache);
-  CHECK(tokens(cache) == expected);
-  CHECK(tokens(cache) == expected);
-  CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 1);
-  choice.vocabulary_min_frequency = 2;
-  CHECK(tokens(cache) == tokens(no_cache));
-  CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 2);
-}
-
-TEST_CASE("two processes that build the same vocabulary at the same time both succeed") {
-  const DataFolder folder;
-  std::string words;
-  for (int i = 0; i < 20000; ++i)
-    words += "w" + std::to_string(i * 7919 % 5000) + (i % 50 == 49 ? "\n" : " ");
-  for (const std::string part : {"train", "val", "test_2016_flickr"})
-    for (const std::string side : {".de", ".en"}) folder.write(part + side, words);
-  const DataChoice choice = all_of("multi30k", folder.path());
-  const DataFacts expected = text_facts(find_dataset("multi30k"), folder.path(), choice, no_cache);
-  CHECK(expected.input.vocabulary == 5004);
-  for (int turn = 0; turn < 3; ++turn) {
-    const DataFolder kept;
-    std::vector<pid_t> children;
-    for (int i = 0; i < 2; ++i) {
-      children.push_back(fork());
-      if (children.back() != 0) continue;
-      const auto facts =
-          text_facts(find_dataset("multi30k"), folder.path(), choice, ContentCache(kept.path()));
-      _exit(facts.fingerprint == expected.fingerprint && facts.input == expected.input ? 0 : 1);
-    }
-    for (const pid_t child : children) {
-      int status = 1;
-      REQUIRE(waitpid(child, &status, 0) == child);
-      CHECK(status == 0);
-    }
-    CHECK(std::distance(fs::directory_iterator(kept.path()), {}) == 1);
-  }
+  CHECK(text_facts(find_dataset("imdb"), choice.folder, choice).input.vocabulary == 10);
 }
 
 TEST_CASE("texts that have changed since the run was planned are an error") {
   const DataFolder folder;
   DataChoice choice = all_of("imdb", write_reviews(folder, "good"));
-  choice.fingerprint = text_facts(find_dataset("imdb"), choice.folder, choice, no_cache).fingerprint;
-  CHECK(sample_count(read_texts(find_dataset(choice.source), choice, no_cache).train) == 2);
+  choice.fingerprint = text_facts(find_dataset("imdb"), choice.folder, choice).fingerprint;
+  CHECK(sample_count(read_texts(find_dataset(choice.source), choice).train) == 2);
   write_reviews(folder, "great");
   CHECK(user_error_of([&] {
-          read_texts(find_dataset(choice.source), choice, no_cache);
+          read_texts(find_dataset(choice.source), choice);
         }).find("has changed since the run was planned") != std::string::npos);
 }

@@ -35,7 +35,7 @@ TEST_CASE("tensors of any type and memory order are read back unchanged and in t
       {"count", at::scalar_tensor(5, at::kInt)},
       {"nothing", at::empty({0, 4})}};
   write_safetensors(file, tensors);
-  const auto found = read_safetensors(file);
+  const auto found = parse_safetensors(read_text(file), "weights");
   REQUIRE(found.size() == tensors.size());
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     CHECK(found[i].name == tensors[i].name);
@@ -56,8 +56,6 @@ TEST_CASE("a file has the length of its header in 8 bytes, the header padded to 
 }
 
 TEST_CASE("the error for an incomplete file names it, and nothing is read beyond its end") {
-  const ScratchFolder folder;
-  const auto file = folder.path() / "cut.safetensors";
   const std::string entry = R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[0,8]}})";
   const std::vector<std::pair<std::string, const char*>> cases{
       {"abc", "it ends in its first 8 bytes"},
@@ -66,6 +64,8 @@ TEST_CASE("the error for an incomplete file names it, and nothing is read beyond
       {with_header(entry, 7), "the values of a are not where its header says"},
       {with_header(R"({"a":{"dtype":"F32","shape":[3],"data_offsets":[0,8]}})", 12), "the values of a"},
       {with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[8,0]}})", 8), "the values of a"},
+      {with_header(R"({"a":{"dtype":"F32","shape":[2],"data_offsets":[18446744073709551608,0]}})", 8),
+       "the values of a"},
       {with_header(R"({"a":{"dtype":"F32","shape":[-2],"data_offsets":[0,8]}})", 8),
        "the shape of a is wrong"},
       {with_header(R"({"a":{"dtype":"F8","shape":[8],"data_offsets":[0,8]}})", 8),
@@ -73,11 +73,11 @@ TEST_CASE("the error for an incomplete file names it, and nothing is read beyond
       {with_header(R"({"a":{"dtype":"F32","data_offsets":[0,8]}})", 8), "entry of a is wrong"}};
   for (const auto& each : cases) {
     CAPTURE(each.second);
-    write_text(file, each.first);
-    CHECK_THROWS_WITH_AS(read_safetensors(file), doctest::Contains(each.second), UserError);
-    CHECK_THROWS_WITH_AS(read_safetensors(file), doctest::Contains("cut.safetensors"), UserError);
+    CHECK_THROWS_WITH_AS(parse_safetensors(each.first, "cut.safetensors"), doctest::Contains(each.second),
+                         UserError);
+    CHECK_THROWS_WITH_AS(parse_safetensors(each.first, "cut.safetensors"),
+                         doctest::Contains("cut.safetensors"), UserError);
   }
-  CHECK_THROWS_AS(read_safetensors(folder.path() / "none"), UserError);
 }
 
 TEST_CASE("a file that cannot be written leaves no temporary file, and an existing entry unchanged") {

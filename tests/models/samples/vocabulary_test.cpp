@@ -10,7 +10,7 @@ namespace {
 
 TokenCounts counts_of(std::string_view text) {
   TokenCounts counts;
-  for (const std::string& token : tokens_of(text)) count_token(counts, token);
+  for (const std::string& token : tokens_of(text)) ++counts[token];
   return counts;
 }
 

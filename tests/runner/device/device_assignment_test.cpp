@@ -130,7 +130,11 @@ TEST_CASE("NCCL settings with which one run could end others are fixed, whatever
   CHECK(std::string(std::getenv("TORCH_NCCL_DUMP_ON_TIMEOUT")) == "0");
   CHECK(std::string(std::getenv("TORCH_NCCL_ASYNC_ERROR_HANDLING")) == "3");
   CHECK(std::string(std::getenv("TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING")) == "1");
-  for (const NcclSetting& setting : nccl_settings()) ::unsetenv(setting.name.c_str());
+  for (const char* name :
+       {"TORCH_NCCL_ASYNC_ERROR_HANDLING", "TORCH_NCCL_BLOCKING_WAIT", "TORCH_NCCL_DUMP_ON_TIMEOUT",
+        "TORCH_NCCL_PROPAGATE_ERROR", "TORCH_NCCL_SHOW_EAGER_INIT_P2P_SERIALIZATION_WARNING", "NCCL_MAX_CTAS",
+        "NCCL_NVLS_ENABLE"})
+    ::unsetenv(name);
 }
 
 }  // namespace

@@ -53,23 +53,6 @@ TEST_CASE("the mean of words needs no host-device sync, and padding has no weigh
   CHECK(weight.grad()[0].abs().max().item<double>() == 0);
 }
 
-TEST_CASE("augmentation by tensors equals the loop over pixels, in either memory order") {
-  const models::Images images = testing::random_images({.channels = 3, .height = 9, .width = 11}, 40);
-  const at::Tensor all = at::tensor(images.pixels, at::kByte).view({40, 3, 9, 11}).to(at::kFloat);
-  const at::Tensor fill = at::tensor({7, 8, 9}, at::kFloat);
-  const at::Tensor indices = at::tensor({3, 0, 17, 39, 3}, at::kLong);
-  for (const char* kind : {"flip", "crop", "flip-crop"}) {
-    for (const auto format : {at::MemoryFormat::Contiguous, at::MemoryFormat::ChannelsLast}) {
-      CAPTURE(kind);
-      const AugmentationDraws draws = draw_augmentation(find_augmentation(kind), 40, 2, 5);
-      const at::Tensor batch = all.index_select(0, indices).contiguous(format);
-      const at::Tensor changed = augment_by_tensors(batch, indices, draws, fill);
-      CHECK(changed.is_contiguous(format));
-      CHECK(at::equal(changed, augment(batch, indices, draws, fill)));
-    }
-  }
-}
-
 TEST_CASE("clipping without a host-device sync scales like clipping with one") {
   const auto gradients = [] {
     return std::vector<at::Tensor>{at::full({3}, 4.0F), at::full({2, 2}, -6.0F)};  // norm √192

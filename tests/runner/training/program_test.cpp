@@ -23,6 +23,7 @@ using namespace trainyard::runner;
 using namespace trainyard::runner::testing;
 using namespace std::chrono_literals;
 using nlohmann::json;
+using trainyard::tests::read_text;
 using trainyard::tests::ScratchFolder;
 
 double sum_of(const json& record, const std::string& phase, const std::string& name,
@@ -235,7 +236,8 @@ TEST_CASE("weights are one file with the layers of all stages, either the last o
     LaunchedRanks ranks(launch);
     for (const auto& rank : ranks.ranks) REQUIRE(rank->wait(60s) == 0);
     std::map<std::string, at::Tensor> weights;
-    for (auto& tensor : networks::read_safetensors(folder.path() / weights_file_name)) {
+    for (auto& tensor :
+         networks::parse_safetensors(read_text(folder.path() / weights_file_name), "weights")) {
       weights[tensor.name] = tensor.value;
     }
     return weights;

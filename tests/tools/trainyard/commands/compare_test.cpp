@@ -46,7 +46,7 @@ struct Filled {
 };
 
 // The first cell of `compare --format json`, and its verdict on one metric.
-nlohmann::json first_cell(const nlohmann::json& said) {
+const nlohmann::json& first_cell(const nlohmann::json& said) {
   return said.at("comparisons").at(0).at("cells").at(0);
 }
 nlohmann::json of_metric(const nlohmann::json& said, const std::string& metric) {
