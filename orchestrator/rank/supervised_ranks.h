@@ -61,7 +61,6 @@ class SupervisedRanks {
     std::optional<ExitStatus> supervisor_failed = {};
   };
   std::optional<End> end();  // empty while a rank or the supervisor is left
-  int end_fd() const;        // for poll(2): readable if `poll` or `end` has news. −1 after the end
 
  private:
   void wait_for_start();

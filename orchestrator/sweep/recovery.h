@@ -11,7 +11,6 @@
 #include "db/database/database.h"
 #include "orchestrator/launch/slurm_jobs.h"
 #include "orchestrator/plan/plan.h"
-#include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
@@ -43,9 +42,6 @@ class Reattachment {
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
-  bool job_alive(const RankGroupFile& group);
-  bool step_alive(const RankGroupFile& group);
-
   const SlurmQueue& queue(const std::string& allocation);
 
   std::string launcher_;
