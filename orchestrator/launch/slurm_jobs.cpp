@@ -220,8 +220,6 @@ std::vector<std::string> slurm_client(const std::string& program, const std::vec
   return argv;
 }
 
-SlurmQueue::SlurmQueue(std::string steps_of) : steps_of_(std::move(steps_of)) {}
-
 void SlurmQueue::ask() {
   std::vector<std::string> arguments{"--noheader"};
   if (steps_of_.empty())

@@ -36,7 +36,7 @@ class SlurmQueue {
   using Clock = std::chrono::steady_clock;
 
   // `steps_of`: lists the steps of this job instead of jobs.
-  explicit SlurmQueue(std::string steps_of = "");
+  explicit SlurmQueue(std::string steps_of = "") : steps_of_(std::move(steps_of)) {}
 
   void step();  // queries if it is due, reads the answer; never blocks
   void soon();  // a change is expected: query more often for a while

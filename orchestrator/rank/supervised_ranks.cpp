@@ -206,10 +206,6 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
   }
 }
 
-SupervisedRanks::~SupervisedRanks() {
-  release();
-}
-
 void SupervisedRanks::wait_for_start() {
   while (!started_ && start_error_.empty())
     if (!read_message() && over_)

@@ -44,7 +44,7 @@ class SupervisedRanks {
  public:
   // `start` runs in the supervisor. UserError if it throws one, or if there can be no supervisor.
   SupervisedRanks(SupervisorSetting setting, const std::function<LocalProcesses()>& start);
-  ~SupervisedRanks();  // ends everything and waits for it
+  ~SupervisedRanks() { release(); }  // ends everything and waits for it
   SupervisedRanks(const SupervisedRanks&) = delete;
   SupervisedRanks& operator=(const SupervisedRanks&) = delete;
 

@@ -49,19 +49,16 @@ std::vector<fs::path> with_parents(const fs::path& mount, const std::string& pat
   return folders;
 }
 
-std::optional<double> smaller(std::optional<double> a, std::optional<double> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
 std::optional<double> cgroup_quota() {
   const std::string cgroups = whole_file("/proc/self/cgroup");
   std::optional<double> quota;
+  const auto limit = [&](const std::string& text) {
+    if (const auto found = cpu_quota(text)) quota = std::min(*found, quota.value_or(*found));
+  };
   for (const auto& folder : with_parents("/sys/fs/cgroup", cgroup_path(cgroups).value_or("/")))
-    quota = smaller(quota, cpu_quota(whole_file(folder / "cpu.max")));
+    limit(whole_file(folder / "cpu.max"));
   for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", cgroup_path(cgroups, "cpu").value_or("/")))
-    quota = smaller(
-        quota, cpu_quota(whole_file(folder / "cpu.cfs_quota_us") + whole_file(folder / "cpu.cfs_period_us")));
+    limit(whole_file(folder / "cpu.cfs_quota_us") + whole_file(folder / "cpu.cfs_period_us"));
   return quota;
 }
 

@@ -36,10 +36,6 @@ void RankSupervisor::watch(std::unique_ptr<RankGroup> ranks, bool adopted) {
   ended_.resize(static_cast<std::size_t>(place_.world_size));
 }
 
-void RankSupervisor::not_launched(const std::string& why) {
-  launch_error_ = why;
-}
-
 // Applies an event. Returns the signal to send, 0 for none.
 int RankSupervisor::happens(const AttemptEvent& event) {
   Transition transition = next(std::move(state_), event, Clock::now(), grace_);

@@ -25,7 +25,7 @@ class RankSupervisor {
 
   // `adopted`: an earlier orchestrator launched them.
   void watch(std::unique_ptr<RankGroup> ranks, bool adopted);
-  void not_launched(const std::string& why);
+  void not_launched(const std::string& why) { launch_error_ = why; }
 
   void note_ends();  // detects ended ranks and reacts
   void check_progress();

@@ -277,8 +277,6 @@ bool all_ranks_ended(const RankGroupFile& group) {
 
 }  // namespace
 
-Reattachment::Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
-
 const SlurmQueue& Reattachment::queue(const std::string& allocation) {
   const auto [queue, is_new] = queues_.try_emplace(allocation, allocation);
   if (is_new) queue->second.ask_now(std::chrono::seconds(60));

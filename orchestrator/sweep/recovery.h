@@ -35,7 +35,7 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
 class Reattachment {
  public:
   // `launcher`: of the new sweep.
-  explicit Reattachment(std::string launcher);
+  explicit Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
 
   // Whether the attempt in this folder is queued or running. If not, its tasks can no longer start. UserError
   // if the cluster does not answer, or if `launcher` cannot adopt the live attempt.
