@@ -3,11 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
-#include <memory>
 #include <string_view>
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,31 +31,20 @@ void sync(const std::filesystem::path& path, int flags) {
   if (!fd || ::fsync(fd.get()) != 0) throw_file_error(path);
 }
 
-// Removes the temporary file if it was not renamed, so that a failed write leaves no disk space taken.
-class Unfinished {
- public:
-  explicit Unfinished(const std::filesystem::path& file) : path(file.string() + ".tmp") {}
-  ~Unfinished() {
-    if (!path.empty()) ::unlink(path.c_str());
-  }
-  Unfinished(const Unfinished&) = delete;
-  Unfinished& operator=(const Unfinished&) = delete;
-  std::filesystem::path path;  // empty after the rename
-};
-
 }  // namespace
 
 void write_durably(const std::filesystem::path& file, std::span<const std::string_view> parts) {
-  Unfinished unfinished(file);
-  {
-    OpenedFile opened = open_plain(unfinished.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-    if (opened.error != 0) throw_file_error(unfinished.path, opened.error);
-    const FileDescriptor fd = std::move(opened).or_refuse(unfinished.path);
+  const std::filesystem::path unfinished = file.string() + ".tmp";
+  try {
+    OpenedFile opened = open_plain(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    if (opened.error != 0) throw_file_error(unfinished, opened.error);
+    const FileDescriptor fd = std::move(opened).or_refuse(unfinished);
     for (const std::string_view part : parts) write_all(fd.get(), part, file);
-    if (::fsync(fd.get()) != 0) throw_file_error(file);
+    if (::fsync(fd.get()) != 0 || ::rename(unfinished.c_str(), file.c_str()) != 0) throw_file_error(file);
+  } catch (...) {
+    ::unlink(unfinished.c_str());  // a failed write must not leave its disk space taken
+    throw;
   }
-  if (::rename(unfinished.path.c_str(), file.c_str()) != 0) throw_file_error(file);
-  unfinished.path.clear();
   sync_folder(file.parent_path());
 }
 
@@ -76,15 +62,9 @@ std::string whole_file(const std::filesystem::path& file) {
 
 std::vector<std::string> names_in(const std::filesystem::path& folder, std::error_code& failed) {
   std::vector<std::string> names;
-  errno = 0;
-  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::opendir(folder.c_str()), &::closedir);
-  if (stream)
-    while (const dirent* entry = ::readdir(stream.get())) {
-      const std::string_view name = &entry->d_name[0];
-      if (name != "." && name != "..") names.emplace_back(name);
-      errno = 0;
-    }
-  failed.assign(errno, std::generic_category());
+  for (std::filesystem::directory_iterator entry(folder, failed), end; !failed && entry != end;
+       entry.increment(failed))
+    names.push_back(entry->path().filename());
   std::ranges::sort(names);
   return names;
 }

@@ -1,7 +1,6 @@
 #include "base/host.h"
 
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -10,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/files.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace trainyard {
@@ -46,13 +46,6 @@ fs::path file_of(int pid, const char* name) {
   return fs::path("/proc") / std::to_string(pid) / name;
 }
 
-template <typename Number>
-bool read_number(const std::string& text, Number& number) {
-  const char* const end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, number);
-  return read.ec == std::errc() && read.ptr == end;
-}
-
 }  // namespace
 
 std::optional<ProcessFacts> facts_of(int pid) {
@@ -64,11 +57,11 @@ std::optional<ProcessFacts> facts_of(int pid) {
   constexpr std::size_t first = 3, parent = 4, start = 22, begin = 48, end = 49;  // as proc(5) counts them
   ProcessFacts process{.pid = pid, .name = stat.substr(name_begin + 1, name_end - name_begin - 1)};
   if (fields.size() <= end - first || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
-  const bool read = read_number(fields[parent - first], process.parent) &&
-                    read_number(fields[start - first], process.start_ticks) &&
-                    read_number(fields[begin - first], process.arguments_begin) &&
-                    read_number(fields[end - first], process.arguments_end);
-  return read ? std::optional(process) : std::nullopt;
+  process.parent = parse_number<int>(fields[parent - first]).value_or(0);
+  process.start_ticks = parse_number<std::uint64_t>(fields[start - first]).value_or(0);
+  process.arguments_begin = parse_number<std::uintptr_t>(fields[begin - first]).value_or(0);
+  process.arguments_end = parse_number<std::uintptr_t>(fields[end - first]).value_or(0);
+  return process;
 }
 
 std::optional<ProcessUsers> users_of(int pid) {
@@ -88,7 +81,7 @@ std::string environment_of(int pid) {
 std::vector<int> all_processes() {
   std::vector<int> pids;
   for (const std::string& name : names_in("/proc"))
-    if (int pid = 0; read_number(name, pid)) pids.push_back(pid);
+    if (const auto pid = parse_number<int>(name)) pids.push_back(*pid);
   return pids;
 }
 

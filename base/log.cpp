@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <memory>
+#include <regex>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -29,21 +30,8 @@ std::shared_ptr<spdlog::logger>& current() {
 }
 
 spdlog::level::level_enum spdlog_level(Level level) {
-  switch (level) {
-    case Level::trace:
-      return spdlog::level::trace;
-    case Level::debug:
-      return spdlog::level::debug;
-    case Level::info:
-      return spdlog::level::info;
-    case Level::warning:
-      return spdlog::level::warn;
-    case Level::error:
-      return spdlog::level::err;
-    case Level::off:
-      break;
-  }
-  return spdlog::level::off;
+  static_assert(static_cast<int>(Level::error) == SPDLOG_LEVEL_ERROR);
+  return level == Level::off ? spdlog::level::off : static_cast<spdlog::level::level_enum>(level);
 }
 
 // Each line is flushed at once, so that it is not lost if the process is killed.
@@ -149,16 +137,11 @@ void write(Level level, std::string_view event, const Fields& fields) noexcept {
 }
 
 std::optional<Level> level_of_line(std::string_view line) {
-  constexpr std::string_view form = "0000-00-00T00:00:00.000Z ";
-  if (line.size() <= form.size()) return std::nullopt;
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  for (std::size_t i = 0; i < form.size(); ++i)
-    if (form[i] == '0' ? !is_digit(line[i]) : line[i] != form[i]) return std::nullopt;
-  const std::string_view rest = line.substr(form.size());
-  const std::size_t space = rest.find(' ');
-  if (space == std::string_view::npos || space + 1 >= rest.size() || !is_digit(rest[space + 1]))
-    return std::nullopt;
-  return level_named(rest.substr(0, space));
+  static const std::regex form(R"(^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z (\w+) \d)");
+  std::cmatch found;
+  const bool matches =
+      std::regex_search(line.begin(), line.end(), found, form, std::regex_constants::match_continuous);
+  return matches ? level_named(found.str(1)) : std::nullopt;
 }
 
 }  // namespace trainyard::log

@@ -4,11 +4,11 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <string_view>
 #include <type_traits>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -45,26 +45,9 @@ std::string element_text(double element) {
   return text.find_first_of(".einf") == std::string::npos ? text + ".0" : text;
 }
 
+// JSON escapes texts as TOML does.
 std::string quoted(const std::string& text) {
-  std::string result = "\"";
-  for (const char character : text) {
-    const auto code = static_cast<unsigned char>(character);
-    if (character == '"' || character == '\\') {
-      result += '\\';
-      result += character;
-    } else if (character == '\n') {
-      result += "\\n";
-    } else if (character == '\t') {
-      result += "\\t";
-    } else if (code < 0x20 || code == 0x7f) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\u%04X", static_cast<unsigned>(code));
-      result += escape.data();
-    } else {
-      result += character;
-    }
-  }
-  return result + "\"";
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 template <class Element>
@@ -72,10 +55,6 @@ std::string list_text(const std::vector<Element>& elements) {
   std::string text = "[";
   for (const Element element : elements) text += (text.size() > 1 ? ", " : "") + element_text(element);
   return text + "]";
-}
-
-bool is_list(ValueType type) {
-  return type == ValueType::integers || type == ValueType::numbers;
 }
 
 // The bound of an integer is printed as an integer: 1000000, not 1e6.
@@ -106,14 +85,10 @@ std::string elements_text(const Parameter& parameter) {
   const auto& high = parameter.maximum_length;
   if (low == 0 && !high) return noun + "s";
   const std::size_t last = high ? *high : low;
-  std::string text;
-  if (!high) {
-    text = "at least ";
-  } else if (low == 0) {
-    text = "at most ";
-  } else if (low != *high) {
-    text = fmt::format("{} to ", low);
-  }
+  const std::string text = !high          ? "at least "
+                           : low == 0     ? "at most "
+                           : low != *high ? fmt::format("{} to ", low)
+                                          : "";
   return fmt::format("{}{} {}{}", text, last, noun, last == 1 ? "" : "s");
 }
 
@@ -142,29 +117,38 @@ bool list_fits(const Parameter& parameter, const std::vector<Element>& list) {
                      [&](Element element) { return in_bounds(parameter, element); });
 }
 
-// Checks a value: one overload per type.
-struct Fits {
+// Converts a value to the type of the parameter: one overload per type. Empty if it is not allowed.
+struct Fitted {
   const Parameter& parameter;
+  using Result = std::optional<Value>;
 
-  bool operator()(bool) const { return parameter.type == ValueType::boolean; }
-  bool operator()(std::int64_t number) const {
-    const bool wanted = parameter.type == ValueType::integer || parameter.type == ValueType::number;
-    return wanted && in_bounds(parameter, number);
+  Result operator()(bool value) const { return if_allowed(ValueType::boolean, true, value); }
+  Result operator()(std::int64_t number) const {
+    const bool allowed = in_bounds(parameter, number);
+    if (parameter.type == ValueType::integer) return if_allowed(ValueType::integer, allowed, number);
+    return if_allowed(ValueType::number, allowed, static_cast<double>(number));
   }
-  bool operator()(double number) const {
-    return parameter.type == ValueType::number && in_bounds(parameter, number);
+  Result operator()(double number) const {
+    return if_allowed(ValueType::number, in_bounds(parameter, number), number);
   }
-  bool operator()(const std::string& text) const {
+  Result operator()(const std::string& text) const {
     const auto& choices = parameter.choices;
-    return parameter.type == ValueType::text &&
-           (choices.empty() || std::find(choices.begin(), choices.end(), text) != choices.end());
+    return if_allowed(ValueType::text, choices.empty() || std::ranges::find(choices, text) != choices.end(),
+                      text);
   }
-  bool operator()(const std::vector<std::int64_t>& list) const {
-    return is_list(parameter.type) && list_fits(parameter, list);
+  Result operator()(const std::vector<std::int64_t>& list) const {
+    const bool allowed = list_fits(parameter, list);
+    if (parameter.type == ValueType::integers) return if_allowed(ValueType::integers, allowed, list);
+    return if_allowed(ValueType::numbers, allowed, std::vector<double>(list.begin(), list.end()));
   }
-  bool operator()(const std::vector<double>& list) const {
-    const bool wanted = parameter.type == ValueType::numbers || (is_list(parameter.type) && list.empty());
-    return wanted && list_fits(parameter, list);
+  Result operator()(const std::vector<double>& list) const {
+    if (list.empty()) return (*this)(std::vector<std::int64_t>());
+    return if_allowed(ValueType::numbers, list_fits(parameter, list), list);
+  }
+
+ private:
+  Result if_allowed(ValueType type, bool allowed, const Value& value) const {
+    return allowed && parameter.type == type ? Result(value) : std::nullopt;
   }
 };
 
@@ -192,26 +176,14 @@ std::string default_text(const Parameter& parameter) {
 }
 
 std::optional<std::string> problem_with(const Parameter& parameter, const Value& value) {
-  if (std::visit(Fits{parameter}, value)) return std::nullopt;
+  if (std::visit(Fitted{parameter}, value)) return std::nullopt;
   return fmt::format("must be {}, but is {}", allowed_text(parameter), to_text(value));
 }
 
 Value coerced(const Parameter& parameter, const Value& value) {
-  if (const auto problem = problem_with(parameter, value)) {
+  if (const auto problem = problem_with(parameter, value))
     throw InternalError(fmt::format("{} {}", parameter.name, *problem));
-  }
-  if (parameter.type == ValueType::number) {
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) return static_cast<double>(*integer);
-  }
-  if (parameter.type == ValueType::numbers) {
-    if (const auto* integers = std::get_if<std::vector<std::int64_t>>(&value)) {
-      return std::vector<double>(integers->begin(), integers->end());
-    }
-  }
-  if (parameter.type == ValueType::integers && std::holds_alternative<std::vector<double>>(value)) {
-    return std::vector<std::int64_t>();
-  }
-  return value;
+  return *std::visit(Fitted{parameter}, value);
 }
 
 std::string to_text(const Value& value) {

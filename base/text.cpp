@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 
+#include <fmt/format.h>
 #include <utf8proc.h>
 
 namespace trainyard {
@@ -38,9 +38,8 @@ std::size_t columns_of(const Character& character) {
 }
 
 std::string escaped(const Character& character) {
-  std::array<char, 8> text{};
-  std::snprintf(text.data(), text.size(), character.valid ? "\\u%04x" : "\\x%02x", character.code);
-  return text.data();
+  return character.valid ? fmt::format("\\u{:04x}", character.code)
+                         : fmt::format("\\x{:02x}", character.code);
 }
 
 bool is_plain(char c) {

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <sstream>
 #include <string_view>
@@ -18,6 +17,7 @@
 
 #include "base/fd.h"
 #include "base/files.h"
+#include "base/number.h"
 
 namespace trainyard {
 
@@ -102,20 +102,19 @@ std::optional<uid_t> user_by_netlink(const SocketEnds& ends) {
 
 // /proc/net/tcp: addresses are words of 32 bits in the byte order of this host, as hexadecimal digits.
 
-bool read_hex(std::string_view text, std::uint32_t& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, 16);
-  return error == std::errc() && end == text.data() + text.size();
-}
-
 std::optional<SocketEnd> end_in(std::string_view text) {
   constexpr std::size_t word = 8;
   const auto colon = text.find(':');
+  if (colon != word && colon != 4 * word) return std::nullopt;
+  const auto port = parse_number<std::uint16_t>(text.substr(colon + 1), 16);
+  if (!port) return std::nullopt;
   std::array<std::uint32_t, 4> words{};
-  std::uint32_t port = 0;
-  if ((colon != word && colon != 4 * word) || !read_hex(text.substr(colon + 1), port)) return std::nullopt;
-  for (std::size_t i = 0; i < colon / word; ++i)
-    if (!read_hex(text.substr(i * word, word), words[i])) return std::nullopt;
-  SocketEnd end{mapped(words[0]), static_cast<std::uint16_t>(port)};
+  for (std::size_t i = 0; i < colon / word; ++i) {
+    const auto number = parse_number<std::uint32_t>(text.substr(i * word, word), 16);
+    if (!number) return std::nullopt;
+    words[i] = *number;
+  }
+  SocketEnd end{mapped(words[0]), *port};
   if (colon != word) std::memcpy(&end.address, words.data(), sizeof end.address);
   return end;
 }

@@ -1,47 +1,49 @@
-// Relay of TCP connections: it accepts them on one socket, lets a `Door` decide about each, and copies bytes
-// between an admitted connection and the one that the door opens for it. It has a thread of its own, and one for
-// each far end that is being opened.
+// Relay of TCP connections: it accepts them on one socket, lets a door decide about each, and copies bytes
+// between an admitted connection and the one that the door opens for it. Each connection has its own threads.
 #pragma once
 
-#include <cstddef>
-#include <memory>
-#include <optional>
+#include <functional>
+#include <list>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "base/fd.h"
 
 namespace trainyard {
 
-// Decides who may pass. It must not throw.
-class Door {
- public:
-  virtual ~Door() = default;
-  // Bytes that are sent to a new connection. Nothing: it is refused, and closed at once. Called in the relay's
-  // thread, so it must not wait.
-  virtual std::optional<std::string> greeting(int connection) = 0;
-  virtual std::size_t answer_size() const = 0;  // bytes that the connection sends then
-  // The far end of a connection that was greeted and has answered. Empty: it is refused. Called in a thread of its
-  // own, so it may wait for some seconds. Several calls can run at the same time.
-  virtual FileDescriptor open(int connection, const std::string& greeting,
-                              const std::string& answer) const = 0;
-};
+// The far end for a new connection. Empty: the connection is refused, and closed. It must not throw. It may wait
+// for some seconds, because each call has its own thread.
+using Door = std::function<FileDescriptor(int connection)>;
 
-// - A connection that has not answered after 10 s is closed. If more than 512 have not answered, the oldest one is
-//   closed. So idle connections take no place from others.
-// - At most 64 far ends are opened at the same time. Further callers wait. Admitted connections never wait for them.
+// - At most 512 connections can wait for the door. If there are more, the oldest one is closed. So idle
+//   connections take no place from others.
 // - If one end closes its half of a connection, so does the other. All connections end with the relay.
 class SocketRelay {
  public:
-  SocketRelay(FileDescriptor listening, std::unique_ptr<Door> door);
+  SocketRelay(FileDescriptor listening, Door door);
   ~SocketRelay();
   SocketRelay(const SocketRelay&) = delete;
   SocketRelay& operator=(const SocketRelay&) = delete;
   int port() const { return port_; }
 
  private:
-  class Loop;
+  struct Connection {
+    FileDescriptor near, far;  // `near` is empty once the connection is over
+    bool waits = true;         // for the door
+    std::jthread thread;       // uses the connection, so it ends first
+  };
+  void accept_all();
+  void begin(FileDescriptor near);
+  void serve(Connection& connection);
+
   int port_;
-  std::unique_ptr<Loop> loop_;
+  FileDescriptor listening_;
+  Door door_;
+  std::mutex mutex_;                   // for what follows
+  std::list<Connection> connections_;  // oldest first
+  bool stopped_ = false;
+  std::thread thread_;  // starts last
 };
 
 // Sends all bytes at once. For few bytes on a new connection, whose buffer is empty.

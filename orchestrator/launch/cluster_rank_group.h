@@ -6,13 +6,9 @@
 #include <filesystem>
 #include <map>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "orchestrator/launch/launcher.h"
 #include "orchestrator/rank/rank_group_files.h"
-#include "orchestrator/resources/programs.h"
-#include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
 
@@ -50,7 +46,6 @@ class ClusterRankGroup : public RankGroup {
 
   std::filesystem::path folder_, first_rank_log_;
   int world_size_;
-  std::chrono::steady_clock::duration patience_;  // wait for late files of an ended job
   std::map<int, RankExit> exits_;
   int signal_of_others_ = 0;  // that a task received but we did not send
   bool signalled_by_us_ = false;
@@ -58,40 +53,5 @@ class ClusterRankGroup : public RankGroup {
   bool any_lost_ = false;  // a rank has no exit file
   Clock::time_point next_poll_, over_since_ = Clock::time_point::max();
 };
-
-// Check that the nodes of a cluster share the folder of the runs with this host. It is made once, before the
-// first run: a task looks for a file that was written here, and writes one itself.
-
-// The asking side. The destructor removes its files and the output of its job.
-class SharedDirCheck {
- public:
-  explicit SharedDirCheck(std::filesystem::path runs);
-  ~SharedDirCheck();
-  SharedDirCheck(const SharedDirCheck&) = delete;
-  SharedDirCheck& operator=(const SharedDirCheck&) = delete;
-
-  std::string job_name() const;
-  std::vector<std::string> task(const Programs& programs) const;  // command that answers
-
-  // Whether the answer has arrived and is positive. UserError if it is negative.
-  bool answered(const Programs& programs) const;
-
- private:
-  std::filesystem::path runs_;
-  std::string name_;
-};
-
-// Whether the check has passed for this yard before, and the note that it has passed.
-bool spool_was_seen(const Yard& yard);
-void note_spool_seen(const Yard& yard);
-
-// Advice if there is no answer, or a negative one.
-inline constexpr const char* share_the_spool =
-    "set `spool` in [machine] to a folder that this host and all nodes share";
-
-// The answering side: writes `probe-NAME` into `folder`. It says whether this host sees the other file, and
-// whether it can run `runner`. Returns an exit code.
-int answer_spool_probe(const std::filesystem::path& folder, const std::string& name,
-                       const std::filesystem::path& runner);
 
 }  // namespace trainyard::orchestrator

@@ -93,10 +93,6 @@ class LocalRankGroup : public RankGroup {
                         ended->leftovers};
   }
 
-  void add_end_fds(std::vector<int>& fds) const override {
-    if (ranks_.end_fd() >= 0) fds.push_back(ranks_.end_fd());
-  }
-
   nlohmann::ordered_json marks() const override { return marks_; }
 
  private:
@@ -151,9 +147,6 @@ class MpiRankGroup : public ClusterRankGroup {
   MpiRankGroup(const LaunchSpec& spec, std::unique_ptr<RankProcess> process)
       : ClusterRankGroup(spec), log_(spec.directory / mpirun_log), process_(std::move(process)) {}
 
-  void add_end_fds(std::vector<int>& fds) const override {
-    if (!ended_) fds.push_back(process_->end_fd());
-  }
   nlohmann::ordered_json marks() const override { return {{"launcher", "mpi"}, {"pids", {process_->pid()}}}; }
 
  protected:

@@ -38,7 +38,6 @@ class RankGroup {
   virtual bool waiting() { return false; }  // in a queue: no rank runs yet
   // Its number in the cluster's queue. Empty: none, or not known yet.
   virtual std::string job() const { return ""; }
-  virtual void add_end_fds(std::vector<int>&) const {}
   // Members of `launched`, by which a restarted orchestrator finds the group again.
   virtual nlohmann::ordered_json marks() const = 0;
 };

@@ -1,8 +1,9 @@
 #include "orchestrator/launch/slurm_jobs.h"
 
 #include <algorithm>
-#include <array>
 #include <csignal>
+#include <regex>
+#include <set>
 #include <string_view>
 
 #include <unistd.h>
@@ -18,17 +19,13 @@ namespace {
 
 constexpr const char* requeued = "it was requeued";
 constexpr auto controller_patience = std::chrono::minutes(10);  // for a controller that does not answer
-constexpr auto accounts_patience = std::chrono::seconds(10);
 constexpr auto between_tries = std::chrono::seconds(2);
 
 // Job number from the output of sbatch: "4711" or "4711;cluster" on a line of its own.
 std::string job_id(const std::string& text) {
-  std::string id;
-  for (const std::string& line : lines_of(text)) {
-    const std::string first = line.substr(0, line.find(';'));
-    if (!first.empty() && first.find_first_not_of("0123456789") == std::string::npos) id = first;
-  }
-  return id;
+  static const std::regex form(R"((?:^|\n)(\d+)(?:;[^\n]*)?(?=\n|$))");
+  std::smatch found;
+  return std::regex_search(text, found, form) ? found.str(1) : "";
 }
 
 // Whether an error is temporary: the controller is down or busy, or accepts no more jobs for now.
@@ -118,8 +115,12 @@ void SlurmJob::submitted(const ClientAnswer& answer) {
 void SlurmJob::read_queue() {
   if (queue_.answered_at() < known_since_) return;
   const auto job = queue_.find(name_);
-  if (!job) return ask_accounts();
-  sacct_.reset();
+  if (!job) {  // it ended long ago
+    stage_ = Stage::over;
+    why_ = requeued_ ? requeued : "Slurm no longer lists the job";
+    if (requeued_) reason_ = EndReason::preempted;
+    return;
+  }
   id_ = job->id;
   if (ended(*job)) return note_end(*job);
   const bool waiting = waits(*job);
@@ -133,22 +134,6 @@ void SlurmJob::read_queue() {
 
 void SlurmJob::note_begun() {
   begun_by_ = std::min(begun_by_, Clock::now());
-}
-
-// Asks `sacct` how a job ended that has left the queue. Not all clusters keep accounts.
-void SlurmJob::ask_accounts() {
-  if (!sacct_ && !id_.empty()) {
-    accounts_since_ = Clock::now();
-    sacct_ = std::make_unique<ClientCommand>(slurm_client("sacct", sacct_arguments(id_)));
-  }
-  const auto answer = sacct_ ? sacct_->poll() : std::nullopt;
-  if (sacct_ && !answer && Clock::now() - accounts_since_ < accounts_patience) return;
-  const auto kept = answer && answer->status.clean() ? parse_sacct(answer->text, id_) : std::nullopt;
-  sacct_.reset();
-  if (kept) return note_end(*kept);
-  stage_ = Stage::over;
-  why_ = requeued_ ? requeued : "Slurm no longer lists the job";
-  if (requeued_) reason_ = EndReason::preempted;
 }
 
 void SlurmJob::note_end(const SlurmState& job) {
@@ -188,74 +173,38 @@ constexpr auto often = milliseconds(500);
 constexpr auto impatience = std::chrono::seconds(10);  // how long `soon` lasts
 constexpr auto too_long = std::chrono::seconds(60);    // maximum time for an answer
 
-template <std::size_t count>
-bool among(const std::array<std::string_view, count>& states, const std::string& state) {
-  return std::find(states.begin(), states.end(), state) != states.end();
-}
-
-constexpr std::array<std::string_view, 11> ended_states{
-    "COMPLETED", "CANCELLED", "FAILED",        "TIMEOUT", "NODE_FAIL",   "PREEMPTED",
-    "BOOT_FAIL", "DEADLINE",  "OUT_OF_MEMORY", "REVOKED", "SPECIAL_EXIT"};
-constexpr std::array<std::string_view, 6> waiting_states{"PENDING",      "CONFIGURING", "REQUEUED",
-                                                         "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"};
-constexpr std::array<std::string_view, 5> lost_states{"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED",
-                                                      "DEADLINE"};
+const std::set<std::string> ended_states{"COMPLETED",     "CANCELLED", "FAILED",      "TIMEOUT",
+                                         "NODE_FAIL",     "PREEMPTED", "BOOT_FAIL",   "DEADLINE",
+                                         "OUT_OF_MEMORY", "REVOKED",   "SPECIAL_EXIT"};
+const std::set<std::string> waiting_states{"PENDING",      "CONFIGURING", "REQUEUED",
+                                           "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD"};
+const std::set<std::string> lost_states{"NODE_FAIL", "PREEMPTED", "BOOT_FAIL", "REVOKED", "DEADLINE"};
 
 }  // namespace
 
 bool waits(const SlurmState& job) {
-  return among(waiting_states, job.state);
+  return waiting_states.contains(job.state);
 }
 
 bool ended(const SlurmState& job) {
-  return among(ended_states, job.state);
+  return ended_states.contains(job.state);
 }
 
 bool lost_job(const SlurmState& job) {
-  return among(lost_states, job.state);
+  return lost_states.contains(job.state);
 }
 
 std::map<std::string, SlurmState> parse_squeue(const std::string& text) {
+  static const std::regex form(R"((\d[^|]*)\|([^|]*)\|([^|]*)\|(.*))");
   std::map<std::string, SlurmState> jobs;
   for (const std::string& line : lines_of(text)) {
-    std::array<std::size_t, 3> bars{};
-    std::size_t from = 0;
-    for (auto& bar : bars) {
-      bar = line.find('|', from);
-      from = bar == std::string::npos ? bar : bar + 1;
-    }
-    if (bars[0] == 0 || bars[2] == std::string::npos || line[0] < '0' || line[0] > '9') continue;
-    SlurmState job{line.substr(0, bars[0]), line.substr(bars[0] + 1, bars[1] - bars[0] - 1),
-                   line.substr(bars[1] + 1, bars[2] - bars[1] - 1)};
-    const auto [known, is_new] = jobs.emplace(line.substr(bars[2] + 1), job);
+    std::smatch found;
+    if (!std::regex_match(line, found, form)) continue;
+    SlurmState job{found.str(1), found.str(2), found.str(3)};
+    const auto [known, is_new] = jobs.emplace(found.str(4), job);
     if (!is_new && ended(known->second)) known->second = std::move(job);
   }
   return jobs;
-}
-
-std::vector<std::string> sacct_arguments(const std::string& job_id) {
-  return {"--noheader", "--parsable2", "--allocations", "--jobs=" + job_id,
-          "--format=JobIDRaw,ExitCode,State"};
-}
-
-// "4711|0:9|CANCELLED by 1000": exit code before the colon, signal after it.
-std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id) {
-  for (const std::string& line : lines_of(text)) {
-    if (!line.starts_with(job_id + "|")) continue;
-    const auto bar = line.find('|', job_id.size() + 1);
-    if (bar == std::string::npos) continue;
-    const std::string exit = line.substr(job_id.size() + 1, bar - job_id.size() - 1);
-    const std::string state = line.substr(bar + 1, line.find_first_of(" +", bar) - bar - 1);
-    const auto colon = exit.find(':');
-    const std::string code = exit.substr(0, colon),
-                      signal = colon == std::string::npos ? "0" : exit.substr(colon + 1);
-    SlurmState job{job_id, state,
-                   signal != "0" ? "signal " + signal
-                   : code != "0" ? "exit code " + code
-                                 : "None"};
-    if (ended(job)) return job;
-  }
-  return std::nullopt;
 }
 
 std::vector<std::string> slurm_client(const std::string& program, const std::vector<std::string>& arguments) {
@@ -270,8 +219,6 @@ std::vector<std::string> slurm_client(const std::string& program, const std::vec
   argv.insert(argv.end(), arguments.begin(), arguments.end());
   return argv;
 }
-
-SlurmQueue::SlurmQueue(std::string steps_of) : steps_of_(std::move(steps_of)) {}
 
 void SlurmQueue::ask() {
   std::vector<std::string> arguments{"--noheader"};

@@ -28,11 +28,6 @@ bool lost_job(const SlurmState& job);  // ended by the cluster: node failure or 
 // same name, the live one counts.
 std::map<std::string, SlurmState> parse_squeue(const std::string& text);
 
-// How a job ended, from the output of `sacct` with these arguments: state, and exit code or signal as the
-// reason. Empty if the job is not listed or has not ended.
-std::vector<std::string> sacct_arguments(const std::string& job_id);
-std::optional<SlurmState> parse_sacct(const std::string& text, const std::string& job_id);
-
 // Our jobs as Slurm's controller reports them. `squeue` is called from time to time, once for all jobs.
 // - Jobs are found by name. A name is unique and the same after a restart.
 // - If the controller does not answer, the last answer stays, and nothing is concluded from its age.
@@ -41,7 +36,7 @@ class SlurmQueue {
   using Clock = std::chrono::steady_clock;
 
   // `steps_of`: lists the steps of this job instead of jobs.
-  explicit SlurmQueue(std::string steps_of = "");
+  explicit SlurmQueue(std::string steps_of = "") : steps_of_(std::move(steps_of)) {}
 
   void step();  // queries if it is due, reads the answer; never blocks
   void soon();  // a change is expected: query more often for a while
@@ -90,7 +85,6 @@ class SlurmJob {
   const std::string& id() const { return id_; }
   // Once it is over: its state in Slurm, as "NODE_FAIL (NodeDown)".
   const std::string& why() const { return why_; }
-  bool completed() const { return why_.starts_with("COMPLETED"); }
   // Once it is over. not_started: refused. stopped: cancelled, perhaps by us. Empty: it ended by itself.
   std::optional<experiments::EndReason> reason() const { return reason_; }
 
@@ -107,7 +101,6 @@ class SlurmJob {
   void submitted(const ClientAnswer& answer);
   void read_queue();
   void note_end(const SlurmState& job);
-  void ask_accounts();
 
   SlurmQueue& queue_;
   std::string name_;
@@ -117,9 +110,9 @@ class SlurmJob {
   std::optional<experiments::EndReason> reason_;
   bool requeued_ = false;
   bool cancel_later_ = false;  // cancelled before it was submitted
-  std::unique_ptr<ClientCommand> sbatch_, sacct_;
+  std::unique_ptr<ClientCommand> sbatch_;
   Clock::time_point begun_by_ = Clock::time_point::max();
-  Clock::time_point known_since_, try_again_, give_up_, accounts_since_;
+  Clock::time_point known_since_, try_again_, give_up_;
 };
 
 }  // namespace trainyard::orchestrator

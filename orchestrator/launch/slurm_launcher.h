@@ -29,10 +29,7 @@ std::vector<std::string> srun_arguments(const experiments::Machine& machine, con
 
 std::string own_allocation();  // number of the job that this process runs in; empty: none
 
-// Launcher for steps of the allocation that this process runs in.
-std::unique_ptr<Launcher> step_launcher(const LauncherSetting& setting);
-
-// Launcher for jobs or for steps, depending on `allocation` in [machine].
+// Launcher for jobs or for steps, depending on `allocation` in [machine]. UserError if there is no allocation to share.
 std::unique_ptr<Launcher> slurm_launcher(const LauncherSetting& setting);
 
 }  // namespace trainyard::orchestrator

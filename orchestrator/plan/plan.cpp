@@ -38,13 +38,13 @@ std::optional<double> Plan::expected_seconds() const {
   return sum;
 }
 
+namespace {
+
 std::size_t distinct_devices(const std::vector<Device>& devices) {
   std::set<std::string> names;
   for (const Device& device : devices) names.insert(device.name);
   return names.size();
 }
-
-namespace {
 
 PlannedRun placed(const experiments::Run& run, std::string key, const std::vector<Device>& host,
                   std::optional<int> wanted, const experiments::Circumstances& machine,
@@ -174,12 +174,6 @@ void reattach(Plan& plan, const std::vector<LiveAttempt>& live) {
       }
 }
 
-std::vector<std::size_t> declared_order(std::size_t runs) {
-  std::vector<std::size_t> indices(runs);
-  std::iota(indices.begin(), indices.end(), 0);
-  return indices;
-}
-
 }  // namespace
 
 Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
@@ -206,8 +200,9 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   }
   reattach(plan, live);
   if (database != nullptr) choose_probes(plan, *database);
-  plan.order =
-      options.order == Order::paired ? paired_order(experiment, plan.runs) : declared_order(plan.runs.size());
+  plan.order.resize(plan.runs.size());
+  std::iota(plan.order.begin(), plan.order.end(), 0);
+  if (options.order == Order::paired) plan.order = paired_order(experiment, plan.runs);
   return plan;
 }
 

@@ -75,9 +75,6 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
 // Indices of the runs that wait, in the order of execution.
 std::vector<std::size_t> execution_order(const Plan& plan);
 
-// Number of different devices.
-std::size_t distinct_devices(const std::vector<Device>& devices);
-
 // Chooses the runs of the parity check (runner/parity/parity_check.h): sets `probe` of the runs that wait.
 // - For each arm and cell it is the first seed that is run, unless another seed was checked here before.
 // - A user's own program cannot be checked. `independent` needs no check of its own: it repeats `single`.

@@ -1,7 +1,8 @@
 #include "orchestrator/plan/resume_point.h"
 
-#include <algorithm>
+#include <functional>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -19,7 +20,6 @@ namespace {
 
 using Resumable = std::map<int, db::ResumableAttempt>;  // by attempt
 
-// Attempts that the run may resume from.
 Resumable resumable(const db::Database& database, const PlannedRun& planned) {
   Resumable found;
   for (auto& attempt : db::resumable_attempts(database, planned.key))
@@ -77,12 +77,10 @@ CheckpointCheck look_at(const fs::path& folder, std::int64_t epoch, const Planne
   return looked;
 }
 
-std::vector<std::int64_t> epochs_latest_first(const fs::path& folder) {
-  std::vector<std::int64_t> epochs;
+std::set<std::int64_t, std::greater<>> epochs_latest_first(const fs::path& folder) {
+  std::set<std::int64_t, std::greater<>> epochs;
   for (const auto& file : experiments::checkpoint_files(folder))
-    if (file.stage) epochs.push_back(file.epoch);
-  std::ranges::sort(epochs, std::greater());
-  epochs.erase(std::unique(epochs.begin(), epochs.end()), epochs.end());
+    if (file.stage) epochs.insert(file.epoch);
   return epochs;
 }
 

@@ -1,10 +1,8 @@
 #include "orchestrator/plan/status.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstddef>
-#include <cstdio>
 #include <string>
 
 #include <fmt/format.h>
@@ -52,32 +50,21 @@ std::unique_ptr<Status> plain_status(std::ostream& out) {
   return std::make_unique<PlainStatus>(out);
 }
 
-namespace {
-
-template <typename... Values>
-std::string formatted(const char* format, Values... values) {
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), format, values...);
-  return text.data();
-}
-
-}  // namespace
-
 std::string clock_text(double seconds) {
   const auto total = static_cast<long>(std::lround(std::max(0.0, seconds)));
-  if (total < 3600) return formatted("%ld:%02ld", total / 60, total % 60);
-  return formatted("%ld:%02ld:%02ld", total / 3600, total / 60 % 60, total % 60);
+  if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
+  return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
 }
 
 std::string duration_text(double seconds) {
-  if (seconds < 59.95) return formatted("%.1f s", seconds);
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
   const auto total = static_cast<long>(std::lround(seconds));
-  if (total < 3600) return formatted("%ld min %ld s", total / 60, total % 60);
-  return formatted("%ld h %ld min", total / 3600, total / 60 % 60);
+  if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
+  return fmt::format("{} h {} min", total / 3600, total / 60 % 60);
 }
 
 std::string percent_text(double fraction) {
-  return formatted("%.1f %%", 100 * fraction);
+  return fmt::format("{:.1f} %", 100 * fraction);
 }
 
 std::string plan_text(const Plan& plan) {
@@ -105,7 +92,7 @@ std::string outcome_text(const RunOutcome& outcome) {
     if (outcome.test_accuracy)
       text += ", test accuracy " + percent_text(*outcome.test_accuracy);
     else if (outcome.test_loss)
-      text += formatted(", test loss %.4g", *outcome.test_loss);
+      text += fmt::format(", test loss {:.4g}", *outcome.test_loss);
     return text;
   }
   const bool needs_no_reason =

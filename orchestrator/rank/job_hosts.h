@@ -1,17 +1,15 @@
 // The hosts of a job, for the gateway of its store: whether an address belongs to one of them.
 //
-// The tasks of a job write the addresses of their hosts to files. They are read in a thread of their own, so that
-// a network file system that does not answer stops nobody who asks.
+// The tasks of a job write the addresses of their hosts to files. If a network file system does not answer, only
+// one caller waits for it. The others get an answer from what was read before.
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <functional>
 #include <map>
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 namespace trainyard::orchestrator {
@@ -23,26 +21,21 @@ class JobHosts {
   using Reader = std::function<Addresses(const std::set<int>& ranks)>;
 
   JobHosts(int world_size, Reader reader);
-  ~JobHosts();  // waits for the end of a call of `reader`
-  JobHosts(const JobHosts&) = delete;
-  JobHosts& operator=(const JobHosts&) = delete;
 
-  // - If the address is unknown, the missing files are read, and it waits for them for at most 200 ms.
-  // - It does not wait if they are being read already, or were read a moment ago.
+  // If the address is unknown, reads the missing files, unless they are being read or were read a moment ago.
+  // Thread-safe.
   bool contain(const std::string& address);
 
  private:
   using Clock = std::chrono::steady_clock;
-  void read_on_demand();
+  bool is_known(const std::string& address);
 
   Reader reader_;
-  std::mutex mutex_;  // for all that follows
-  std::condition_variable changed_;
+  std::mutex reading_;     // for `missing_` and `next_reading_`
   std::set<int> missing_;  // ranks whose file has not been read
-  std::set<std::string> addresses_;
   Clock::time_point next_reading_;
-  bool reading_ = false, ended_ = false;
-  std::thread thread_;  // starts last
+  std::mutex known_;  // for `addresses_`
+  std::set<std::string> addresses_;
 };
 
 }  // namespace trainyard::orchestrator

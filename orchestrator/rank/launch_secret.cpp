@@ -23,13 +23,6 @@ namespace {
 constexpr const char* secret_name = "store.secret";
 constexpr mode_t only_owner = 0600;
 
-std::string random_bytes(std::size_t size) {
-  std::string bytes(size, '\0');
-  if (::getrandom(bytes.data(), size, 0) != static_cast<ssize_t>(size))
-    throw InternalError("the system gives no random bytes");
-  return bytes;
-}
-
 // Other users could read the secret.
 [[noreturn]] void refuse_rights(const fs::path& file, const std::string& problem) {
   throw UserError(file.string() + ": " + problem, "put `spool` on a file system with owners and permissions");
@@ -56,7 +49,7 @@ LaunchSecret LaunchSecret::make(const fs::path& attempt_folder) {
   const FileDescriptor fd = FileDescriptor::open(file, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, only_owner);
   if (!fd) refuse(file, "cannot be written", errno);
   require_private(file, fd.get());
-  const std::string bytes = random_bytes(challenge_size);
+  const std::string bytes = random_challenge();
   const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
   if (written != static_cast<ssize_t>(bytes.size()))
     refuse(file, "cannot be written", written < 0 ? errno : ENOSPC);
@@ -97,7 +90,10 @@ std::string LaunchSecret::entrance_proof(std::string_view gateway, std::string_v
 }
 
 std::string random_challenge() {
-  return random_bytes(challenge_size);
+  std::string bytes(challenge_size, '\0');
+  if (::getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size()))
+    throw InternalError("the system gives no random bytes");
+  return bytes;
 }
 
 bool same_proof(std::string_view one, std::string_view other) {

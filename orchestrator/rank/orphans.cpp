@@ -35,13 +35,11 @@ Subreaper::~Subreaper() {
 
 namespace {
 
-// Whether the process was started with this token in its environment.
 bool has_token(int pid, const std::string& token) {
   const std::string entry = std::string(token_variable) + "=" + token + '\0';
   return !token.empty() && ('\0' + environment_of(pid)).find('\0' + entry) != std::string::npos;
 }
 
-// Whether the real and the effective user are those of this process.
 bool is_of_own_user(int pid) {
   const auto users = users_of(pid);
   return users && users->real == ::getuid() && users->effective == ::geteuid();
@@ -115,31 +113,22 @@ int end_children_with(const std::string& token) {
   return end_children_if([&](int pid) { return has_token(pid, token); });
 }
 
-namespace {
-
-// Kills the process if it is the wanted one. Its pid may be that of another one by now, so it is opened before it is
-// looked at.
-bool kill_if(int pid, const std::function<bool(const ProcessFacts&)>& wanted) {
-  const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  const auto process = process_fd ? facts_of(pid) : std::nullopt;
-  return process && wanted(*process) &&
-         ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0) == 0;
-}
-
-}  // namespace
-
 int end_leftovers(const LaunchedProcesses& launched) {
   if (launched.boot_id != boot_id()) return 0;
-  const auto wanted = [&](const ProcessFacts& process) {
-    return process.start_ticks >= launched.since_ticks && is_of_own_user(process.pid) &&
-           has_token(process.pid, launched.token);
+  // Its pid may be that of another process by now, so the process is opened before it is looked at.
+  const auto kill_if_launched = [&](int pid) {
+    const FileDescriptor process_fd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const auto process = process_fd ? facts_of(pid) : std::nullopt;
+    return process && process->start_ticks >= launched.since_ticks && is_of_own_user(pid) &&
+           has_token(pid, launched.token) &&
+           ::syscall(SYS_pidfd_send_signal, process_fd.get(), SIGKILL, nullptr, 0) == 0;
   };
   std::set<int> ended;
   const auto deadline = std::chrono::steady_clock::now() + kernel_patience;
   for (bool any = true; any && std::chrono::steady_clock::now() < deadline;) {
     any = false;
     for (const int pid : all_processes()) {
-      if (pid == ::getpid() || !kill_if(pid, wanted)) continue;
+      if (pid == ::getpid() || !kill_if_launched(pid)) continue;
       ended.insert(pid);
       any = true;
     }

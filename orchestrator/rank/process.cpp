@@ -85,8 +85,6 @@ struct Prepared {
   std::string program;
   bp::environment environment{bp::native_environment()};  // copy of this process's environment
   std::vector<char*> argv;
-  std::vector<std::string> script;  // runs the program if it is a script without "#!"
-  std::vector<char*> script_argv;
   cpu_set_t cores;
   bool pinned = false;
   std::string folder;
@@ -98,10 +96,6 @@ void prepare(const RankCommand& command, Prepared& prepared) {
   prepared.program = program_of(command);
   for (const auto& [name, value] : command.environment) prepared.environment[name] = value;
   prepared.argv = pointers(command.argv);
-  prepared.script = command.argv;
-  prepared.script.front() = prepared.program;
-  prepared.script.insert(prepared.script.begin(), "/bin/sh");
-  prepared.script_argv = pointers(prepared.script);
   CPU_ZERO(&prepared.cores);
   for (const int core : command.cores) CPU_SET(core, &prepared.cores);
   prepared.pinned = !command.cores.empty();
@@ -162,15 +156,6 @@ struct RankSetup : bp::extend::handler {
     ::_exit(127);  // otherwise Boost would start the program anyway
   }
 
-  // The shell runs a script without "#!", as in execvp.
-  template <typename Executor>
-  void on_exec_error(Executor& executor, const std::error_code& error) const {
-    if (error.value() != ENOEXEC) return;
-    executor.set_error({}, "");  // this process and its parent share the error
-    ::execve(prepared.script_argv.front(), prepared.script_argv.data(), executor.env);
-    executor.set_error(error, "");
-  }
-
   // Boost reaps a child only if it has ended already.
   template <typename Executor>
   void on_error(Executor& executor, const std::error_code& /*error*/) const {
@@ -181,48 +166,38 @@ struct RankSetup : bp::extend::handler {
   const Prepared& prepared;
 };
 
-// Only the destructor reaps the leader. Until then no other process can get its pid, which names the group.
-class LocalProcess : public RankProcess {
- public:
-  explicit LocalProcess(pid_t pid)
-      : pid_(pid), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}  // close-on-exec
-  ~LocalProcess() override {
-    ::kill(-pid_, SIGKILL);
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+// Killed grandchildren become ours if this process is a subreaper. Waits for them, at most a second.
+void reap_group(pid_t group) {
+  for (int tries = 0; tries < 200 && ::kill(-group, 0) == 0; ++tries) {
+    while (::waitpid(-group, nullptr, WNOHANG) > 0) {
     }
-    reap_group();
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  LocalProcess(const LocalProcess&) = delete;
-  LocalProcess& operator=(const LocalProcess&) = delete;
-
-  int pid() const override { return pid_; }
-
-  std::optional<ExitStatus> poll() override {
-    siginfo_t info{};
-    if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
-      return std::nullopt;
-    if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
-    return ExitStatus{-1, info.si_status};
-  }
-
-  void signal(int number) override { ::kill(-pid_, number); }
-  int end_fd() const override { return end_.get(); }
-
- private:
-  // Killed grandchildren become ours if this process is a subreaper. Waits for them, at most a second.
-  void reap_group() const {
-    for (int tries = 0; tries < 200 && ::kill(-pid_, 0) == 0; ++tries) {
-      while (::waitpid(-pid_, nullptr, WNOHANG) > 0) {
-      }
-      std::this_thread::sleep_for(std::chrono::milliseconds(5));
-    }
-  }
-
-  pid_t pid_;
-  FileDescriptor end_;
-};
+}
 
 }  // namespace
+
+RankProcess::RankProcess(pid_t pid)
+    : pid_(pid), end_(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0))) {}  // close-on-exec
+
+RankProcess::~RankProcess() {
+  ::kill(-pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  reap_group(pid_);
+}
+
+std::optional<ExitStatus> RankProcess::poll() const {
+  siginfo_t info{};
+  if (::waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0)
+    return std::nullopt;
+  if (info.si_code == CLD_EXITED) return ExitStatus{info.si_status, 0};
+  return ExitStatus{-1, info.si_status};
+}
+
+void RankProcess::signal(int number) const {
+  ::kill(-pid_, number);
+}
 
 std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
   Prepared prepared;
@@ -234,7 +209,9 @@ std::unique_ptr<RankProcess> start_process(const RankCommand& command) {
     cannot_start(command, step_names.at(static_cast<std::size_t>(error.value() / errors_of_a_step)),
                  error.value() % errors_of_a_step);
   child.detach();  // Boost would reap the leader, and free its pid, too early
-  return std::make_unique<LocalProcess>(child.id());
+  auto process = std::make_unique<RankProcess>(child.id());
+  if (process->end_fd() < 0) cannot_start(command, "watching it", errno);
+  return process;
 }
 
 std::string to_text(const ExitStatus& status) {

@@ -11,6 +11,8 @@
 #include <string>
 #include <vector>
 
+#include <sys/types.h>
+
 #include "base/fd.h"
 
 namespace trainyard::orchestrator {
@@ -31,15 +33,23 @@ struct ExitStatus {
 };
 std::string to_text(const ExitStatus& status);  // "exit code 3", "killed by signal 9 (SIGKILL)"
 
-// One process. The destructor kills its whole group.
+// One process. The destructor kills its whole group. Only the destructor reaps the process: until then no other one
+// can get its pid, which names the group.
 class RankProcess {
  public:
-  virtual ~RankProcess() = default;
-  virtual int pid() const = 0;
-  virtual std::optional<ExitStatus> poll() = 0;  // empty while it runs; never blocks
-  virtual void signal(int number) = 0;           // to the whole group
-  // File descriptor for poll(2), readable once the process has ended. −1 if there is none.
-  virtual int end_fd() const { return -1; }
+  explicit RankProcess(pid_t pid);
+  ~RankProcess();
+  RankProcess(const RankProcess&) = delete;
+  RankProcess& operator=(const RankProcess&) = delete;
+
+  int pid() const { return pid_; }
+  std::optional<ExitStatus> poll() const;    // empty while it runs; never blocks
+  void signal(int number) const;             // to the whole group
+  int end_fd() const { return end_.get(); }  // for poll(2): readable once the process has ended
+
+ private:
+  pid_t pid_;
+  FileDescriptor end_;
 };
 
 // Starts a process, from the main thread only: the kernel kills it when the *thread* that started it ends.

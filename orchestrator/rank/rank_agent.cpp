@@ -2,12 +2,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <regex>
+#include <sstream>
 #include <thread>
 
 #include <fmt/format.h>
@@ -17,6 +18,7 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/number.h"
 #include "orchestrator/rank/job_hosts.h"
 #include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
@@ -55,7 +57,7 @@ class Task {
       : group_(std::move(group)), place_(place), parent_(::getppid()), folder_(group_.command.directory) {}
 
   int run() {
-    const auto store = meet();
+    const auto store = rendezvous();
     if (!store) return end({{-1, 0}, received_signal, host_name()});
     RankCommand command = group_.command.ranks.at(static_cast<std::size_t>(place_.rank));
     command.environment.merge(torchrun_environment(group_.command, place_, *store));
@@ -80,7 +82,7 @@ class Task {
 
  private:
   // The address of the store for the rank of this task. Empty if the task is ended before the rendezvous.
-  std::optional<StoreAddress> meet() {
+  std::optional<StoreAddress> rendezvous() {
     if (place_.world_size == 1) return StoreAddress{"127.0.0.1", "0"};
     write_rank_host(folder_, place_.rank, own_addresses());
     return place_.rank == 0 ? serve() : join();
@@ -96,9 +98,9 @@ class Task {
         if (auto addresses = read_rank_host(folder, rank)) found.emplace(rank, std::move(*addresses));
       return found;
     });
-    gateway_.emplace(LaunchSecret::make(folder_), address, group_.interface,
-                     [hosts](const std::string& peer) { return hosts->contain(peer); });
-    write_rendezvous(folder_, {gateway_->port(), own_addresses(group_.interface)});
+    relay_ = store_gateway(LaunchSecret::make(folder_), address, group_.interface,
+                           [hosts](const std::string& peer) { return hosts->contain(peer); });
+    write_rendezvous(folder_, {relay_->port(), own_addresses(group_.interface)});
     first_host_ = host_name();
     return address;
   }
@@ -111,7 +113,8 @@ class Task {
       const auto secret = endpoint ? LaunchSecret::read(folder_) : std::nullopt;
       if (const auto gateway = secret ? find_gateway(*secret, *endpoint) : std::nullopt) {
         first_host_ = endpoint->addresses.front();
-        return entrance_.emplace(*secret, *gateway).address();
+        relay_ = store_entrance(*secret, *gateway);
+        return StoreAddress{"127.0.0.1", std::to_string(relay_->port())};
       }
       if (received_signal != 0 || ::getppid() != parent_) return std::nullopt;
       std::this_thread::sleep_for(long_nap);
@@ -131,7 +134,7 @@ class Task {
   }
 
   // Kills the rank if the launcher is gone, because nobody would wait for it.
-  ExitStatus watch(RankProcess& process, const fs::path& log) const {
+  ExitStatus watch(const RankProcess& process, const fs::path& log) const {
     bool handed_on = false;
     while (true) {
       if (const auto status = process.poll()) return *status;
@@ -173,8 +176,7 @@ class Task {
   fs::path folder_;
   std::string first_host_;
   std::optional<StoreProcess> store_;
-  std::optional<StoreGateway> gateway_;    // of rank 0
-  std::optional<StoreEntrance> entrance_;  // of another rank
+  std::unique_ptr<SocketRelay> relay_;  // the gateway of rank 0, or the entrance of another rank
 };
 
 // Logs at the level of the ranks. The task itself may have started without the variable.
@@ -250,29 +252,27 @@ constexpr std::array<Family, 3> families{{
      nullptr},  // MPICH and Intel MPI, by Hydra
 }};
 
-std::optional<int> number(const std::string& text) {
-  int value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc() || end != text.data() + text.size() || value < 0) return std::nullopt;
-  return value;
+std::optional<int> count(const std::string& text) {
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
 }
 
-std::string text_of(const char* name) {
+std::string variable(const char* name) {
   const char* value = std::getenv(name);
   if (value == nullptr)
     throw UserError(std::string(name) + " is not set", "trainyard-rank must be started by a launcher");
   return value;
 }
 
-int number_of(const char* name) {
-  const std::string text = text_of(name);
-  if (const auto value = number(text)) return *value;
+int count_in(const char* name) {
+  const std::string text = variable(name);
+  if (const auto value = count(text)) return *value;
   throw UserError(fmt::format("{}={} is not a number", name, text));
 }
 
 int local_world_size(const Family& family) {
-  const std::string text = text_of(family.local_world_size);
-  const int node = family.node == nullptr ? 0 : number_of(family.node);
+  const std::string text = variable(family.local_world_size);
+  const int node = family.node == nullptr ? 0 : count_in(family.node);
   if (const auto tasks = tasks_per_node(text, node)) return *tasks;
   throw UserError(fmt::format("{}={} is not a list of tasks per host", family.local_world_size, text));
 }
@@ -280,19 +280,14 @@ int local_world_size(const Family& family) {
 }  // namespace
 
 std::optional<int> tasks_per_node(const std::string& text, int index) {
+  static const std::regex form(R"((\d+)(?:\(x(\d+)\))?)");
   int first = 0;  // number of hosts in the parts so far
-  for (std::size_t begin = 0; begin <= text.size();) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const auto times = part.find("(x");
-    const auto tasks = number(part.substr(0, times));
-    std::optional<int> hosts = 1;
-    if (times != std::string::npos)
-      hosts = part.back() == ')' ? number(part.substr(times + 2, part.size() - times - 3)) : std::nullopt;
-    if (!tasks || !hosts) return std::nullopt;
-    first += *hosts;
-    if (index < first) return tasks;
-    begin = end + 1;
+  std::istringstream parts(text);
+  for (std::string part; std::getline(parts, part, ',');) {
+    std::smatch found;
+    if (!std::regex_match(part, found, form)) return std::nullopt;
+    first += found[2].matched ? count(found.str(2)).value_or(0) : 1;
+    if (index < first) return count(found.str(1));
   }
   return std::nullopt;
 }
@@ -303,7 +298,7 @@ TaskPlace task_place(const std::string& launcher) {
     if (launcher == each.launcher && (family == nullptr || std::getenv(family->rank) == nullptr))
       family = &each;
   if (family == nullptr) throw UserError("launcher \"" + launcher + "\" starts no tasks");
-  const TaskPlace place{number_of(family->rank), number_of(family->world_size), number_of(family->local_rank),
+  const TaskPlace place{count_in(family->rank), count_in(family->world_size), count_in(family->local_rank),
                         local_world_size(*family)};
   if (place.rank >= place.world_size)
     throw UserError(

@@ -32,23 +32,20 @@ RankCommand rank_from_json(const nlohmann::json& json) {
           .folder = json.at("folder").get<std::string>()};
 }
 
-// Null if the file is missing or does not hold an object.
-nlohmann::json object_in(const fs::path& file) {
-  auto json = nlohmann::json::parse(whole_file(file), nullptr, false);
-  if (!json.is_object()) return {};
-  return json;  // moved: a copy of deeply nested JSON would need as much stack
-}
-
 // Result of `read` for the object in `file`. Empty if the file is missing or malformed.
 template <class Read>
 auto from_object(const fs::path& file, Read read) -> std::optional<decltype(read(nlohmann::json()))> {
-  const auto json = object_in(file);
-  if (json.is_null()) return std::nullopt;
+  const auto json = nlohmann::json::parse(whole_file(file), nullptr, false);
+  if (!json.is_object()) return std::nullopt;
   try {
     return read(json);
   } catch (const nlohmann::json::exception&) {
     return std::nullopt;
   }
+}
+
+std::string rank_host_name(int rank) {
+  return "rank-" + std::to_string(rank) + ".host";
 }
 
 }  // namespace
@@ -109,14 +106,6 @@ std::optional<RendezvousEndpoint> read_rendezvous(const fs::path& attempt_folder
     return RendezvousEndpoint{json.at("port"), json.at("addresses")};
   });
 }
-
-namespace {
-
-std::string rank_host_name(int rank) {
-  return "rank-" + std::to_string(rank) + ".host";
-}
-
-}  // namespace
 
 void write_rank_host(const fs::path& attempt_folder, int rank, const std::vector<std::string>& addresses) {
   const nlohmann::ordered_json json = {{"addresses", addresses}};

@@ -5,7 +5,7 @@
 #include <chrono>
 #include <fstream>
 #include <memory>
-#include <sstream>
+#include <regex>
 #include <system_error>
 #include <thread>
 
@@ -27,8 +27,9 @@ namespace trainyard::orchestrator {
 namespace {
 
 constexpr const char* loopback = "127.0.0.1";
+constexpr auto patience = std::chrono::seconds(20);  // until the store has printed its address
 
-std::string number_of(const ifaddrs& interface) {
+std::string numeric_address_of(const ifaddrs& interface) {
   const bool usable = (interface.ifa_flags & IFF_UP) != 0 && (interface.ifa_flags & IFF_LOOPBACK) == 0;
   if (!usable || interface.ifa_addr == nullptr) return "";
   if (interface.ifa_addr->sa_family == AF_INET)
@@ -53,35 +54,23 @@ std::vector<std::string> addresses_of_interface(const std::string& name) {
   if (::getifaddrs(&all) != 0) return addresses;
   for (const ifaddrs* each = all; each != nullptr; each = each->ifa_next)
     if (name.empty() || name == each->ifa_name)
-      if (const std::string number = number_of(*each); !number.empty()) addresses.push_back(number);
+      if (const std::string number = numeric_address_of(*each); !number.empty()) addresses.push_back(number);
   ::freeifaddrs(all);
   return addresses;
 }
 
 std::vector<std::string> own_addresses(const std::string& interface) {
-  std::vector<std::string> addresses{host_name()};
-  for (const std::string& number : addresses_of_interface(interface)) addresses.push_back(number);
+  std::vector<std::string> addresses = addresses_of_interface(interface);
+  addresses.insert(addresses.begin(), host_name());
   addresses.emplace_back(loopback);
   return addresses;
 }
 
-namespace {
-
-constexpr auto patience = std::chrono::seconds(20);
-
-}  // namespace
-
 std::optional<StoreAddress> parse_store_address(const std::string& output) {
-  std::istringstream lines(output);
-  for (std::string line; std::getline(lines, line) && !lines.eof();) {
-    std::istringstream words(line);
-    StoreAddress address;
-    std::string more;
-    if (words >> address.host >> address.port && !(words >> more) &&
-        address.port.find_first_not_of("0123456789") == std::string::npos)
-      return address;
-  }
-  return std::nullopt;
+  static const std::regex form(R"((?:^|\n)(\S+) (\d+)\n)");
+  std::smatch found;
+  if (!std::regex_search(output, found, form)) return std::nullopt;
+  return StoreAddress{found.str(1), found.str(2)};
 }
 
 std::filesystem::path make_store_file(const std::filesystem::path& attempt_folder) {
@@ -95,33 +84,21 @@ std::filesystem::path make_store_file(const std::filesystem::path& attempt_folde
   return file;
 }
 
-StoreProcess::StoreProcess(std::filesystem::path program, std::filesystem::path log)
-    : argv_{program.string()}, log_(std::move(log)) {}
-
-StoreAddress StoreProcess::address() {
-  if (!process_ || process_->poll()) start();
-  return address_;
-}
-
-void StoreProcess::start() {
-  process_.reset();
-  std::filesystem::remove(log_);  // an address of an earlier store must not be read
-  process_ = start_process({.argv = argv_, .environment = {}, .cores = {}, .log = log_});
+StoreProcess::StoreProcess(const std::filesystem::path& program, const std::filesystem::path& log) {
+  std::filesystem::remove(log);  // an address of an earlier store must not be read
+  process_ = start_process({.argv = {program.string()}, .environment = {}, .cores = {}, .log = log});
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < deadline) {
-    if (const auto found = parse_store_address(whole_file(log_))) {
+    if (const auto found = parse_store_address(whole_file(log))) {
       address_ = *found;
       return;
     }
-    if (const auto status = process_->poll()) {
-      process_.reset();
+    if (const auto status = process_->poll())
       throw UserError("trainyard-store ended before it printed an address (" + to_text(*status) + ")",
-                      "see " + log_.string());
-    }
+                      "see " + log.string());
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
-  process_.reset();
-  throw UserError("trainyard-store printed no address within 20 s", "see " + log_.string());
+  throw UserError("trainyard-store printed no address within 20 s", "see " + log.string());
 }
 
 }  // namespace trainyard::orchestrator

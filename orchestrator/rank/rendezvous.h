@@ -24,18 +24,14 @@ struct StoreAddress {
 std::optional<StoreAddress> parse_store_address(const std::string& output);
 
 // `trainyard-store`: a TCPStore on a port of the loopback interface that the kernel chooses, for foreign programs
-// and for several hosts. It refuses connections of other users. It is started when its address is first needed, and again if it has died.
+// and for several hosts. It refuses connections of other users.
 class StoreProcess {
  public:
-  // `log`: file for the store's output, from which the address is read.
-  StoreProcess(std::filesystem::path program, std::filesystem::path log);
-  StoreAddress address();  // UserError if the store does not start
+  // `log`: file for the store's output, from which the address is read. UserError if the store does not start.
+  StoreProcess(const std::filesystem::path& program, const std::filesystem::path& log);
+  const StoreAddress& address() const { return address_; }
 
  private:
-  void start();
-
-  std::vector<std::string> argv_;
-  std::filesystem::path log_;
   std::unique_ptr<RankProcess> process_;
   StoreAddress address_;
 };

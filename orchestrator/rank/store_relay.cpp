@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <chrono>
 #include <memory>
+#include <mutex>
 #include <set>
 #include <system_error>
 #include <utility>
@@ -24,6 +25,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 constexpr auto call_patience = std::chrono::seconds(3);  // for one connection and the proofs
+constexpr auto answer_patience = std::chrono::seconds(10);
 constexpr const char* loopback_address = "127.0.0.1";
 
 // Addresses that getaddrinfo finds. Numeric ones ask no name server.
@@ -48,7 +50,6 @@ bool wait_for(int fd, short event, Clock::time_point deadline) {
   return left > 0 && ::poll(&polled, 1, static_cast<int>(left)) == 1;
 }
 
-// A connection, or none.
 FileDescriptor connected(const addrinfo& address, Clock::time_point deadline) {
   FileDescriptor fd = new_socket(address.ai_family);
   if (!fd) return {};
@@ -123,22 +124,24 @@ FileDescriptor loopback_listening() {
   return fd;
 }
 
-class GatewayDoor : public Door {
+class Gateway {
  public:
-  GatewayDoor(LaunchSecret secret, StoreAddress store, std::function<bool(const std::string&)> is_peer)
+  Gateway(LaunchSecret secret, StoreAddress store, std::function<bool(const std::string&)> is_peer)
       : secret_(std::move(secret)), store_(std::move(store)), is_peer_(std::move(is_peer)) {}
 
-  std::optional<std::string> greeting(int connection) override {
+  // A connection to the store. Empty if the caller is not of the job, or does not prove that it knows the secret.
+  FileDescriptor admit(int connection) {
     const auto ends = ends_of(connection);
-    if (!ends || from_other_user(connection)) return std::nullopt;
-    if (ends->within_host() || is_peer_(ends->peer.address_text())) return random_challenge();
-    report(ends->peer.address_text());
-    return std::nullopt;
-  }
-
-  std::size_t answer_size() const override { return challenge_size + proof_size; }
-
-  FileDescriptor open(int connection, const std::string& ours, const std::string& answer) const override {
+    if (!ends || from_other_user(connection)) return {};
+    if (!ends->within_host() && !is_peer_(ends->peer.address_text())) {
+      report(ends->peer.address_text());
+      return {};
+    }
+    const std::string ours = random_challenge();
+    if (!send_now(connection, ours)) return {};
+    const std::string answer =
+        received(connection, challenge_size + proof_size, Clock::now() + answer_patience);
+    if (answer.size() != challenge_size + proof_size) return {};
     const std::string theirs = answer.substr(0, challenge_size);
     if (!same_proof(answer.substr(challenge_size), secret_.entrance_proof(ours, theirs))) return {};
     const Addresses found = addresses_of(store_.host, store_.port, AI_NUMERICHOST);
@@ -152,6 +155,7 @@ class GatewayDoor : public Door {
   // Each host once, and not more than a stranger with many addresses can fill a disk with.
   void report(const std::string& address) {
     constexpr std::size_t most = 20;
+    const std::lock_guard lock(mutex_);
     if (reported_.size() < most && reported_.insert(address).second)
       log::warning("refused a connection from an address outside the job",
                    {{"address", address},
@@ -161,36 +165,27 @@ class GatewayDoor : public Door {
   LaunchSecret secret_;
   StoreAddress store_;
   std::function<bool(const std::string&)> is_peer_;
+  std::mutex mutex_;
   std::set<std::string> reported_;
-};
-
-class EntranceDoor : public Door {
- public:
-  EntranceDoor(LaunchSecret secret, StoreAddress gateway)
-      : secret_(std::move(secret)), gateway_(std::move(gateway)) {}
-  std::optional<std::string> greeting(int connection) override {
-    return from_other_user(connection) ? std::nullopt : std::optional(std::string());
-  }
-  std::size_t answer_size() const override { return 0; }
-  FileDescriptor open(int, const std::string&, const std::string&) const override {
-    const Addresses found = addresses_of(gateway_.host, gateway_.port, AI_NUMERICHOST);
-    return found ? call(secret_, *found) : FileDescriptor();
-  }
-
- private:
-  LaunchSecret secret_;
-  StoreAddress gateway_;
 };
 
 }  // namespace
 
-StoreGateway::StoreGateway(const LaunchSecret& secret, const StoreAddress& store,
-                           const std::string& interface,
-                           std::function<bool(const std::string& address)> is_peer)
-    : relay_(listening(interface), std::make_unique<GatewayDoor>(secret, store, std::move(is_peer))) {}
+std::unique_ptr<SocketRelay> store_gateway(const LaunchSecret& secret, const StoreAddress& store,
+                                           const std::string& interface,
+                                           std::function<bool(const std::string& address)> is_peer) {
+  const auto gateway = std::make_shared<Gateway>(secret, store, std::move(is_peer));
+  return std::make_unique<SocketRelay>(listening(interface),
+                                       [gateway](int connection) { return gateway->admit(connection); });
+}
 
-StoreEntrance::StoreEntrance(const LaunchSecret& secret, const StoreAddress& gateway)
-    : relay_(loopback_listening(), std::make_unique<EntranceDoor>(secret, gateway)) {}
+std::unique_ptr<SocketRelay> store_entrance(const LaunchSecret& secret, const StoreAddress& gateway) {
+  return std::make_unique<SocketRelay>(loopback_listening(), [=](int connection) {
+    if (from_other_user(connection)) return FileDescriptor();
+    const Addresses found = addresses_of(gateway.host, gateway.port, AI_NUMERICHOST);
+    return found ? call(secret, *found) : FileDescriptor();
+  });
+}
 
 std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& endpoint) {
   const std::string port = std::to_string(endpoint.port);

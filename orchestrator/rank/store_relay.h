@@ -1,6 +1,6 @@
 // The connection from ranks on several hosts to the store, which listens on the loopback interface beside rank 0.
 //
-//   rank ── 127.0.0.1 ── StoreEntrance ═══ network ═══ StoreGateway ── 127.0.0.1 ── store
+//   rank ── 127.0.0.1 ── entrance ═══ network ═══ gateway ── 127.0.0.1 ── store
 //
 // - The task of each other rank has an entrance. It admits only connections of its own user.
 // - The task of rank 0 has a gateway. It admits only hosts of the job that prove that they know the secret of the
@@ -9,6 +9,7 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
@@ -18,28 +19,15 @@
 
 namespace trainyard::orchestrator {
 
-class StoreGateway {
- public:
-  // - `store`: its address on this host.
-  // - `interface`: listen on its address only; empty: on all addresses. UserError if it has none.
-  // - `is_peer`: whether an address, "10.0.0.7", is one of a host of the job. Called from another thread.
-  StoreGateway(const LaunchSecret& secret, const StoreAddress& store, const std::string& interface,
-               std::function<bool(const std::string& address)> is_peer);
-  int port() const { return relay_.port(); }
+// - `store`: its address on this host.
+// - `interface`: listen on its address only; empty: on all addresses. UserError if it has none.
+// - `is_peer`: whether an address, "10.0.0.7", is one of a host of the job. Called from several threads.
+std::unique_ptr<SocketRelay> store_gateway(const LaunchSecret& secret, const StoreAddress& store,
+                                           const std::string& interface,
+                                           std::function<bool(const std::string& address)> is_peer);
 
- private:
-  SocketRelay relay_;
-};
-
-class StoreEntrance {
- public:
-  // `gateway`: its numeric address, from `find_gateway`.
-  StoreEntrance(const LaunchSecret& secret, const StoreAddress& gateway);
-  StoreAddress address() const { return {"127.0.0.1", std::to_string(relay_.port())}; }
-
- private:
-  SocketRelay relay_;
-};
+// `gateway`: its numeric address, from `find_gateway`.
+std::unique_ptr<SocketRelay> store_entrance(const LaunchSecret& secret, const StoreAddress& gateway);
 
 // The first address with a gateway that knows the secret, as a number. Empty if there is none.
 std::optional<StoreAddress> find_gateway(const LaunchSecret& secret, const RendezvousEndpoint& endpoint);

@@ -61,15 +61,6 @@ struct Message {
 };
 constexpr std::size_t longest_text = 4096;
 
-// Waits for input. Returns false if none came in time.
-bool readable(int fd, std::chrono::milliseconds at_most) {
-  pollfd polled{fd, POLLIN, 0};
-  int ready = 0;
-  do ready = ::poll(&polled, 1, static_cast<int>(at_most.count()));
-  while (ready < 0 && errno == EINTR);
-  return ready > 0;
-}
-
 // Supervisor: everything below runs in its process.
 
 constexpr int its_socket = STDERR_FILENO + 1;  // the next descriptor is its lock
@@ -139,21 +130,17 @@ class Supervisor {
   bool watch(const LocalProcesses& processes) {
     while (true) {
       std::vector<pollfd> polled{{its_socket, POLLIN, 0}};
-      bool any_without_fd = false;
       for (std::size_t rank = 0; rank < ended_.size(); ++rank) {
         if (ended_[rank] || report_end(rank, *processes.ranks[rank])) continue;
-        const int fd = processes.ranks[rank]->end_fd();
-        if (fd >= 0) polled.push_back({fd, POLLIN, 0});
-        any_without_fd = any_without_fd || fd < 0;
+        polled.push_back({processes.ranks[rank]->end_fd(), POLLIN, 0});
       }
       if (std::ranges::all_of(ended_, [](bool ended) { return ended; })) return true;
-      constexpr int between_polls = 20;  // milliseconds
-      ::poll(polled.data(), polled.size(), any_without_fd ? between_polls : -1);
+      ::poll(polled.data(), polled.size(), -1);
       if (polled.front().revents != 0 && !obey(processes)) return false;
     }
   }
 
-  bool report_end(std::size_t rank, RankProcess& process) {
+  bool report_end(std::size_t rank, const RankProcess& process) {
     const auto status = process.poll();
     if (!status) return false;
     ended_[rank] = true;
@@ -219,10 +206,6 @@ SupervisedRanks::SupervisedRanks(SupervisorSetting setting, const std::function<
   }
 }
 
-SupervisedRanks::~SupervisedRanks() {
-  release();
-}
-
 void SupervisedRanks::wait_for_start() {
   while (!started_ && start_error_.empty())
     if (!read_message() && over_)
@@ -271,14 +254,16 @@ void SupervisedRanks::read_messages() {
 
 // Waits until the supervisor has closed its socket, which it does only by ending. Returns false if it takes too long.
 bool SupervisedRanks::supervisor_ends() {
-  constexpr std::chrono::seconds patience(5);
+  constexpr int patience = 5000;  // milliseconds
   std::array<char, sizeof(Message) + longest_text> unread{};
-  while (readable(socket_.get(), patience)) {
+  while (true) {
+    pollfd polled{socket_.get(), POLLIN, 0};
+    const int ready = ::poll(&polled, 1, patience);
+    if (ready == 0 || (ready < 0 && errno != EINTR)) return false;
     const ssize_t size = ::recv(socket_.get(), unread.data(), unread.size(), MSG_DONTWAIT);
     if (size == 0 || (size < 0 && errno == ECONNRESET)) return true;
     if (size < 0 && errno != EAGAIN && errno != EINTR) return false;
   }
-  return false;
 }
 
 // Ends the supervisor and, with it, everything else. A supervisor that does not end in time is killed.
@@ -314,10 +299,6 @@ void SupervisedRanks::signal(int number) {
 std::optional<SupervisedRanks::End> SupervisedRanks::end() {
   read_messages();
   return over_ ? std::optional(end_) : std::nullopt;
-}
-
-int SupervisedRanks::end_fd() const {
-  return over_ ? -1 : socket_.get();
 }
 
 bool wait_for_supervisor(const fs::path& attempt_folder, std::chrono::milliseconds at_most) {

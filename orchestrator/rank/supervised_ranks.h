@@ -44,7 +44,7 @@ class SupervisedRanks {
  public:
   // `start` runs in the supervisor. UserError if it throws one, or if there can be no supervisor.
   SupervisedRanks(SupervisorSetting setting, const std::function<LocalProcesses()>& start);
-  ~SupervisedRanks();  // ends everything and waits for it
+  ~SupervisedRanks() { release(); }  // ends everything and waits for it
   SupervisedRanks(const SupervisedRanks&) = delete;
   SupervisedRanks& operator=(const SupervisedRanks&) = delete;
 
@@ -61,7 +61,6 @@ class SupervisedRanks {
     std::optional<ExitStatus> supervisor_failed = {};
   };
   std::optional<End> end();  // empty while a rank or the supervisor is left
-  int end_fd() const;        // for poll(2): readable if `poll` or `end` has news. −1 after the end
 
  private:
   void wait_for_start();

@@ -16,8 +16,7 @@ namespace {
 
 constexpr std::uintmax_t part_bytes = std::uintmax_t{1} << 20;
 
-bool is_of_the_system(const fs::path& library) {
-  const std::string path = library.string();
+bool is_of_the_system(const std::string& path) {
   return path.starts_with("/lib") || path.starts_with("/usr/lib");
 }
 
@@ -35,9 +34,9 @@ std::string short_description(const fs::path& file) {
 
 }  // namespace
 
-std::string build_id(const fs::path& runner, const std::vector<fs::path>& libraries) {
+std::string build_id(const fs::path& runner, const std::vector<std::string>& libraries) {
   std::vector<std::string> lines;
-  for (const fs::path& library : libraries)
+  for (const std::string& library : libraries)
     if (!is_of_the_system(library)) lines.push_back(short_description(library));
   std::ranges::sort(lines);
   PlainFileReader in(runner);

@@ -12,7 +12,6 @@ namespace trainyard::orchestrator {
 // - per library of the runner: its name, size, first MiB and last MiB, because LibTorch is too large to be
 //   read at each start. A file that cannot be read counts as empty.
 // Libraries below /lib and /usr/lib are left out. Otherwise an update of the system would change the build.
-std::string build_id(const std::filesystem::path& runner,
-                     const std::vector<std::filesystem::path>& libraries);
+std::string build_id(const std::filesystem::path& runner, const std::vector<std::string>& libraries);
 
 }  // namespace trainyard::orchestrator

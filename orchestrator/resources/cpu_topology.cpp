@@ -1,27 +1,23 @@
 #include "orchestrator/resources/cpu_topology.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
+#include <set>
+#include <sstream>
 
 #include "base/files.h"
 
 namespace trainyard::orchestrator {
 
-std::vector<int> parse_cpu_list(std::string_view text) {
+std::vector<int> parse_cpu_list(const std::string& text) {
   std::vector<int> cpus;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    int first = 0;
-    auto read = std::from_chars(at, end, first);
-    if (read.ec != std::errc{}) break;
+  std::istringstream in(text);
+  for (int first = 0; in >> first;) {
     int last = first;
-    if (read.ptr < end && *read.ptr == '-') read = std::from_chars(read.ptr + 1, end, last);
-    if (read.ec != std::errc{}) break;
+    char after = '\n';
+    if (in >> after && after == '-') in >> last >> after;
     for (int cpu = first; cpu <= last; ++cpu) cpus.push_back(cpu);
-    if (read.ptr >= end || *read.ptr != ',') break;
-    at = read.ptr + 1;
+    if (after != ',') break;
   }
   return cpus;
 }
@@ -46,46 +42,20 @@ std::string cpu_list_text(const std::vector<int>& cpus) {
 
 std::vector<int> one_per_core(const std::vector<int>& allowed,
                               const std::vector<std::vector<int>>& siblings) {
-  const auto is_allowed = [&](int cpu) {
-    return std::find(allowed.begin(), allowed.end(), cpu) != allowed.end();
-  };
-  std::vector<int> cores;
-  for (const int cpu : allowed) {
-    const bool has_lower_sibling = std::any_of(siblings.begin(), siblings.end(), [&](const auto& core) {
-      return std::find(core.begin(), core.end(), cpu) != core.end() &&
-             std::any_of(core.begin(), core.end(),
-                         [&](int other) { return other < cpu && is_allowed(other); });
-    });
-    if (!has_lower_sibling) cores.push_back(cpu);
+  const std::set<int> all(allowed.begin(), allowed.end());
+  std::set<int> cores = all;
+  for (const std::vector<int>& core : siblings) {
+    auto other = std::ranges::find_if(core, [&](int cpu) { return all.contains(cpu); });
+    if (other == core.end()) continue;
+    while (++other != core.end()) cores.erase(*other);
   }
-  std::sort(cores.begin(), cores.end());
-  return cores;
+  return {cores.begin(), cores.end()};
 }
 
-namespace {
-
-std::optional<double> number(std::string_view text) {
-  double value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{}) return std::nullopt;
-  return value;
-}
-
-std::optional<double> ratio(std::optional<double> quota, std::optional<double> period) {
-  if (!quota || !period || *quota <= 0 || *period <= 0) return std::nullopt;
-  return *quota / *period;
-}
-
-}  // namespace
-
-std::optional<double> quota_of_cpu_max(std::string_view text) {
-  const auto space = text.find(' ');
-  if (space == std::string_view::npos) return std::nullopt;
-  return ratio(number(text.substr(0, space)), number(text.substr(space + 1)));
-}
-
-std::optional<double> quota_of_cfs(std::string_view quota, std::string_view period) {
-  return ratio(number(quota), number(period));
+std::optional<double> cpu_quota(const std::string& text) {
+  std::istringstream in(text);
+  double quota = 0, period = 0;
+  return in >> quota >> period && quota > 0 && period > 0 ? std::optional(quota / period) : std::nullopt;
 }
 
 std::vector<int> limited_by(const std::vector<int>& cores, std::optional<double> quota) {

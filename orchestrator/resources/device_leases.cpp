@@ -16,7 +16,6 @@ int first_hyper_thread(int cpu) {
   return threads.empty() ? cpu : *std::ranges::min_element(threads);
 }
 
-// The text as a part of a file's name.
 std::string as_name(std::string text) {
   for (char& c : text)
     if (std::isalnum(static_cast<unsigned char>(c)) == 0) c = '-';

@@ -32,7 +32,7 @@ void DevicePool::reserve(const Request& first) {
   reservation_ = Reservation{first.run, {}};
   std::set<std::size_t>& devices = reservation_->devices;
   std::size_t will_be_free = free_.size();
-  for (const Lease& lease : leases_) {
+  for (const Grant& lease : leases_) {
     if (will_be_free >= first.devices) break;
     will_be_free += lease.devices.size();
     for (const std::size_t place : lease.devices)
@@ -49,13 +49,12 @@ DevicePool::Grant DevicePool::take(const Request& request, bool beside_reserved)
     if (!beside_reserved || !reservation_->devices.contains(place)) grant.devices.push_back(place);
   }
   for (const std::size_t place : grant.devices) free_.erase(place);
-  leases_.push_back({request.run, grant.devices});
+  leases_.push_back(grant);
   return grant;
 }
 
 void DevicePool::release(std::size_t run) {
-  const auto lease =
-      std::find_if(leases_.begin(), leases_.end(), [&](const Lease& each) { return each.run == run; });
+  const auto lease = std::ranges::find(leases_, run, &Grant::run);
   if (lease == leases_.end()) throw InternalError("a run without devices releases some");
   free_.insert(lease->devices.begin(), lease->devices.end());
   leases_.erase(lease);

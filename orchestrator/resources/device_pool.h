@@ -39,10 +39,6 @@ class DevicePool {
   std::size_t free() const { return free_.size(); }
 
  private:
-  struct Lease {
-    std::size_t run = 0;
-    Devices devices;
-  };
   struct Reservation {
     std::size_t run = 0;
     std::set<std::size_t> devices;
@@ -53,7 +49,7 @@ class DevicePool {
 
   std::size_t all_;
   std::set<std::size_t> free_;
-  std::vector<Lease> leases_;  // oldest first
+  std::vector<Grant> leases_;  // oldest first
   std::optional<Reservation> reservation_;
 };
 

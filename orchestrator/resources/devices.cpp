@@ -49,19 +49,16 @@ std::vector<fs::path> with_parents(const fs::path& mount, const std::string& pat
   return folders;
 }
 
-std::optional<double> smaller(std::optional<double> a, std::optional<double> b) {
-  if (!a || !b) return a ? a : b;
-  return std::min(*a, *b);
-}
-
 std::optional<double> cgroup_quota() {
   const std::string cgroups = whole_file("/proc/self/cgroup");
   std::optional<double> quota;
+  const auto limit = [&](const std::string& text) {
+    if (const auto found = cpu_quota(text)) quota = std::min(*found, quota.value_or(*found));
+  };
   for (const auto& folder : with_parents("/sys/fs/cgroup", cgroup_path(cgroups).value_or("/")))
-    quota = smaller(quota, quota_of_cpu_max(whole_file(folder / "cpu.max")));
+    limit(whole_file(folder / "cpu.max"));
   for (const auto& folder : with_parents("/sys/fs/cgroup/cpu", cgroup_path(cgroups, "cpu").value_or("/")))
-    quota = smaller(quota, quota_of_cfs(whole_file(folder / "cpu.cfs_quota_us"),
-                                        whole_file(folder / "cpu.cfs_period_us")));
+    limit(whole_file(folder / "cpu.cfs_quota_us") + whole_file(folder / "cpu.cfs_period_us"));
   return quota;
 }
 
@@ -112,6 +109,46 @@ void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>
       fmt::format("strategy \"{}\" has {} replicas of {}, more ranks than {} can run", strategy.name,
                   strategy.replicas, counted(strategy.stages, "stage"), counted(cores, "core")),
       fmt::format("use at most {} ranks here", most));
+}
+
+Location place_of(const experiments::Experiment& experiment, std::size_t run) {
+  return run < experiment.strategy_locations.size() ? experiment.strategy_locations[run]
+                                                    : Location{experiment.file.string()};
+}
+
+// GPUs of each group of ranks that communicate: the replicas of a stage, and the stages of a replica.
+std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy& strategy,
+                                                     const std::vector<Device>& placed) {
+  std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica;
+  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
+    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
+      const Device& device = placed[static_cast<std::size_t>(replica * strategy.stages + stage)];
+      const std::string gpu = device.gpu.empty() ? "" : device.name;
+      by_stage[stage].push_back(gpu);
+      by_replica[replica].push_back(gpu);
+    }
+  std::vector<std::vector<std::string>> groups;
+  for (const auto& dimension : {by_stage, by_replica})
+    for (const auto& [index, gpus] : dimension) groups.push_back(gpus);
+  return groups;
+}
+
+// Part `index` of `parts` of the cores. A single core if there are fewer cores than parts.
+std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::size_t parts) {
+  if (cores.size() < parts) return {cores[index % cores.size()]};
+  const std::size_t share = cores.size() / parts;
+  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(index * share);
+  return {first, first + static_cast<std::ptrdiff_t>(share)};
+}
+
+[[noreturn]] void no_gpu(const std::string& cuda) {
+  if (cuda.empty())
+    throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner was built for the CPU only",
+                    "build it with a CUDA LibTorch (-DLibTorch_CUDA=ON), or leave accelerator out");
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner sees no GPU" +
+                      (visible == nullptr ? "" : " with CUDA_VISIBLE_DEVICES=" + std::string(visible)),
+                  "check that nvidia-smi lists a GPU and that its driver supports CUDA " + cuda);
 }
 
 }  // namespace
@@ -202,84 +239,43 @@ bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& ho
   return next > cores.size();
 }
 
-// Checks that the runs of an experiment fit the devices: number of ranks, threads per rank, and communicator.
-
-namespace {
-
-Location place_of(const experiments::Experiment& experiment, std::size_t run) {
-  return run < experiment.strategy_locations.size() ? experiment.strategy_locations[run]
-                                                    : Location{experiment.file.string()};
-}
-
-// GPUs of each group of ranks that communicate: the replicas of a stage, and the stages of a replica.
-std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy& strategy,
-                                                     const std::vector<Device>& placed) {
-  std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica;
-  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
-    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
-      const Device& device = placed[static_cast<std::size_t>(replica * strategy.stages + stage)];
-      const std::string gpu = device.gpu.empty() ? "" : device.name;
-      by_stage[stage].push_back(gpu);
-      by_replica[replica].push_back(gpu);
-    }
-  std::vector<std::vector<std::string>> groups;
-  for (const auto& dimension : {by_stage, by_replica})
-    for (const auto& [index, gpus] : dimension) groups.push_back(gpus);
-  return groups;
-}
-
-// One warning per place and text, not one per run.
-template <typename Text>
-std::vector<Problem> warnings(const experiments::Experiment& experiment, Text&& text_of) {
+std::vector<Problem> device_problems(const experiments::Experiment& experiment,
+                                     const std::vector<Device>& devices) {
   std::vector<Problem> problems;
-  std::set<std::string> reported;
+  std::set<std::string> reported;  // one warning per place and text, not one per run
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
-    const std::optional<std::string> text = text_of(experiment.runs[i]);
-    const Location place = place_of(experiment, i);
-    if (text && reported.insert(to_text(place) + *text).second) problems.push_back({place, *text, true});
+    const experiments::Run& run = experiment.runs[i];
+    const std::vector<Device> own = devices_for(run, devices, experiment.machine.devices);
+    if (run.strategy.world_size() <= static_cast<std::int64_t>(own.size())) continue;
+    std::string on = counted(own.size(), "device");
+    if (run.threads && is_cores(own.front())) on += " of " + counted(own.front().cores.size(), "core");
+    const Problem problem{
+        place_of(experiment, i),
+        fmt::format("strategy \"{}\" has {} on {}: ranks share devices, so its times do not count",
+                    run.strategy.name, counted(run.strategy.world_size(), "rank"), on),
+        true};
+    if (reported.insert(to_text(problem)).second) problems.push_back(problem);
   }
   return problems;
 }
 
-}  // namespace
-
-std::vector<Problem> device_problems(const experiments::Experiment& experiment,
-                                     const std::vector<Device>& devices) {
-  return warnings(experiment, [&](const experiments::Run& run) -> std::optional<std::string> {
-    const auto& strategy = run.strategy;
-    const std::vector<Device> own = devices_for(run, devices, experiment.machine.devices);
-    if (strategy.world_size() <= static_cast<std::int64_t>(own.size())) return std::nullopt;
-    std::string on = counted(own.size(), "device");
-    if (run.threads && own.front().gpu.empty() && !own.front().cores.empty())
-      on += " of " + counted(own.front().cores.size(), "core");
-    return fmt::format("strategy \"{}\" has {} on {}: ranks share devices, so its times do not count",
-                       strategy.name, counted(strategy.world_size(), "rank"), on);
-  });
-}
-
 void check_threads(const experiments::Experiment& experiment, std::size_t cores) {
-  std::set<std::int64_t> too_many;
-  std::optional<std::size_t> first;
-  for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
-    const std::int64_t threads = experiment.runs[i].threads.value_or(0);
-    if (std::cmp_less_equal(threads, cores)) continue;
-    too_many.insert(threads);
-    if (!first) first = i;
-  }
-  if (!first) return;
+  const auto threads_of = [](const experiments::Run& run) { return run.threads.value_or(0); };
+  const auto widest = std::ranges::max_element(experiment.runs, {}, threads_of);
+  if (widest == experiment.runs.end() || std::cmp_less_equal(threads_of(*widest), cores)) return;
+  const auto index = static_cast<std::size_t>(widest - experiment.runs.begin());
   const bool here = experiment.machine.on_this_host();
-  const std::string wanted = joined(too_many, [](std::int64_t count) { return std::to_string(count); });
   throw UserError(
-      fmt::format("each thread of a rank needs its own core: threads = {}, but {} {}", wanted,
+      fmt::format("each thread of a rank needs its own core: threads = {}, but {} {}", threads_of(*widest),
                   here ? "this process may use only" : "`[machine] cpus_per_task` gives each rank",
                   counted(cores, "core")),
       here ? fmt::format("lower threads to at most {}, or train with more cores: another machine, or a wider "
                          "CPU affinity or quota",
                          cores)
            : fmt::format("lower threads to at most {}, or raise cpus_per_task to {}", cores,
-                         *too_many.rbegin()),
-      *first < experiment.thread_locations.size() ? experiment.thread_locations[*first]
-                                                  : place_of(experiment, *first));
+                         threads_of(*widest)),
+      index < experiment.thread_locations.size() ? experiment.thread_locations[index]
+                                                 : place_of(experiment, index));
 }
 
 void check_transport(const experiments::Experiment& experiment, const std::vector<Device>& devices,
@@ -308,30 +304,6 @@ void check_precision(const experiments::Experiment& experiment, const std::vecto
                     "use \"float32\", \"bfloat16\" or \"float16\"", place_of(experiment, i));
   }
 }
-
-// GPUs as devices: their choice, their cores, and the circumstances that result.
-
-namespace {
-
-// Part `index` of `parts` of the cores. A single core if there are fewer cores than parts.
-std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::size_t parts) {
-  if (cores.size() < parts) return {cores[index % cores.size()]};
-  const std::size_t share = cores.size() / parts;
-  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(index * share);
-  return {first, first + static_cast<std::ptrdiff_t>(share)};
-}
-
-[[noreturn]] void no_gpu(const std::string& cuda) {
-  if (cuda.empty())
-    throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner was built for the CPU only",
-                    "build it with a CUDA LibTorch (-DLibTorch_CUDA=ON), or leave accelerator out");
-  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner sees no GPU" +
-                      (visible == nullptr ? "" : " with CUDA_VISIBLE_DEVICES=" + std::string(visible)),
-                  "check that nvidia-smi lists a GPU and that its driver supports CUDA " + cuda);
-}
-
-}  // namespace
 
 std::vector<Device> choose_gpus(const std::vector<Gpu>& gpus, const std::vector<int>& cores,
                                 std::optional<int> wanted) {
@@ -365,8 +337,7 @@ experiments::Circumstances on_devices(experiments::Circumstances here, const std
     here.nccl = "";  // nothing on a CPU uses it
     return here;
   }
-  here.processor = "";
-  for (const std::string& model : models) here.processor += (here.processor.empty() ? "" : ", ") + model;
+  here.processor = joined(models);
   return here;
 }
 

@@ -2,18 +2,19 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "orchestrator/resources/cpu_topology.h"
 
@@ -25,12 +26,7 @@ constexpr double least_seconds = 0.1;  // see `use_problem`
 
 // CPU number in "cpu12 …". Empty for the total of all CPUs and for other lines.
 std::optional<int> cpu_of(const std::string& name) {
-  if (!name.starts_with("cpu") || name.size() == 3) return std::nullopt;
-  int cpu = 0;
-  const char* end = name.data() + name.size();
-  const auto parsed = std::from_chars(name.data() + 3, end, cpu);
-  if (parsed.ec != std::errc() || parsed.ptr != end) return std::nullopt;
-  return cpu;
+  return name.starts_with("cpu") ? parse_number<int>(name.substr(3)) : std::nullopt;
 }
 
 double seconds_of(const timeval& time) {
@@ -114,12 +110,9 @@ std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorT
 std::string use_problem(const OtherUse& use, double limit) {
   if (use.share <= limit || use.other_seconds < least_seconds) return "";
   const auto percent = [](double share) {
-    std::ostringstream text;
-    text.precision(2);
-    text << 100 * share;
-    return (100 * share >= 100 ? std::to_string(std::lround(100 * share)) : text.str()) + " %";
+    return share < 1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{} %", std::lround(100 * share));
   };
-  return "other processes took " + percent(use.share) + " of its cores (limit " + percent(limit) + ")";
+  return fmt::format("other processes took {} of its cores (limit {})", percent(use.share), percent(limit));
 }
 
 std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {

@@ -75,13 +75,6 @@ std::vector<Gpu> gpus_of(const nlohmann::json& versions) {
   return gpus;
 }
 
-std::vector<fs::path> libraries_of(const nlohmann::json& versions) {
-  std::vector<fs::path> libraries;
-  for (const auto& library : versions.value("libraries", nlohmann::json::array()))
-    libraries.emplace_back(library.get<std::string>());
-  return libraries;
-}
-
 // The variables that ranks inherit and that may change their speed.
 std::map<std::string, std::string> speed_variables() {
   std::map<std::string, std::string> variables;
@@ -133,15 +126,16 @@ RunnerFacts runner_facts(const Programs& programs) {
   const auto text = [&](const char* name) { return versions.value(name, std::string()); };
   RunnerFacts
       facts;  // one by one: GCC 12 destroys `circumstances` twice if a later member of the same braces throws
-  facts.circumstances = {.host = host_name(),
-                         .processor = processor(),
-                         .threads_per_rank = 1,
-                         .ranks_per_device = 1,
-                         .release = text("trainyard") + " " + text("build_type"),
-                         .libtorch = text("libtorch"),
-                         .nccl = text("nccl"),
-                         .build = build_id(programs.runner, libraries_of(versions)),
-                         .environment = speed_variables()};
+  facts.circumstances = {
+      .host = host_name(),
+      .processor = processor(),
+      .threads_per_rank = 1,
+      .ranks_per_device = 1,
+      .release = text("trainyard") + " " + text("build_type"),
+      .libtorch = text("libtorch"),
+      .nccl = text("nccl"),
+      .build = build_id(programs.runner, versions.value("libraries", std::vector<std::string>())),
+      .environment = speed_variables()};
   facts.cuda = text("cuda");
   facts.gpus = gpus_of(versions);
   return facts;

@@ -20,14 +20,6 @@ namespace {
 constexpr auto follow_interval = std::chrono::milliseconds(100);
 constexpr auto progress_interval = std::chrono::milliseconds(200);
 
-// "4711,4712": the processes of a launch on this host.
-std::string pids_text(const nlohmann::ordered_json& marks) {
-  const auto pids = marks.find("pids");
-  if (pids == marks.end()) return "";
-  return joined(
-      *pids, [](const auto& pid) { return pid.dump(); }, ",");
-}
-
 // "rank-1.records.jsonl:4": place of the record with the fault, else of the last one of that type and epoch.
 // Without a line if there is none.
 std::string place_of_record(const std::filesystem::path& file, const db::AttemptFault& fault) {
@@ -95,7 +87,6 @@ ResumePoint Attempt::resume_point() const {
              : find_resume_point(workplace_.yard, workplace_.database, planned());
 }
 
-// Writes the run file of a new attempt. Returns its content.
 nlohmann::json Attempt::run_file() const {
   if (assignment_.adopts) return experiments::to_json(experiments::read_launch(run_file_of(place_)));
   const auto launch = launch_of(assignment_, place_, workplace_.yard, workplace_.experiment, begins_.at);
@@ -160,7 +151,7 @@ void Attempt::log_launch(const char* event, const nlohmann::ordered_json& marks)
               {"devices", joined(assignment_.devices, &Device::name, ",")},
               {"cores", joined(leased_cores(assignment_.devices), number, ",")},
               {"threads", planned().circumstances.threads_per_rank},
-              {"pids", pids_text(marks)},
+              {"pids", marks.value("pids", nlohmann::ordered_json::array()).dump()},
               {"retries_left", assignment_.retries_left},
               {"folder", place_.directory}});
 }
@@ -223,7 +214,6 @@ void Attempt::shorten_logs() {
   }
 }
 
-// Ends the attempt after its ranks: kills what is left, and determines the outcome.
 void Attempt::finish(const RankGroupEnd& group) {
   ranks_.note_job();
   ranks_.release();
@@ -237,8 +227,8 @@ void Attempt::finish(const RankGroupEnd& group) {
   conclude(end_of(seen), seen.failures);
   collector_.collect();
   outcome_.seconds = log_.seconds();
-  outcome_.test_accuracy = collector_.test_accuracy();
-  outcome_.test_loss = collector_.test_loss();
+  outcome_.test_accuracy = collector_.test_mean("correct");
+  outcome_.test_loss = collector_.test_mean("loss");
   report_messages();
 }
 
@@ -298,22 +288,23 @@ AttemptEvidence Attempt::evidence(const RankGroupEnd& group) const {
     seen.ruled_out = AttemptEnd{experiments::EndReason::failed, over.front().rank, over.front().why};
   else if (seen.finished && !changed_.empty())
     seen.ruled_out = AttemptEnd{experiments::EndReason::failed, {}, changed_};
-  if (seen.finished)
-    seen.fault = fault_of_records();
-  else if (group.reason == experiments::EndReason::out_of_time && !seen.stopped)
+  else if (seen.finished)
+    seen.ruled_out = fault_of_records();
+  if (!seen.finished && group.reason == experiments::EndReason::out_of_time && !seen.stopped)
     seen.resumable_after = epochs_of(resume_point().at);
   return seen;
 }
 
 // The first impossible record of an attempt whose ranks all reported that they finished.
-std::optional<RankError> Attempt::fault_of_records() const {
+std::optional<AttemptEnd> Attempt::fault_of_records() const {
   const auto fault = db::fault_at_close(workplace_.database, place_.key, place_.attempt);
   if (!fault) return std::nullopt;
   const auto folder = workplace_.yard.attempt(place_.key, fault->attempt);
   const std::string line = place_of_record(folder / experiments::rank_records_name(fault->rank), *fault);
   const auto left_out = fault->type == "end" ? collector_.left_out(fault->rank) : std::nullopt;
-  return RankError{fault->rank, fmt::format("{}{} ({})", fault->error,
-                                            left_out ? "; in its records " + *left_out : "", line)};
+  return AttemptEnd{
+      experiments::EndReason::failed, fault->rank,
+      fmt::format("{}{} ({})", fault->error, left_out ? "; in its records " + *left_out : "", line)};
 }
 
 void Attempt::conclude(const AttemptEnd& end, const std::vector<RankFailure>& failures) {

@@ -48,7 +48,6 @@ class Attempt {
   void stop(int level) { ranks_.stop(level); }            // 1: SIGTERM, grace, SIGKILL; 2: SIGKILL at once
   const RunOutcome& outcome() const { return outcome_; }  // once the attempt is over
   const PlannedRun& planned() const { return assignment_.planned; }
-  void add_end_fds(std::vector<int>& fds) const { ranks_.add_end_fds(fds); }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -71,7 +70,7 @@ class Attempt {
   void report_times_problem() const;
   void note_changed_file();
   AttemptEvidence evidence(const RankGroupEnd& group) const;
-  std::optional<RankError> fault_of_records() const;
+  std::optional<AttemptEnd> fault_of_records() const;
   void conclude(const AttemptEnd& end, const std::vector<RankFailure>& failures);
 
   Assignment assignment_;

@@ -40,7 +40,6 @@ const RankFailure* cause_of(const std::vector<RankFailure>& failures) {
 
 AttemptEnd end_of(const AttemptEvidence& seen) {
   if (seen.ruled_out) return *seen.ruled_out;
-  if (seen.finished && seen.fault) return {EndReason::failed, seen.fault->rank, seen.fault->error};
   if (seen.finished) return {};
   const auto job = seen.group.reason;
   if (job == EndReason::not_started) return {*job, {}, seen.group.why};
@@ -49,7 +48,7 @@ AttemptEnd end_of(const AttemptEvidence& seen) {
   if (job && !seen.stopped) return {*job, {}, seen.group.why};
   if (const RankFailure* cause = cause_of(seen.failures))
     return {EndReason::failed, cause->rank, cause->error};
-  if (seen.hang) return {EndReason::failed, seen.hang->rank, seen.hang->error};
+  if (seen.hang) return *seen.hang;
   return {EndReason::stopped, {}, seen.why_ended};
 }
 

@@ -21,11 +21,6 @@ struct RankFailure {
   experiments::EndReason reason = experiments::EndReason::failed;
 };
 
-struct RankError {
-  int rank = 0;
-  std::string error;
-};
-
 struct AttemptEnd {
   experiments::EndReason reason = experiments::EndReason::finished;
   std::optional<int> rank = {};  // the rank with details in its log
@@ -34,16 +29,16 @@ struct AttemptEnd {
 
 // What is known once all processes of the attempt have ended.
 struct AttemptEvidence {
-  bool finished = false;                     // every rank reported it
-  std::optional<AttemptEnd> ruled_out = {};  // a rank wrote too much, or a declared file has changed
-  std::optional<RankError> fault = {};       // impossible records, although every rank finished
-  RankGroupEnd group = {};                   // as the launcher saw it
-  bool stopped = false;                      // the sweep was stopped
-  std::vector<RankFailure> failures = {};    // in the order of detection
-  std::optional<RankError> hang = {};        // no progress: the rank that stalled first
-  std::string why_ended = {};                // why its ranks were ended
-  std::int64_t resumed_after = 0;            // epoch after which this attempt started
-  std::int64_t resumable_after = 0;          // epoch after which the next attempt would start
+  bool finished = false;  // every rank reported it
+  // A rank wrote too much. Or every rank finished, but a declared file has changed or records are impossible.
+  std::optional<AttemptEnd> ruled_out = {};
+  RankGroupEnd group = {};                 // as the launcher saw it
+  bool stopped = false;                    // the sweep was stopped
+  std::vector<RankFailure> failures = {};  // in the order of detection
+  std::optional<AttemptEnd> hang = {};     // no progress: the rank that stalled first
+  std::string why_ended = {};              // why its ranks were ended
+  std::int64_t resumed_after = 0;          // epoch after which this attempt started
+  std::int64_t resumable_after = 0;        // epoch after which the next attempt would start
 };
 
 AttemptEnd end_of(const AttemptEvidence& seen);

@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include <boost/algorithm/string/predicate.hpp>
+#include <boost/algorithm/string/trim.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -27,7 +29,7 @@ std::string spool_name(std::optional<int> rank) {
   return rank ? experiments::rank_records_name(*rank) : experiments::orchestrator_records_name;
 }
 
-std::optional<double> number_of(const nlohmann::json& object, const char* member) {
+std::optional<double> number_member(const nlohmann::json& object, const char* member) {
   const auto found = object.find(member);
   if (found == object.end() || !found->is_number()) return std::nullopt;
   return found->get<double>();
@@ -167,8 +169,8 @@ void Collector::note_test(const experiments::Record& record) {
   const auto metrics = record.body.find("metrics");
   if (metrics == record.body.end() || !metrics->is_array()) return;
   for (const auto& metric : *metrics) {
-    const auto sum = number_of(metric, "sum");
-    const auto weight = number_of(metric, "weight");
+    const auto sum = number_member(metric, "sum");
+    const auto weight = number_member(metric, "weight");
     if (text_member(metric, "phase") != "test" || !sum || !weight) continue;
     WeightedSum& total = test_[text_member(metric, "name")];
     total.sum += *sum;
@@ -183,9 +185,14 @@ void Collector::note_message(const experiments::Record& record) {
     messages_.push_back(fmt::format("rank {}: {}", *record.rank, text_member(record.body, "text")));
 }
 
+const Collector::End* Collector::end(int rank) const {
+  const auto found = ends_.find(rank);
+  return found == ends_.end() ? nullptr : &found->second;
+}
+
 bool Collector::finished(int rank) const {
-  const auto end = ends_.find(rank);
-  return end != ends_.end() && end->second.finished;
+  const End* found = end(rank);
+  return found != nullptr && found->finished;
 }
 
 bool Collector::finished() const {
@@ -194,28 +201,10 @@ bool Collector::finished() const {
   return true;
 }
 
-std::optional<std::string> Collector::error(int rank) const {
-  const auto end = ends_.find(rank);
-  if (end == ends_.end() || end->second.error.empty()) return std::nullopt;
-  return end->second.error;
-}
-
-std::optional<experiments::EndReason> Collector::reason(int rank) const {
-  const auto end = ends_.find(rank);
-  return end == ends_.end() ? std::nullopt : end->second.reason;
-}
-
-std::optional<double> Collector::test_mean(const std::string& name) const {
-  const auto found = test_.find(name);
+std::optional<double> Collector::test_mean(const std::string& metric) const {
+  const auto found = test_.find(metric);
   if (found == test_.end() || found->second.weight <= 0) return std::nullopt;
   return found->second.sum / found->second.weight;
-}
-
-std::optional<double> Collector::test_accuracy() const {
-  return test_mean("correct");
-}
-std::optional<double> Collector::test_loss() const {
-  return test_mean("loss");
 }
 
 std::vector<std::string> Collector::take_messages() {
@@ -226,23 +215,10 @@ namespace {
 
 constexpr std::streamoff tail_bytes = 65536;
 
-std::string lower(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-std::string trimmed(const std::string& text) {
-  const auto first = text.find_first_not_of(" \t\r");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t\r") - first + 1);
-}
-
 bool looks_like_an_error(const std::string& line) {
   static constexpr std::array<const char*, 9> words{"error",  "exception", "what():", "fatal", "abort",
                                                     "assert", "terminate", "killed",  "cannot"};
-  const std::string text = lower(line);
-  return std::any_of(words.begin(), words.end(),
-                     [&](const char* word) { return text.find(word) != std::string::npos; });
+  return std::ranges::any_of(words, [&](const char* word) { return boost::icontains(line, word); });
 }
 
 }  // namespace
@@ -262,7 +238,7 @@ static std::optional<std::string> last_of(const std::filesystem::path& log, Want
   stream.seekg(std::max<std::streamoff>(0, static_cast<std::streamoff>(stream.tellg()) - tail_bytes));
   std::optional<std::string> last;
   for (std::string line; std::getline(stream, line);)
-    if (!is_quiet(line) && wanted(line)) last = trimmed(line);
+    if (!is_quiet(line) && wanted(line)) last = boost::trim_copy(line);
   return last;
 }
 
@@ -274,7 +250,7 @@ std::optional<std::string> last_line(const std::filesystem::path& log) {
   auto line = last_of(log, [](const std::string& each) {
     return std::any_of(each.begin(), each.end(), [](unsigned char c) { return c > 0x7f || std::isgraph(c); });
   });
-  if (line) line = trimmed(line->substr(line->rfind('\r') + 1));  // npos + 1 is 0
+  if (line) line = boost::trim_copy(line->substr(line->rfind('\r') + 1));  // npos + 1 is 0
   return line;
 }
 

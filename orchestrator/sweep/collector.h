@@ -60,14 +60,18 @@ class Collector {
   bool finished(int rank) const;  // its `end` record says so
   bool finished() const;          // every rank has finished
   bool has_cause() const { return has_cause_; }
-  std::optional<std::string> error(int rank) const;              // of its `end` record
-  std::optional<experiments::EndReason> reason(int rank) const;  // of its `end` record
+  // Its `end` record. Null if there is none.
+  struct End {
+    bool finished = false;
+    std::string error;
+    std::optional<experiments::EndReason> reason;
+  };
+  const End* end(int rank) const;
   // The first of its records that was left out, and why.
   std::optional<std::string> left_out(int rank) const;
   // Whether its `end` record says so, but was left out.
   bool said_finished(int rank) const { return unheard_ends_.contains(rank); }
-  std::optional<double> test_accuracy() const;
-  std::optional<double> test_loss() const;
+  std::optional<double> test_mean(const std::string& metric) const;  // of the test set
 
   // New messages since the last call: warnings and errors of ranks, and lines that were left out.
   std::vector<std::string> take_messages();
@@ -83,11 +87,6 @@ class Collector {
     int left_out = 0;   // lines
     bool over = false;  // it exceeds a limit
   };
-  struct End {
-    bool finished = false;
-    std::string error;
-    std::optional<experiments::EndReason> reason;
-  };
 
   std::vector<experiments::Record> new_records();
   void take_lines(Spool& spool, std::vector<experiments::Record>& records);
@@ -98,7 +97,6 @@ class Collector {
   void note_end(const experiments::Record& record);
   void note_test(const experiments::Record& record);
   void note_message(const experiments::Record& record);
-  std::optional<double> test_mean(const std::string& name) const;
 
   AttemptPlace place_;
   nlohmann::json run_file_;  // null once it is ingested

@@ -36,14 +36,6 @@ void RankSupervisor::watch(std::unique_ptr<RankGroup> ranks, bool adopted) {
   ended_.resize(static_cast<std::size_t>(place_.world_size));
 }
 
-void RankSupervisor::not_launched(const std::string& why) {
-  launch_error_ = why;
-}
-
-void RankSupervisor::add_end_fds(std::vector<int>& fds) const {
-  if (ranks_) ranks_->add_end_fds(fds);
-}
-
 // Applies an event. Returns the signal to send, 0 for none.
 int RankSupervisor::happens(const AttemptEvent& event) {
   Transition transition = next(std::move(state_), event, Clock::now(), grace_);
@@ -68,13 +60,14 @@ void RankSupervisor::note_ends() {
     if (!exit.status.lost) note_exit(exit);
   const auto now = Clock::now();
   for (const RankExitSeen& exit : exits)
-    pending_exits_.push_back({exit, place_.shared && exit.status.clean() ? now + late_records : now});
+    pending_exits_.push_back(
+        {exit.rank, exit.status, place_.shared && exit.status.clean() ? now + late_records : now});
   if (!exits.empty() || (!pending_exits_.empty() && !all_collected_)) collector_.collect();
   all_collected_ = collector_.drained();
-  std::erase_if(pending_exits_, [&](const PendingExit& each) {
-    const bool more_may_come = !all_collected_ || now < each.until;
-    if (more_may_come && !collector_.finished(each.exit.rank)) return false;
-    note_loss(each.exit);
+  std::erase_if(pending_exits_, [&](const RankExitSeen& each) {
+    const bool more_may_come = !all_collected_ || now < each.records_until;
+    if (more_may_come && !collector_.finished(each.rank)) return false;
+    note_loss(each);
     return true;
   });
 }
@@ -82,7 +75,8 @@ void RankSupervisor::note_ends() {
 // Records the exit with the seconds since before the launch, in which all times measured by the rank must
 // fit. They are unknown for an adopted attempt.
 void RankSupervisor::note_exit(const RankExitSeen& exit) {
-  const auto& [rank, status] = exit;
+  const int rank = exit.rank;
+  const ExitStatus& status = exit.status;
   nlohmann::ordered_json body{{"of_rank", rank}, {"code", status.code}, {"signal", status.signal}};
   if (!adopted_) body["seconds"] = log_.seconds();
   log_.record("exited", body);
@@ -160,22 +154,22 @@ std::vector<RankFailure> RankSupervisor::failures() const {
   std::vector<RankFailure> failures;
   for (const RankExitSeen& failed : failed_) {
     const std::string error = error_of(failed);
-    const auto stated = collector_.reason(failed.rank);
-    failures.push_back(
-        {failed.rank, failed.status, error, stated ? *stated : experiments::reason_in_text(error)});
+    const auto* end = collector_.end(failed.rank);
+    failures.push_back({failed.rank, failed.status, error,
+                        end != nullptr && end->reason ? *end->reason : experiments::reason_in_text(error)});
   }
   return failures;
 }
 
-std::optional<RankError> RankSupervisor::hang() const {
+std::optional<AttemptEnd> RankSupervisor::hang() const {
   if (state_.hang.empty()) return std::nullopt;
-  return RankError{watchdog_.first_stalled_rank(), state_.hang};
+  return AttemptEnd{experiments::EndReason::failed, watchdog_.first_stalled_rank(), state_.hang};
 }
 
 // Why a signal was sent, for messages. Empty if that is not known.
 std::string RankSupervisor::reason_of(int signal) const {
   if (signal == SIGXFSZ) return ": a file became larger than `ulimit -f` allows";
-  if (signal == SIGKILL && memory_kills_.happened())
+  if (signal == SIGKILL && memory_kills() > memory_kills_before_)
     return ": the kernel ended it because memory ran out; use smaller batches or fewer processes, or raise "
            "the "
            "limit of the cgroup";
@@ -184,9 +178,10 @@ std::string RankSupervisor::reason_of(int signal) const {
 
 // Error from the `end` record of the rank, else from its log, else from its exit status.
 std::string RankSupervisor::error_of(const RankExitSeen& failed) const {
-  const auto& [rank, status] = failed;
+  const int rank = failed.rank;
+  const ExitStatus& status = failed.status;
   const auto log = rank_log_of(place_, rank);
-  if (const auto said = collector_.error(rank)) return *said;
+  if (const auto* end = collector_.end(rank); end != nullptr && !end->error.empty()) return end->error;
   const std::string exited = to_text(status) + reason_of(status.signal);
   const std::string by_signal = status.signal != 0 ? " (" + exited + ")" : "";
   if (const auto line = last_error_line(log)) return *line + by_signal;

@@ -25,7 +25,7 @@ class RankSupervisor {
 
   // `adopted`: an earlier orchestrator launched them.
   void watch(std::unique_ptr<RankGroup> ranks, bool adopted);
-  void not_launched(const std::string& why);
+  void not_launched(const std::string& why) { launch_error_ = why; }
 
   void note_ends();  // detects ended ranks and reacts
   void check_progress();
@@ -42,8 +42,7 @@ class RankSupervisor {
   bool all_ended() const;
   bool has_ranks() const { return ranks_ != nullptr; }
   std::vector<RankFailure> failures() const;
-  std::optional<RankError> hang() const;
-  void add_end_fds(std::vector<int>& fds) const;  // see `RankProcess::end_fd`
+  std::optional<AttemptEnd> hang() const;
 
  private:
   using Clock = AttemptState::Clock;
@@ -51,12 +50,7 @@ class RankSupervisor {
   struct RankExitSeen {
     int rank = 0;
     ExitStatus status;
-  };
-  // Rank that exited, but whose last records are not collected. On a network file system they may arrive
-  // until then.
-  struct PendingExit {
-    RankExitSeen exit;
-    Clock::time_point until;
+    Clock::time_point records_until = {};  // on a network file system its last records may arrive until then
   };
 
   int happens(const AttemptEvent& event);
@@ -79,10 +73,10 @@ class RankSupervisor {
   AttemptState state_;
   std::vector<std::optional<ExitStatus>> ended_;  // by rank
   std::vector<RankExitSeen> failed_;              // in the order of detection
-  std::vector<PendingExit> pending_exits_;
-  bool all_collected_ = false;  // when the ends were noted
+  std::vector<RankExitSeen> pending_exits_;       // whose last records are not collected
+  bool all_collected_ = false;                    // when the ends were noted
   Watchdog watchdog_;
-  MemoryKills memory_kills_;  // since the attempt began
+  std::optional<std::int64_t> memory_kills_before_ = memory_kills();
   std::string job_;
   Clock::time_point next_poll_;
 };

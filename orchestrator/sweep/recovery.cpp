@@ -184,7 +184,6 @@ void require_ended(const Unfinished& unfinished) {
                     "wait a moment and run the command again", {.file = unfinished.directory.string()});
 }
 
-// Kills the processes of an attempt that no orchestrator has. Returns their number.
 int end_processes(const Unfinished& unfinished, const std::function<void(const std::string&)>& on_message) {
   if (const fs::path original = original_of(unfinished); !original.empty()) {
     on_message(unfinished.directory.string() + ": is a copy of " + original.string() +
@@ -278,43 +277,26 @@ bool all_ranks_ended(const RankGroupFile& group) {
 
 }  // namespace
 
-Reattachment::Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
-
-bool Reattachment::alive(const std::filesystem::path& attempt_folder) {
-  const auto group = read_rank_group_file(attempt_folder);
-  if (!group || all_ranks_ended(*group)) return false;
-  if (group->launcher != "slurm") {  // its launcher died with the orchestrator
-    abandon(attempt_folder);
-    return false;
-  }
-  return group->allocation.empty() ? job_alive(*group) : step_alive(*group);
-}
-
 const SlurmQueue& Reattachment::queue(const std::string& allocation) {
   const auto [queue, is_new] = queues_.try_emplace(allocation, allocation);
   if (is_new) queue->second.ask_now(std::chrono::seconds(60));
   return queue->second;
 }
 
-bool Reattachment::job_alive(const RankGroupFile& group) {
-  const auto job = queue("").find(group.job);
-  if (!job || ended(*job)) {
-    abandon(group.command.directory);
-    return false;
-  }
-  if (launcher_ != "slurm")
-    throw UserError("Slurm job " + job->id + " of an earlier sweep is not over: " + group.job,
+bool Reattachment::alive(const std::filesystem::path& attempt_folder) {
+  const auto group = read_rank_group_file(attempt_folder);
+  if (!group || all_ranks_ended(*group)) return false;
+  const bool in_slurm = group->launcher == "slurm";  // any other launcher died with the orchestrator
+  const auto job = in_slurm ? queue(group->allocation).find(group->job) : std::nullopt;
+  const bool lives = job && !ended(*job);
+  const bool is_step = !group->allocation.empty();
+  if (lives && launcher_ == "slurm" && (!is_step || own_allocation() == group->allocation)) return true;
+  if (lives && !is_step)
+    throw UserError("Slurm job " + job->id + " of an earlier sweep is not over: " + group->job,
                     "continue with launcher = \"slurm\", or cancel it with `scancel " + job->id + "` first");
-  return true;
-}
-
-// A step of another allocation is ended, because nobody would notice its end.
-bool Reattachment::step_alive(const RankGroupFile& group) {
-  const auto step = queue(group.allocation).find(group.job);
-  if (step && launcher_ == "slurm" && own_allocation() == group.allocation) return true;
-  abandon(group.command.directory);
-  if (step)
-    ClientCommand(slurm_client("scancel", {"--signal=KILL", step->id})).wait(std::chrono::seconds(10));
+  abandon(attempt_folder);
+  if (lives)  // a step of another allocation: nobody would notice its end
+    ClientCommand(slurm_client("scancel", {"--signal=KILL", job->id})).wait(std::chrono::seconds(10));
   return false;
 }
 

@@ -11,7 +11,6 @@
 #include "db/database/database.h"
 #include "orchestrator/launch/slurm_jobs.h"
 #include "orchestrator/plan/plan.h"
-#include "orchestrator/rank/rank_group_files.h"
 #include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
@@ -36,16 +35,13 @@ std::vector<LiveAttempt> recover(const Yard& yard, db::Database& database,
 class Reattachment {
  public:
   // `launcher`: of the new sweep.
-  explicit Reattachment(std::string launcher);
+  explicit Reattachment(std::string launcher) : launcher_(std::move(launcher)) {}
 
   // Whether the attempt in this folder is queued or running. If not, its tasks can no longer start. UserError
   // if the cluster does not answer, or if `launcher` cannot adopt the live attempt.
   bool alive(const std::filesystem::path& attempt_folder);
 
  private:
-  bool job_alive(const RankGroupFile& group);
-  bool step_alive(const RankGroupFile& group);
-
   const SlurmQueue& queue(const std::string& allocation);
 
   std::string launcher_;

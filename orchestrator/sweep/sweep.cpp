@@ -6,11 +6,11 @@
 #include <list>
 #include <memory>
 #include <system_error>
+#include <thread>
 #include <utility>
 
 #include <fmt/format.h>
 #include <malloc.h>
-#include <poll.h>
 
 #include "base/log.h"
 #include "base/text.h"
@@ -27,7 +27,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using experiments::EndReason;
 
-constexpr int poll_milliseconds = 20;
+constexpr auto between_steps = std::chrono::milliseconds(10);
 constexpr double longest_backoff_seconds = 60;
 constexpr int most_times_taken_away = 5;
 constexpr auto again_after = std::chrono::seconds(1);
@@ -103,7 +103,7 @@ class Sweep {
       if (yard_moved()) return stopped_by("");  // before records are read at the old path
       const bool any_ended = step_all();
       if (active_.empty() && (waiting_.empty() || level() != 0)) break;
-      if (!any_ended) wait();
+      if (!any_ended) std::this_thread::sleep_for(between_steps);
     }
   }
 
@@ -234,16 +234,6 @@ class Sweep {
       end(ended);
     }
     return any_ended;
-  }
-
-  // Waits until a rank ends, a signal arrives, or the records are due for reading.
-  void wait() const {
-    std::vector<int> fds;
-    for (const auto& active : active_) active.attempt->add_end_fds(fds);
-    std::vector<pollfd> polled;
-    polled.reserve(fds.size());
-    for (const int fd : fds) polled.push_back({fd, POLLIN, 0});
-    ::poll(polled.data(), polled.size(), poll_milliseconds);
   }
 
   void end(const Active& ended) {

@@ -2,16 +2,15 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <csignal>
 #include <cstdint>
 #include <sstream>
 
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/host.h"
+#include "base/number.h"
 #include "base/text.h"
 
 namespace trainyard::orchestrator {
@@ -22,13 +21,6 @@ constexpr std::size_t longest_line = 1000;
 constexpr std::size_t longest_text = 8192;
 constexpr std::string_view started = "started ";
 
-std::optional<std::uint64_t> number(std::string_view text) {
-  std::uint64_t value = 0;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (read.ec != std::errc{} || read.ptr != text.data() + text.size()) return std::nullopt;
-  return value;
-}
-
 std::string content_of(int fd) {
   std::string text(longest_text, '\0');
   const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
@@ -36,7 +28,7 @@ std::string content_of(int fd) {
   return text;
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
+std::vector<std::string> printable_lines(const std::string& text) {
   std::istringstream stream(text);
   std::vector<std::string> lines;
   for (std::string line; std::getline(stream, line);) lines.push_back(printable_line(line));
@@ -46,12 +38,7 @@ std::vector<std::string> lines_of(const std::string& text) {
 // N of the line "started N".
 std::optional<std::uint64_t> started_at(std::string_view line) {
   if (!line.starts_with(started)) return std::nullopt;
-  return number(line.substr(started.size()));
-}
-
-bool is_empty(int fd) {
-  struct stat found {};
-  return ::fstat(fd, &found) == 0 && found.st_size == 0;
+  return parse_number<std::uint64_t>(line.substr(started.size()));
 }
 
 bool lives(int pid, std::uint64_t recorded) {
@@ -76,12 +63,12 @@ bool write_holder(int fd, const std::vector<std::string>& about) {
 }
 
 std::optional<LockHolder> live_holder(int fd) {
-  const std::vector<std::string> lines = lines_of(content_of(fd));
+  const std::vector<std::string> lines = printable_lines(content_of(fd));
   if (lines.size() < 2) return std::nullopt;
-  const auto pid = number(lines.front()), recorded = started_at(lines.back());
-  if (!pid || *pid == 0 || *pid > INT32_MAX || !recorded) return std::nullopt;
-  if (!lives(static_cast<int>(*pid), *recorded)) return std::nullopt;
-  return LockHolder{static_cast<int>(*pid), {lines.begin() + 1, lines.end() - 1}};
+  const auto pid = parse_number<int>(lines.front());
+  const auto recorded = started_at(lines.back());
+  if (!pid || *pid <= 0 || !recorded || !lives(*pid, *recorded)) return std::nullopt;
+  return LockHolder{*pid, {lines.begin() + 1, lines.end() - 1}};
 }
 
 std::string unknown_holder(const std::filesystem::path& file) {
@@ -89,11 +76,11 @@ std::string unknown_holder(const std::filesystem::path& file) {
 }
 
 bool is_lock_text(int fd, std::size_t about_lines) {
-  if (is_empty(fd)) return true;
   const std::string text = content_of(fd);
+  if (text.empty()) return true;
   if (text.size() >= longest_text || !text.ends_with('\n')) return false;
-  const std::vector<std::string> lines = lines_of(text);
-  return lines.size() == about_lines + 2 && number(lines.front()) && started_at(lines.back());
+  const std::vector<std::string> lines = printable_lines(text);
+  return lines.size() == about_lines + 2 && parse_number<int>(lines.front()) && started_at(lines.back());
 }
 
 std::string user_name(uid_t user) {

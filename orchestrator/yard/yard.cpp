@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <string_view>
 #include <system_error>
@@ -15,6 +14,7 @@
 #include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/files.h"
+#include "base/number.h"
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "experiments/protocol/record.h"
@@ -200,12 +200,9 @@ fs::file_time_type last_locked(const Yard& yard) {
 
 std::optional<int> attempt_number(const std::string& folder_name) {
   constexpr std::string_view before = "attempt-";
-  int number = 0;
   if (!folder_name.starts_with(before)) return std::nullopt;
-  const char* last = folder_name.data() + folder_name.size();
-  const auto [end, error] = std::from_chars(folder_name.data() + before.size(), last, number);
-  if (error != std::errc{} || end != last || number < 1) return std::nullopt;
-  return number;
+  const auto number = parse_number<int>(folder_name.substr(before.size()));
+  return number && *number >= 1 ? number : std::nullopt;
 }
 
 int last_attempt(const std::filesystem::path& run_folder) {

@@ -1,8 +1,6 @@
-// How jobs ended that have left Slurm's queue. The Slurm clients are fake: `squeue` prints nothing, and
-// `sacct` prints what the test chooses.
+// How jobs ended that have left Slurm's queue. The Slurm clients are fake, and `squeue` prints what the test chooses.
 #include <cstdlib>
 #include <fstream>
-#include <map>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -23,7 +21,6 @@ class FakeSlurm {
   FakeSlurm() : yard(folder_.path / "yard") {
     if (const char* path = std::getenv("PATH")) path_ = path;
     std::filesystem::create_directories(yard.runs());
-    std::ofstream(yard.root() / "slurm-sees-spool") << yard.runs().string() << "\n";
     // The id of a job is the key of its run.
     program("sbatch",
             "for a; do case $a in --job-name=*) n=${a#--job-name=trainyard-}; echo ${n%%-*};; esac; done");
@@ -59,46 +56,43 @@ class FakeSlurm {
   std::string path_;
 };
 
-// How each of these jobs ended, if this is the script of `sacct`.
-std::map<std::string, RankGroupEnd> ends(const std::vector<std::string>& jobs, const std::string& sacct) {
-  const FakeSlurm slurm;
-  slurm.program("sacct", sacct);
+experiments::Machine machine_for_jobs() {
   experiments::Machine machine;
   machine.launcher = "slurm";
   machine.allocation = "job";
-  const Programs programs{"/bin/true", "/bin/true", "/bin/true"};
-  const auto launcher = make_launcher({machine, programs, slurm.yard});
-  std::map<std::string, std::unique_ptr<RankGroup>> groups;
-  for (const auto& job : jobs) groups[job] = launcher->launch(slurm.command(job));
-  std::map<std::string, RankGroupEnd> ended;
-  becomes_true(tests::patience, [&] {
-    for (auto& [job, group] : groups)
-      if (const auto end = group->end()) {
-        ended.emplace(job, *end);
-        CHECK(group->job() == job);
-      }
-    return ended.size() == jobs.size();
-  });
-  REQUIRE(ended.size() == jobs.size());
-  return ended;
+  return machine;
 }
+
+const Programs programs{"/bin/true", "/bin/true", "/bin/true"};
 
 }  // namespace
 
-TEST_CASE("if a job has left the queue, the accounts of the cluster give the reason of its end") {
-  const auto ended = ends({"101", "102", "103", "104", "105", "106"},
-                          "cat <<END\n101|0:9|CANCELLED by 1000\n102|0:15|TIMEOUT\n103|0:125|OUT_OF_MEMORY\n"
-                          "104|1:0|NODE_FAIL\n105|0:0|RUNNING\n1066|0:0|TIMEOUT\nEND");
-  using Reason = experiments::EndReason;
-  CHECK(ended.at("101").reason == Reason::preempted);
-  CHECK(ended.at("101").why == "its Slurm job 101: CANCELLED (signal 9)");
-  CHECK(ended.at("102").reason == Reason::out_of_time);
-  CHECK(ended.at("103").reason == Reason::over_limits);
-  CHECK(ended.at("103").why == "its Slurm job 103: OUT_OF_MEMORY (signal 125)");
-  CHECK(ended.at("104").reason == Reason::preempted);
-  CHECK(ended.at("104").why == "its Slurm job 104: NODE_FAIL (exit code 1)");
-  CHECK(ended.at("105").reason == std::nullopt);  // accounts that lag behind the queue give no reason
-  CHECK(ended.at("106").reason == std::nullopt);  // the accounts of another job give no reason
+TEST_CASE("a job that Slurm no longer lists ends without a reason") {
+  const FakeSlurm slurm;
+  const auto machine = machine_for_jobs();
+  const auto launcher = make_launcher({machine, programs, slurm.yard});
+  const auto group = launcher->launch(slurm.command("101"));
+  std::optional<RankGroupEnd> end;
+  becomes_true(tests::patience, [&] { return (end = group->end()).has_value(); });
+  REQUIRE(end);
+  CHECK(group->job() == "101");
+  CHECK(end->reason == std::nullopt);
+}
+
+TEST_CASE(
+    "if a job ends and no rank has written anything, it was not started, and the spool may be the cause") {
+  const FakeSlurm slurm;
+  const auto machine = machine_for_jobs();
+  const auto launcher = make_launcher({machine, programs, slurm.yard});
+  const LaunchSpec command = slurm.command("101");
+  const auto group = launcher->launch(command);
+  REQUIRE(becomes_true(tests::patience, [&] { return group->poll(0).has_value(); }));
+  CHECK(group->poll(0)->lost);
+  const auto end = group->end();
+  REQUIRE(end);
+  CHECK(end->reason == experiments::EndReason::not_started);
+  CHECK(contains(end->why, "no rank has written to " + command.directory.string()));
+  CHECK(contains(end->why, "set `spool` in [machine]"));
 }
 
 TEST_CASE(
@@ -108,11 +102,8 @@ TEST_CASE(
   const auto queue = slurm.yard.root() / "queue";
   slurm.program("squeue", "cat '" + queue.string() + "'");
   slurm.program("scancel", ": > '" + queue.string() + "'");
-  slurm.program("sacct", "exit 1");
-  experiments::Machine machine;
-  machine.launcher = "slurm";
-  machine.allocation = "job";
-  const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
+  const auto machine = machine_for_jobs();
+  const auto launcher = make_launcher({machine, programs, slurm.yard});
   const auto group = launcher->launch(command);
   const std::string line = "101|PENDING|BeginTime|" + group->marks().at("job_name").get<std::string>() + "\n";
   std::ofstream(queue) << line;
@@ -133,20 +124,12 @@ TEST_CASE(
   CHECK(end->why == "its Slurm job 101: it was requeued");
 }
 
-TEST_CASE("a job on a cluster without accounts ends without a reason") {
-  const auto ended = ends({"101"}, "echo 'Slurm accounting storage is disabled' >&2; exit 1");
-  CHECK(ended.at("101").reason == std::nullopt);
-}
-
 TEST_CASE("the tasks of a job get the interface of [machine]") {
   const FakeSlurm slurm;
-  slurm.program("sacct", "exit 1");
   const LaunchSpec command = slurm.command("101");
-  experiments::Machine machine;
-  machine.launcher = "slurm";
-  machine.allocation = "job";
+  auto machine = machine_for_jobs();
   machine.interface = "ib0";
-  const auto launcher = make_launcher({machine, {"/bin/true", "/bin/true", "/bin/true"}, slurm.yard});
+  const auto launcher = make_launcher({machine, programs, slurm.yard});
   const auto group = launcher->launch(command);
   CHECK(read_rank_group_file(command.directory).value().interface == "ib0");
 }

@@ -26,18 +26,6 @@ TEST_CASE("if two jobs have the same name, the living one is used") {
   CHECK(lost_job(jobs.at("y")));
 }
 
-TEST_CASE("the line of sacct for a job has its state, with the exit code or signal as the reason") {
-  const std::string text =
-      "471|1:0|FAILED\n4711|0:15|CANCELLED by 1000\n4711.batch|0:0|COMPLETED\n4712|0:0|COMPLETED\n";
-  CHECK(parse_sacct(text, "4711")->state == "CANCELLED");
-  CHECK(parse_sacct(text, "4711")->reason == "signal 15");
-  CHECK(parse_sacct(text, "471")->reason == "exit code 1");
-  CHECK(parse_sacct(text, "4712")->reason == "None");
-  for (const char* none :
-       {"", "4711", "4711|0:0", "4711|0:0|", "4711|0:0|RUNNING", "Slurm accounting storage is disabled"})
-    CHECK_FALSE(parse_sacct(none, "4711"));
-}
-
 TEST_CASE(
     "Slurm's list of tasks per host is read for each host") {  // sbatch(1), SLURM_TASKS_PER_NODE: "2(x3),1"
   CHECK(tasks_per_node("2(x3),1", 0) == 2);

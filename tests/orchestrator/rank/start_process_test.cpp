@@ -136,13 +136,6 @@ TEST_CASE("a program is found in PATH, or relative to the folder in which it sta
   CHECK_NOTHROW(output_of(command));
 }
 
-TEST_CASE("a script without an interpreter line is run by the shell") {
-  const TemporaryFolder folder;
-  const fs::path script = folder.path / "script";
-  write_program(script, "echo \"$0 $*\"\n");
-  CHECK(output_of(command_of(folder, {script.string(), "a", "b"})) == script.string() + " a b\n");
-}
-
 TEST_CASE("a child that cannot start runs no exit handler of this process") {
   const TemporaryFolder folder;
   static fs::path written;

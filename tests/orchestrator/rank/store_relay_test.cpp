@@ -68,13 +68,14 @@ const auto nobody_else = [](const std::string&) { return false; };
 // A store behind a gateway, and the secret of the launch.
 struct Launched {
   explicit Launched(const std::function<bool(const std::string&)>& is_peer = nobody_else)
-      : secret(LaunchSecret::make(folder.path)), gateway(secret, store.address(), "", is_peer) {}
-  RendezvousEndpoint endpoint() const { return {gateway.port(), {host_name(), "127.0.0.1"}}; }
+      : secret(LaunchSecret::make(folder.path)),
+        gateway(store_gateway(secret, store.address(), "", is_peer)) {}
+  RendezvousEndpoint endpoint() const { return {gateway->port(), {host_name(), "127.0.0.1"}}; }
 
   TemporaryFolder folder;
   Echo store;
   LaunchSecret secret;
-  StoreGateway gateway;
+  std::unique_ptr<SocketRelay> gateway;
 };
 
 std::string read_bytes(int fd, std::size_t size) {
@@ -107,9 +108,8 @@ TEST_CASE("bytes pass from a rank through entrance and gateway to the store, and
   const Launched launch;
   const auto gateway = find_gateway(launch.secret, launch.endpoint());
   REQUIRE(gateway);
-  const StoreEntrance entrance(launch.secret, *gateway);
-  const int port = std::stoi(entrance.address().port);
-  CHECK(entrance.address().host == "127.0.0.1");
+  const auto entrance = store_entrance(launch.secret, *gateway);
+  const int port = entrance->port();
   CHECK(echo_of("key", port) == "key");
   std::string large;
   for (int i = 0; large.size() < 3'000'000; ++i) large += std::to_string(i) + " ";
@@ -117,27 +117,15 @@ TEST_CASE("bytes pass from a rank through entrance and gateway to the store, and
 }
 
 TEST_CASE("a far end that does not answer stops no other connection") {
-  class SlowDoor : public Door {
-   public:
-    SlowDoor(int store, std::shared_future<void> go) : store_(store), go_(std::move(go)) {}
-    std::optional<std::string> greeting(int) override { return ""; }
-    std::size_t answer_size() const override { return 0; }
-    FileDescriptor open(int, const std::string&, const std::string&) const override {
-      if (calls_++ > 0) go_.wait_for(std::chrono::seconds(10));
-      return FileDescriptor(tests::connect_to_port(store_));
-    }
-
-   private:
-    int store_;
-    std::shared_future<void> go_;
-    mutable std::atomic<int> calls_ = 0;
-  };
-  Echo store;
+  const Echo store;
   std::promise<void> go;
+  const auto gone = go.get_future().share();
+  std::atomic<int> calls = 0;
   tests::ListeningSocket listening;
-  REQUIRE(::fcntl(listening.fd.get(), F_SETFL, O_NONBLOCK) == 0);
-  const SocketRelay relay(std::move(listening.fd), std::make_unique<SlowDoor>(std::stoi(store.address().port),
-                                                                              go.get_future().share()));
+  const SocketRelay relay(std::move(listening.fd), [&](int) {
+    if (calls++ > 0) gone.wait_for(std::chrono::seconds(10));
+    return FileDescriptor(tests::connect_to_port(std::stoi(store.address().port)));
+  });
   const auto answer_of = [](const FileDescriptor& fd, int milliseconds) -> std::string {
     pollfd polled{fd.get(), POLLIN, 0};
     return ::send(fd.get(), "key", 3, MSG_NOSIGNAL) == 3 && ::poll(&polled, 1, milliseconds) == 1
@@ -146,7 +134,7 @@ TEST_CASE("a far end that does not answer stops no other connection") {
   };
   const FileDescriptor first = connection_to(relay.port());
   CHECK(answer_of(first, 5000) == "key");
-  std::vector<FileDescriptor> waiting;  // more than the relay opens at the same time
+  std::vector<FileDescriptor> waiting;
   for (int i = 0; i < 70; ++i) waiting.push_back(connection_to(relay.port()));
   CHECK(answer_of(waiting.front(), 100).empty());
   CHECK(answer_of(first, 5000) == "key");
@@ -156,14 +144,14 @@ TEST_CASE("a far end that does not answer stops no other connection") {
 
 TEST_CASE("the gateway is found by its name, and its address is a number from then on") {
   const Launched launch;
-  const auto gateway = find_gateway(launch.secret, {launch.gateway.port(), {"localhost"}});
+  const auto gateway = find_gateway(launch.secret, {launch.gateway->port(), {"localhost"}});
   REQUIRE(gateway);
   CHECK((gateway->host == "127.0.0.1" || gateway->host == "::1"));
 }
 
 TEST_CASE("a caller that does not know the secret gets a challenge only, and no connection to the store") {
   const Launched launch;
-  const FileDescriptor caller = connection_to(launch.gateway.port());
+  const FileDescriptor caller = connection_to(launch.gateway->port());
   CHECK(read_bytes(caller.get(), challenge_size).size() == challenge_size);
   const std::string guess(challenge_size + proof_size, 'x');
   REQUIRE(::send(caller.get(), guess.data(), guess.size(), 0) == static_cast<ssize_t>(guess.size()));
@@ -176,7 +164,7 @@ TEST_CASE("a caller that does not know the secret gets a challenge only, and no 
 TEST_CASE("an overheard proof is worth nothing on another connection") {
   const Launched launch;
   const auto begin = [&](FileDescriptor& caller) {
-    caller = connection_to(launch.gateway.port());
+    caller = connection_to(launch.gateway->port());
     return read_bytes(caller.get(), challenge_size);
   };
   FileDescriptor first, second;
@@ -208,9 +196,9 @@ TEST_CASE("a gateway that does not know the secret is not used") {
 TEST_CASE("another user of the host gets no byte from the gateway and from the entrance") {
   if (!root()) return;
   const Launched launch;
-  const StoreEntrance entrance(launch.secret, {"127.0.0.1", std::to_string(launch.gateway.port())});
-  CHECK(tests::ConnectionsOfNobody(launch.gateway.port(), 1).last_is_closed());
-  CHECK(tests::ConnectionsOfNobody(std::stoi(entrance.address().port), 1).last_is_closed());
+  const auto entrance = store_entrance(launch.secret, {"127.0.0.1", std::to_string(launch.gateway->port())});
+  CHECK(tests::ConnectionsOfNobody(launch.gateway->port(), 1).last_is_closed());
+  CHECK(tests::ConnectionsOfNobody(entrance->port(), 1).last_is_closed());
   CHECK(launch.store.connections == 0);
 }
 
@@ -218,9 +206,9 @@ TEST_CASE("a host that is not in the job gets no byte from the gateway") {
   bool refused = false, challenged = false;
   const bool tried = in_own_network([&] {
     const Launched launch([](const std::string& address) { return address == "10.1.1.2"; });
-    const FileDescriptor peer = connected_between("10.1.1.2", "10.1.1.1", launch.gateway.port());
+    const FileDescriptor peer = connected_between("10.1.1.2", "10.1.1.1", launch.gateway->port());
     challenged = peer && read_bytes(peer.get(), challenge_size).size() == challenge_size;
-    const FileDescriptor stranger = connected_between("10.1.1.1", "10.1.1.2", launch.gateway.port());
+    const FileDescriptor stranger = connected_between("10.1.1.1", "10.1.1.2", launch.gateway->port());
     refused = stranger && closed_without_answer(stranger.get());
   });
   if (!tried) {
@@ -238,11 +226,11 @@ TEST_CASE("1,100 callers that say nothing do not keep a rank from the store") {
   }
   const Launched launch;
   std::vector<FileDescriptor> idle;
-  for (int i = 0; i < 1100; ++i) idle.push_back(connection_to(launch.gateway.port()));
+  for (int i = 0; i < 1100; ++i) idle.push_back(connection_to(launch.gateway->port()));
   const auto gateway = find_gateway(launch.secret, launch.endpoint());
   REQUIRE(gateway);
-  const StoreEntrance entrance(launch.secret, *gateway);
-  CHECK(echo_of("key", std::stoi(entrance.address().port)) == "key");
+  const auto entrance = store_entrance(launch.secret, *gateway);
+  CHECK(echo_of("key", entrance->port()) == "key");
   // The oldest ones were closed after their challenge.
   CHECK(read_bytes(idle.front().get(), challenge_size).size() == challenge_size);
   CHECK(closed_without_answer(idle.front().get()));
@@ -252,7 +240,7 @@ TEST_CASE("a gateway on an interface listens on its address only, and an unknown
   const TemporaryFolder folder;
   const LaunchSecret secret = LaunchSecret::make(folder.path);
   const auto make = [&](const std::string& interface) {
-    return StoreGateway(secret, {"127.0.0.1", "1"}, interface, nobody_else).port();
+    return store_gateway(secret, {"127.0.0.1", "1"}, interface, nobody_else)->port();
   };
   CHECK_THROWS_WITH_AS(make("no-such-one"), doctest::Contains("interface no-such-one"), UserError);
   CHECK(addresses_of_interface("no-such-one").empty());

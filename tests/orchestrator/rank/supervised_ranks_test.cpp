@@ -95,7 +95,6 @@ TEST_CASE("ranks under a supervisor get signals, and their exit codes and signal
   const auto end = awaited_end(ranks);
   CHECK(to_text(*ranks.poll(2)) == "exit code 7");
   CHECK_FALSE(end.supervisor_failed);
-  CHECK(ranks.end_fd() == -1);
   CHECK_FALSE(any_child_left());
 }
 

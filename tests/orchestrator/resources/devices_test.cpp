@@ -40,12 +40,12 @@ TEST_CASE("one allowed hyper-thread of each physical core is used") {
 }
 
 TEST_CASE("a cgroup quota is read from both versions") {
-  CHECK(quota_of_cpu_max("200000 100000\n") == 2.0);
-  CHECK(quota_of_cpu_max("150000 100000\n") == 1.5);
-  CHECK_FALSE(quota_of_cpu_max("max 100000\n"));
-  CHECK_FALSE(quota_of_cpu_max(""));
-  CHECK(quota_of_cfs("50000\n", "100000\n") == 0.5);
-  CHECK_FALSE(quota_of_cfs("-1\n", "100000\n"));
+  CHECK(cpu_quota("200000 100000\n") == 2.0);
+  CHECK(cpu_quota("150000 100000\n") == 1.5);
+  CHECK_FALSE(cpu_quota("max 100000\n"));
+  CHECK_FALSE(cpu_quota(""));
+  CHECK(cpu_quota("50000\n100000\n") == 0.5);
+  CHECK_FALSE(cpu_quota("-1\n100000\n"));
 }
 
 TEST_CASE("a quota of two and a half CPUs leaves three cores, and a tiny quota leaves one") {
@@ -174,8 +174,8 @@ TEST_CASE("more threads per rank than cores are an error with its place in the f
   };
   CHECK(refusal(1024).empty());
   const std::string here = refusal(2);
-  CHECK(here.starts_with("bench.toml:7:15: "));
-  CHECK(contains(here, "threads = 3, 1024, but this process may use only 2 cores"));
+  CHECK(here.starts_with("bench.toml:7:18: "));
+  CHECK(contains(here, "threads = 1024, but this process may use only 2 cores"));
   CHECK(contains(here, "lower threads to at most 2, or train with more cores"));
   experiment.machine.launcher = "slurm";
   CHECK(contains(refusal(2), "lower threads to at most 2, or raise cpus_per_task to 1024"));

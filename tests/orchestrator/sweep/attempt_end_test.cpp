@@ -37,7 +37,8 @@ TEST_CASE(
 }
 
 TEST_CASE("an attempt whose ranks recorded success fails if the records are inconsistent") {
-  check_end({.finished = true, .fault = RankError{2, "epoch 3 is missing (rank-2.records.jsonl:4)"}},
+  check_end({.finished = true,
+             .ruled_out = AttemptEnd{EndReason::failed, 2, "epoch 3 is missing (rank-2.records.jsonl:4)"}},
             EndReason::failed, 2, "epoch 3 is missing (rank-2.records.jsonl:4)");
 }
 
@@ -75,7 +76,8 @@ TEST_CASE("a job over its limits fails, and the log is that of the rank that die
 }
 
 TEST_CASE("the failure of a rank has priority over a hang, and a hang over a requested end") {
-  AttemptEvidence seen{.hang = RankError{1, "no progress for 3 s"}, .why_ended = "no progress for 3 s"};
+  AttemptEvidence seen{.hang = AttemptEnd{EndReason::failed, 1, "no progress for 3 s"},
+                       .why_ended = "no progress for 3 s"};
   check_end(seen, EndReason::failed, 1, "no progress for 3 s");
   seen.failures = {failed_rank(0, 3)};
   check_end(seen, EndReason::failed, 0, "error of rank 0");
