@@ -10,16 +10,12 @@
 
 namespace trainyard::experiments {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossMargin, absolute, ratio)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Margins, accuracy_points, loss, time)
+
 nlohmann::json to_json(const Compare& compare) {
-  return {{"alpha", compare.alpha},
-          {"axis", compare.axis},
-          {"baseline", compare.baseline},
-          {"differs", compare.differs},
-          {"final", compare.final_look},
-          {"margins",
-           {{"accuracy_points", compare.margins.accuracy_points},
-            {"loss", {{"absolute", compare.margins.loss.absolute}, {"ratio", compare.margins.loss.ratio}}},
-            {"time", compare.margins.time}}},
+  return {{"alpha", compare.alpha},     {"axis", compare.axis},        {"baseline", compare.baseline},
+          {"differs", compare.differs}, {"final", compare.final_look}, {"margins", compare.margins},
           {"pair", compare.pair}};
 }
 
@@ -30,11 +26,7 @@ Compare compare_from_json(const nlohmann::json& json) try {
   json.at("baseline").get_to(compare.baseline);
   json.at("differs").get_to(compare.differs);
   json.at("final").get_to(compare.final_look);
-  const nlohmann::json& margins = json.at("margins");
-  margins.at("accuracy_points").get_to(compare.margins.accuracy_points);
-  margins.at("loss").at("absolute").get_to(compare.margins.loss.absolute);
-  margins.at("loss").at("ratio").get_to(compare.margins.loss.ratio);
-  margins.at("time").get_to(compare.margins.time);
+  json.at("margins").get_to(compare.margins);
   json.at("pair").get_to(compare.pair);
   return compare;
 } catch (const nlohmann::json::exception& error) {

@@ -18,7 +18,6 @@ struct PublishedNames {
   std::vector<std::string> models;  // names of models
   std::vector<std::string> arms;    // labels of strategies
 };
-PublishedNames catalogue_names();  // trainyard's own models and kinds of strategies
 
 // Reads the file `name`, relative to `folder`. Errors have a location in that file, or `at` (the line of the
 // experiment file) if it cannot be read.

@@ -7,6 +7,8 @@
 
 #include "experiments/file/file.h"
 #include "experiments/file/read_reference_results.h"
+#include "experiments/run/strategies.h"
+#include "models/catalogue.h"
 #include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
@@ -16,7 +18,7 @@ using trainyard::tests::ScratchFolder;
 namespace {
 
 Published read(const std::string& toml, Diagnostics& problems) {
-  return published_from_toml(toml, "p.toml", catalogue_names(), problems);
+  return published_from_toml(toml, "p.toml", {models::model_names(), strategy_names()}, problems);
 }
 
 std::string problem_of(const std::string& toml) {
