@@ -38,26 +38,19 @@ struct Ingest::Statements {
   // Run `work` completely or not at all, inside or outside a transaction.
   template <typename Work>
   void atomically(Work&& work) {
-    run(begin);
+    execute(begin);
     try {
       work();
       if (!together) states.refresh();
-      run(release);
+      execute(release);
     } catch (...) {
-      roll_back.tryReset();
-      roll_back.tryExecuteStep();
-      roll_back.tryReset();
-      release.tryReset();
-      release.tryExecuteStep();
-      release.tryReset();
+      for (SQLite::Statement* statement : {&roll_back, &release}) {
+        statement->tryReset();
+        statement->tryExecuteStep();
+        statement->tryReset();
+      }
       throw;
     }
-  }
-
-  static void run(SQLite::Statement& statement) {
-    statement.tryReset();
-    statement.exec();
-    statement.tryReset();
   }
 };
 

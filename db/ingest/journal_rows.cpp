@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/sha256.h"
 #include "db/database/statements.h"
 #include "db/ingest/ingest.h"
@@ -42,10 +43,10 @@ JournalRows::JournalRows(SQLite::Database& connection, RunRows& runs)
 
 void JournalRows::take(const json& entry) try {
   const std::string hash = sha256_hex(json_text(entry));
-  if (known(hash)) return;
+  if (Bound(find_, hash).next()) return;
   const std::int64_t id = insert(entry, hash);
   const std::string type = entry.at("type").get<std::string>();
-  if (type == "run") require_readable_plan(entry);
+  if (Plan readable; type == "run") read_plan_members(readable, entry);
   if (type == "run") plan(id, entry);
   if (type == "rm") remove(id, entry);
   if (type == "rm" || type == "retrain") insert_earlier_results(entry);
@@ -53,10 +54,6 @@ void JournalRows::take(const json& entry) try {
   throw InternalError(std::string("not a journal entry: ") + error.what());
 } catch (const Unreadable& error) {
   throw InternalError(std::string("not a journal entry: ") + error.what());
-}
-
-bool JournalRows::known(const std::string& hash) {
-  return Bound(find_, hash).next();
 }
 
 std::int64_t JournalRows::insert(const json& entry, const std::string& hash) {
@@ -113,26 +110,11 @@ void JournalRows::insert_earlier_results(const json& entry) {
 
 namespace {
 
-// Bind numbers and texts as they are, and lists as JSON text.
-void bind_axis(SQLite::Statement& statement, int index, const json& value) {
-  if (value.is_boolean())
-    statement.bind(index, value.get<bool>() ? 1 : 0);
-  else if (value.is_number_integer())
-    statement.bind(index, value.get<std::int64_t>());
-  else if (value.is_number_float())
-    statement.bind(index, value.get<double>());
-  else if (value.is_string())
-    statement.bind(index, value.get_ref<const std::string&>());
-  else
-    statement.bind(index, json_text(value));
-}
-
 // The task of a model, declared in the file or from the catalogue. Empty if it is not known.
 std::optional<std::string> task_of(const experiments::Run& run) {
   if (!run.declared.task.empty()) return run.declared.task;
-  for (const models::Model& row : models::catalogue())
-    if (row.name == run.model && run.declared.model_title.empty()) return row.task;
-  return std::nullopt;
+  const auto* row = row_or_null(models::catalogue(), &models::Model::name, run.model);
+  return row && run.declared.model_title.empty() ? std::optional(row->task) : std::nullopt;
 }
 
 }  // namespace
@@ -150,7 +132,8 @@ RunRows::RunRows(SQLite::Database& connection)
         WHERE excluded.from_journal > from_journal
            OR (excluded.from_journal = from_journal AND excluded.resolved <> resolved))sql"),
       clear_values_(connection, "DELETE FROM axis_value WHERE run_key = ?"),
-      put_value_(connection, "INSERT INTO axis_value (run_key, name, value, json) VALUES (?, ?, ?, ?)"),
+      put_value_(connection, R"sql(
+        INSERT INTO axis_value (run_key, name, value, json) VALUES (?1, ?2, ?3 ->> '$', ?3))sql"),
       remove_attempts_(connection, "DELETE FROM attempt WHERE run_key = ?"),
       remove_unplanned_(connection, R"sql(
         DELETE FROM run WHERE run_key = ?1
@@ -163,17 +146,10 @@ void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin
   const int changes = execute(put_, key, run.model, run.data.dataset, run.data.source, run.strategy.name,
                               run.strategy.kind, run.strategy.replicas, run.strategy.stages, run.seed,
                               run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run));
-  if (changes > 0) put_values(key, resolved);
-}
-
-void RunRows::put_values(const std::string& key, const json& resolved) {
+  if (changes == 0) return;
   execute(clear_values_, key);
-  for (const auto& [name, value] : experiments::values_by_name(experiments::run_from_json(resolved))) {
-    const json held = experiments::to_json(value);
-    Bound row(put_value_, key, name, nullptr, json_text(held));
-    bind_axis(put_value_, 3, held);
-    row.row().exec();
-  }
+  for (const auto& [name, value] : experiments::values_by_name(run))
+    execute(put_value_, key, name, json_text(experiments::to_json(value)));
 }
 
 void RunRows::remove(const std::string& key) {
@@ -195,19 +171,11 @@ AttemptRows::AttemptRows(SQLite::Database& connection, RunRows& runs)
 Accepted AttemptRows::take(const json& run_json) {
   const experiments::Launch launch = experiments::launch_from_json(run_json);
   if (launch.attempt < 1) throw InternalError("not the JSON of a launch: attempts count from 1");
-  if (known(launch)) return Accepted::known;
-  if (was_removed(launch)) return Accepted::refused;
+  if (Bound(find_, launch.key, launch.attempt).next()) return Accepted::known;
+  if (Bound(find_removed_, launch.key, launch.attempt).next()) return Accepted::refused;
   runs_.put(launch.key, run_json.at("work"), RunOrigin::launch);
   insert(launch, run_json);
   return Accepted::taken;
-}
-
-bool AttemptRows::known(const experiments::Launch& launch) {
-  return Bound(find_, launch.key, launch.attempt).next();
-}
-
-bool AttemptRows::was_removed(const experiments::Launch& launch) {
-  return Bound(find_removed_, launch.key, launch.attempt).next();
 }
 
 void AttemptRows::insert(const experiments::Launch& launch, const json& run_json) try {

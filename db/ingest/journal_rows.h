@@ -31,8 +31,6 @@ class RunRows {
   void remove(const std::string& key);
 
  private:
-  void put_values(const std::string& key, const nlohmann::json& resolved);
-
   SQLite::Statement put_;
   SQLite::Statement clear_values_;
   SQLite::Statement put_value_;
@@ -49,7 +47,6 @@ class JournalRows {
   void take(const nlohmann::json& entry);
 
  private:
-  bool known(const std::string& hash);
   std::int64_t insert(const nlohmann::json& entry, const std::string& hash);
   void plan(std::int64_t id, const nlohmann::json& entry);
   void remove(std::int64_t id, const nlohmann::json& entry);
@@ -76,8 +73,6 @@ class AttemptRows {
   Accepted take(const nlohmann::json& run_json);
 
  private:
-  bool known(const experiments::Launch& launch);
-  bool was_removed(const experiments::Launch& launch);
   void insert(const experiments::Launch& launch, const nlohmann::json& run_json);
 
   RunRows& runs_;

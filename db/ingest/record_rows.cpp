@@ -304,56 +304,20 @@ void RecordRows::event(const Record& record, Members& members) {
 // Insert this rank's sums of one epoch, and delete those of an earlier record of the epoch.
 void RecordRows::metrics(const Record& record, std::int64_t epoch, Members& members) {
   execute(clear_metrics_, record.run, record.attempt, epoch, *record.rank);
-  const json entries = members.any("metrics");
-  if (!entries.is_null() && !entries.is_array()) throw Unreadable("member metrics must be a list");
-  json left = nullptr;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    Members entry(entries[i]);
+  members.each("metrics", [&](Members& entry) {
     const std::string phase = entry.required_text("phase");
     const std::string name = entry.required_text("name");
     const auto sum = entry.number("sum");
     const auto weight = entry.number("weight");
     if (!weight) throw Unreadable("member weight must be a number");
     execute(put_metric_, record.run, record.attempt, epoch, phase, name, *record.rank, sum, *weight);
-    if (!entry.rest().is_null()) left[std::to_string(i)] = entry.rest();
-  }
-  members.keep("metrics", left);
+  });
 }
 
 void RecordRows::extra(const Record& record, const std::optional<std::string>& problem) {
   execute(put_extra_, record.run, record.attempt, rank_of(record), record.seq, record.time, record.type,
           problem, record.body);
 }
-
-namespace {
-
-struct Layer {
-  std::string path;
-  std::optional<double> gradient_norm;
-  std::optional<double> difference;
-  std::optional<std::string> parameter_hash;
-};
-
-std::vector<Layer> layers_of(Members& members) {
-  const json entries = members.any("layers");
-  if (!entries.is_null() && !entries.is_array()) throw Unreadable("member layers must be a list");
-  std::vector<Layer> layers;
-  json left = nullptr;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    Members entry(entries[i]);
-    Layer layer;
-    layer.path = entry.required_text("path");
-    layer.gradient_norm = entry.number("gradient_norm");
-    layer.difference = entry.number("difference");
-    layer.parameter_hash = entry.text("parameter_hash");
-    layers.push_back(std::move(layer));
-    if (!entry.rest().is_null()) left[std::to_string(i)] = entry.rest();
-  }
-  members.keep("layers", left);
-  return layers;
-}
-
-}  // namespace
 
 // One row in `probe` per step of a rank, one in `probe_layer` per parameter. They replace those of an earlier
 // record of the step.
@@ -362,7 +326,16 @@ void RecordRows::probe(const Record& record, Members& members) {
   const auto loss = members.number("loss");
   const auto reference_loss = members.number("reference_loss");
   const auto gradient_norm = members.number("gradient_norm");
-  const std::vector<Layer> layers = layers_of(members);
+  struct Layer {
+    std::string path;
+    std::optional<double> gradient_norm, difference;
+    std::optional<std::string> parameter_hash;
+  };
+  std::vector<Layer> layers;
+  members.each("layers", [&](Members& entry) {
+    layers.push_back({entry.required_text("path"), entry.number("gradient_norm"), entry.number("difference"),
+                      entry.text("parameter_hash")});
+  });
   execute(clear_probe_, record.run, record.attempt, *record.rank, step);
   execute(put_probe_, record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
           members.rest());

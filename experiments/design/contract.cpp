@@ -6,10 +6,12 @@
 #include <cstdlib>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/named_row.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
 
@@ -82,10 +84,7 @@ std::string learning_rate(const Values& values) {
 }
 
 const models::Model* model_of(const Values& values) {
-  const std::string name = value_text(values, "model");
-  const auto rows = models::catalogue();
-  const auto found = std::ranges::find(rows, name, &models::Model::name);
-  return found == rows.end() ? nullptr : &*found;
+  return row_or_null(models::catalogue(), &models::Model::name, value_text(values, "model"));
 }
 
 // Whether the model has batch normalisation. Only then does the split of a batch change the statistics.
@@ -94,9 +93,9 @@ bool averages_batches(const models::Model& model, const Values& values) {
   for (const Parameter& parameter : model.hyperparameters)
     if (const auto found = values.find(parameter.name); found != values.end())
       hyperparameters[parameter.name] = found->second;
-  const auto rows = models::datasets();
-  const auto dataset = std::ranges::find(rows, value_text(values, "dataset"), &models::Dataset::name);
-  if (dataset == rows.end() || hyperparameters.size() < model.hyperparameters.size()) return false;
+  const auto* dataset =
+      row_or_null(models::datasets(), &models::Dataset::name, value_text(values, "dataset"));
+  if (dataset == nullptr || hyperparameters.size() < model.hyperparameters.size()) return false;
   const models::Graph graph = model.graph(hyperparameters, models::input_shape(*dataset));
   return std::ranges::any_of(graph.nodes, [](const models::Node& node) {
     return node.kind.find("batch_norm") != std::string::npos;
@@ -134,16 +133,12 @@ bool has_other_network(const std::vector<TermDifference>& differences) {
   });
 }
 
-std::vector<std::string> lines_of(const StatedTerms& terms, const std::string& name) {
+// The lines of a term's text. None if it is not stated.
+std::vector<std::string> stated_lines(const StatedTerms& terms, const std::string& name) {
   const auto found = terms.find(name);
-  if (found == terms.end()) return {};
-  std::vector<std::string> lines(1);
-  for (const char character : found->second) {
-    if (character == '\n')
-      lines.emplace_back();
-    else
-      lines.back() += character;
-  }
+  std::istringstream text(found == terms.end() ? "" : found->second);
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;
 }
 
@@ -158,8 +153,8 @@ std::optional<std::pair<std::string, std::string>> first_other_part(const std::s
   const std::size_t begin = name == "batches" ? std::string_view("epoch ").size() : 0;
   const auto part_of = [&](const std::string& line) { return line.substr(0, line.find(' ', begin)); };
   std::map<std::string, std::string> others;
-  for (const std::string& line : lines_of(arm, name)) others.emplace(part_of(line), line);
-  for (const std::string& line : lines_of(baseline, name)) {
+  for (const std::string& line : stated_lines(arm, name)) others.emplace(part_of(line), line);
+  for (const std::string& line : stated_lines(baseline, name)) {
     const auto other = others.find(part_of(line));
     if (other != others.end() && other->second != line) return std::pair(line, other->second);
   }
