@@ -45,7 +45,7 @@ constexpr const char* data_footer =
     "failed or the command line is wrong.";
 
 fs::path directory_of(const Options& options) {
-  const auto directory = experiments::data_search(options.directory).directory;
+  const auto directory = experiments::data_search(options.directory);
   if (!directory) throw UserError("no data directory is named", "give --data DIR or set TRAINYARD_DATA");
   return *directory;
 }
@@ -61,7 +61,7 @@ const models::KnownDataset& known_dataset(const std::string& name) {
 }
 
 int list_command(const Options& options) {
-  list_data(experiments::data_search(options.directory).directory, std::cout);
+  list_data(experiments::data_search(options.directory), std::cout);
   return done;
 }
 
@@ -95,46 +95,6 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
       [options, action, &invocation] { invocation.action = [options, action] { return action(*options); }; });
   return command;
 }
-
-}  // namespace
-
-void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
-  reports::Table table;
-  table.columns = {"data set", "file", reports::right_column("bytes"), "digest", "from"};
-  if (directory) table.columns.emplace_back("in " + directory->string());
-  for (const models::KnownDataset& known : models::known_datasets()) {
-    const auto place =
-        directory ? models::find_folder(models::find_dataset(known.dataset), *directory) : std::nullopt;
-    for (const models::KnownFile& file : known.files) {
-      table.rows.push_back(
-          {known.dataset, file.name, std::to_string(file.bytes), models::digest_text(file), known.address});
-      if (directory) table.rows.back().emplace_back(place ? place->string() : "");
-    }
-  }
-  out << reports::aligned_table(table);
-}
-
-void add_data(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
-  auto* command = program.add_subcommand("data", about_data);
-  command->require_subcommand(1);
-  command->footer(data_footer);
-  add_command(*command, "list", "the published files: sizes, digests, addresses", options, &list_command,
-              invocation);
-  auto* get = add_command(*command, "get", "download what is missing of a data set", options, &get_command,
-                          invocation);
-  get->add_option("NAME", options->name, "data set")->required();
-  get->add_option("--from", options->from, "get the files from this address instead (mirror)")
-      ->type_name("URL");
-  auto* verify =
-      add_command(*command, "verify", "compare local files with the published checksums, and read them",
-                  options, &verify_command, invocation);
-  verify->add_option("NAME", options->name, "data set; otherwise all");
-}
-
-namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double megabyte = 1e6;
 
@@ -217,37 +177,6 @@ bool is_there(const models::KnownFile& file, const fs::path& path) {
   return fs::exists(path) && models::fits(file, models::digests_of_file(path));
 }
 
-}  // namespace
-
-void get_data(const models::KnownDataset& known, const fs::path& directory,
-              const std::optional<std::string>& address, std::ostream& out) {
-  const fs::path folder = known.folder.empty() ? directory : directory / known.folder;
-  const std::string from = address.value_or(known.address);
-  if (!known.unpacked.empty() && fs::exists(directory / known.unpacked)) {
-    out << (directory / known.unpacked).string() << ": already there; check it with `data verify`\n";
-    return;
-  }
-  for (const models::KnownFile& file : known.files) {
-    if (known.unpacked.empty() && is_there(file, folder / file.name)) {
-      out << (folder / file.name).string() << ": already there, as published\n";
-      continue;
-    }
-    const fs::path part = get_part(file, from, folder);
-    if (known.unpacked.empty()) {
-      fs::rename(part, folder / file.name);
-      out << (folder / file.name).string() << ": downloaded, as published\n";
-    } else {
-      unpack(part, directory, known.unpacked);
-      fs::remove(part);
-      out << (directory / known.unpacked).string() << ": downloaded, as published, and unpacked\n";
-    }
-  }
-}
-
-namespace {
-
-namespace fs = std::filesystem;
-
 // The file at `place` under its published name, or unpacked without ".gz". Empty if there is none.
 std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
   if (!fs::is_directory(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
@@ -262,18 +191,11 @@ struct FileResult {
   std::string text;
 };
 
-// Empty if the content cannot be unpacked. Reading the data then reports why.
-std::string content_md5(const fs::path& file) try {
-  return models::digests_of_content(file).md5;
-} catch (const UserError&) {
-  return "";
-}
-
 FileResult verdict_of(const models::KnownFile& known, const fs::path& file) {
   if (models::fits(known, models::digests_of_file(file)))
     return {false, "as published, " + models::digest_text(known)};
   if (!known.content_md5.empty()) {
-    if (content_md5(file) == known.content_md5)
+    if (models::digests_of_content(file).md5 == known.content_md5)
       return {false, "its content is as published, MD5 " + known.content_md5};
     return {true, "NOT as published: its content should have MD5 " + known.content_md5};
   }
@@ -311,6 +233,65 @@ std::string shape_text(const models::Dataset& dataset, const models::InputShape&
 }
 
 }  // namespace
+
+void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
+  reports::Table table;
+  table.columns = {"data set", "file", reports::right_column("bytes"), "digest", "from"};
+  if (directory) table.columns.emplace_back("in " + directory->string());
+  for (const models::KnownDataset& known : models::known_datasets()) {
+    const auto place =
+        directory ? models::find_folder(models::find_dataset(known.dataset), *directory) : std::nullopt;
+    for (const models::KnownFile& file : known.files) {
+      table.rows.push_back(
+          {known.dataset, file.name, std::to_string(file.bytes), models::digest_text(file), known.address});
+      if (directory) table.rows.back().emplace_back(place ? place->string() : "");
+    }
+  }
+  out << reports::aligned_table(table);
+}
+
+void add_data(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  auto* command = program.add_subcommand("data", about_data);
+  command->require_subcommand(1);
+  command->footer(data_footer);
+  add_command(*command, "list", "the published files: sizes, digests, addresses", options, &list_command,
+              invocation);
+  auto* get = add_command(*command, "get", "download what is missing of a data set", options, &get_command,
+                          invocation);
+  get->add_option("NAME", options->name, "data set")->required();
+  get->add_option("--from", options->from, "get the files from this address instead (mirror)")
+      ->type_name("URL");
+  auto* verify =
+      add_command(*command, "verify", "compare local files with the published checksums, and read them",
+                  options, &verify_command, invocation);
+  verify->add_option("NAME", options->name, "data set; otherwise all");
+}
+
+void get_data(const models::KnownDataset& known, const fs::path& directory,
+              const std::optional<std::string>& address, std::ostream& out) {
+  const fs::path folder = known.folder.empty() ? directory : directory / known.folder;
+  const std::string from = address.value_or(known.address);
+  if (!known.unpacked.empty() && fs::exists(directory / known.unpacked)) {
+    out << (directory / known.unpacked).string() << ": already there; check it with `data verify`\n";
+    return;
+  }
+  for (const models::KnownFile& file : known.files) {
+    if (known.unpacked.empty() && is_there(file, folder / file.name)) {
+      out << (folder / file.name).string() << ": already there, as published\n";
+      continue;
+    }
+    const fs::path part = get_part(file, from, folder);
+    if (known.unpacked.empty()) {
+      fs::rename(part, folder / file.name);
+      out << (folder / file.name).string() << ": downloaded, as published\n";
+    } else {
+      unpack(part, directory, known.unpacked);
+      fs::remove(part);
+      out << (directory / known.unpacked).string() << ": downloaded, as published, and unpacked\n";
+    }
+  }
+}
 
 bool verify_data(const std::string& name, const fs::path& directory, std::ostream& out) {
   const models::Dataset& dataset = models::find_dataset(name);

@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "tools/trainyard/commands/commands.h"
 
@@ -15,11 +16,6 @@ namespace trainyard::tools {
 namespace {
 
 constexpr std::size_t page_width = 80, option_width = 30;
-
-const Verb* find_verb(std::string_view name) {
-  const auto* const found = std::ranges::find(verbs, name, &Verb::name);
-  return found == verbs.end() ? nullptr : found;
-}
 
 // Width of the name column in a list of verbs: two spaces, the longest name, three spaces.
 constexpr std::size_t name_width() {
@@ -107,7 +103,7 @@ class HelpFormatter : public CLI::Formatter {
 };
 
 void add_examples(CLI::App& verb, const std::string& name) {
-  const Verb* help = find_verb(name);
+  const Verb* help = row_or_null(verbs, &Verb::name, name);
   if (help == nullptr) return;
   verb.group(help->group);
   std::string footer = verb.get_footer();
