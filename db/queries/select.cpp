@@ -25,7 +25,7 @@ namespace {
 using Prepared = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
 
 // Pragmas that only read, such as `PRAGMA table_info(run)`, and the functions of the same names.
-constexpr std::array<std::string_view, 8> telling_pragmas{"table_info",       "table_xinfo",  "table_list",
+constexpr std::array<std::string_view, 8> reading_pragmas{"table_info",       "table_xinfo",  "table_list",
                                                           "index_list",       "index_info",   "index_xinfo",
                                                           "foreign_key_list", "database_list"};
 
@@ -39,7 +39,7 @@ int allow_reading(void*, int action, const char* subject, const char* object, co
     case SQLITE_FUNCTION:
       return object && std::string_view(object) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_PRAGMA:
-      return std::find(telling_pragmas.begin(), telling_pragmas.end(), subject) != telling_pragmas.end()
+      return std::find(reading_pragmas.begin(), reading_pragmas.end(), subject) != reading_pragmas.end()
                  ? SQLITE_OK
                  : SQLITE_DENY;
     default:
@@ -51,7 +51,7 @@ int allow_reading(void*, int action, const char* subject, const char* object, co
 // permission to create a table.
 void connect_functions(sqlite3* connection) {
   std::string sql = "SELECT 1 FROM json_each('1'), json_tree('1')";
-  for (const std::string_view name : telling_pragmas) sql.append(", pragma_").append(name);
+  for (const std::string_view name : reading_pragmas) sql.append(", pragma_").append(name);
   sqlite3_exec(connection, ("EXPLAIN " + sql).c_str(), nullptr, nullptr, nullptr);
 }
 

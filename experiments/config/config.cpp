@@ -4,8 +4,6 @@
 #include <set>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "base/named_row.h"
 #include "experiments/config/key_lookup.h"
 #include "models/datasets/datasets.h"
@@ -13,14 +11,6 @@
 namespace trainyard::experiments {
 
 namespace {
-
-const std::vector<std::string> root_names{"name",   "data_seed", "data",      "matrix",  "defaults",
-                                          "model",  "strategy",  "exclude",   "include", "compare",
-                                          "expect", "machine",   "published", "dataset"};
-
-bool contains(const std::vector<std::string>& names, const std::string& name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
 
 constexpr std::size_t longest_name = 80;
 
@@ -35,31 +25,27 @@ bool begins_name(char character) {
   return std::string_view(" .-").find(character) == std::string_view::npos;
 }
 
-void read_name(const TomlNode& item, std::string& name, Diagnostics& problems) {
-  if (item.text() != nullptr && is_experiment_name(*item.text())) {
-    name = *item.text();
-  } else {
-    problems.error(item.at, fmt::format("name must be {} (a folder has this name), but is {}", name_rule,
-                                        description(item)));
-  }
+void read_name(const TomlMember& member, ExperimentConfig& config, Diagnostics& problems) {
+  const std::string* name = member.value.text();
+  if (name != nullptr && is_experiment_name(*name))
+    config.name = *name;
+  else
+    report_wrong("name", std::string(name_rule) + " (a folder has this name)", member.value, problems);
 }
 
-void read_data_seed(const TomlNode& item, std::uint64_t& seed, Diagnostics& problems) {
-  Parameter parameter;
-  parameter.name = "data_seed";
-  parameter.minimum = Bound{0};
-  if (const auto value = checked_value(parameter, item, problems))
-    seed = static_cast<std::uint64_t>(std::get<std::int64_t>(*value));
+void read_data_seed(const TomlMember& member, ExperimentConfig& config, Diagnostics& problems) {
+  std::int64_t seed = 0;
+  read_value(bounded("data_seed", ValueType::integer, Bound{0}), member.value, seed, problems);
+  config.data_seed = static_cast<std::uint64_t>(seed);
 }
 
-void read_published_name(const TomlNode& item, ExperimentConfig& sheet, Diagnostics& problems) {
-  const std::string* file = path_or_argument(item);
+void read_published_name(const TomlMember& member, ExperimentConfig& config, Diagnostics& problems) {
+  const std::string* file = path_or_argument(member.value);
   if (file == nullptr)
-    return problems.error(
-        item.at,
-        "published must be the name of a TOML file with published numbers, but is " + description(item));
-  sheet.published = *file;
-  sheet.published_at = item.at;
+    return report_wrong("published", "the name of a TOML file with published numbers", member.value,
+                        problems);
+  config.published = *file;
+  config.published_at = member.value.at;
 }
 
 void report_misplaced(const TomlMember& member, const std::string& where,
@@ -75,8 +61,7 @@ void report_misplaced(const TomlMember& member, const std::string& where,
   if (where == "the file" && run_parameter(member.name) != nullptr && place.empty())
     place = "[defaults], [model.*], [strategy.*] or [matrix]";
   if (place.empty()) return report_unknown(member, where, known, problems);
-  problems.error(member.at, fmt::format("{} is not a key of {}; it belongs in {}", in_quotes(member.name),
-                                        where, place));
+  problems.error(member.at, "{} is not a key of {}; it belongs in {}", in_quotes(member.name), where, place);
 }
 
 // Keys of [model.NAME]. The parameters of a declared model are in a table of their own.
@@ -94,8 +79,8 @@ bool is_wrong_declaration(const TomlMember& member) {
                                          [](const TomlMember& each) { return declares_model(each.name); });
 }
 
-void read_model(const TomlMember& member, const models::Model& model, const Declared& declared,
-                std::map<std::string, Settings>& tables, Diagnostics& problems) {
+void read_model(const TomlMember& member, const models::Model& model, ExperimentConfig& config,
+                Diagnostics& problems) {
   const std::string where = "[model." + member.name + "]";
   const TomlNode::Table* table = section_table(member, where, problems);
   if (table == nullptr) return;
@@ -103,45 +88,38 @@ void read_model(const TomlMember& member, const models::Model& model, const Decl
   for (const TomlMember& each : *table) {
     if ((is_declared(model) || is_exported(model)) && declares_model(each.name)) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
-      problems.error(each.at, fmt::format("{} of {} is a parameter of this model; set it in `parameters`",
-                                          in_quotes(each.name), where));
+      problems.error(each.at, "{} of {} is a parameter of this model; set it in `parameters`",
+                     in_quotes(each.name), where);
     else
       settings.push_back(each);
   }
-  read_settings(settings, where, model_key_names(model), tables[member.name], declared, problems,
-                {member.name});
+  read_settings(settings, where, model_key_names(model), config.models[member.name], config.declared,
+                problems, {member.name});
 }
 
-std::map<std::string, Settings> read_models(const TomlMember& section, const Declared& declared,
-                                            Diagnostics& problems) {
-  std::map<std::string, Settings> tables;
-  const TomlNode::Table* members = section_table(section, "[model.*]", problems);
-  if (members == nullptr) return tables;
-  for (const TomlMember& member : *members) {
-    if (const models::Model* model = model_or_null(member.name, declared))
-      read_model(member, *model, declared, tables, problems);
+void read_models(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
+  for (const TomlMember& member : members_of(section, "[model.*]", problems)) {
+    if (const models::Model* model = model_or_null(member.name, config.declared))
+      read_model(member, *model, config, problems);
     else if (!is_wrong_declaration(member))  // already reported
-      report_no_model(member, declared, problems);
+      report_no_model(member, config.declared, problems);
   }
-  return tables;
 }
 
 // Keys of [defaults]: run keys, and hyper-parameters of the used models, or of all if the matrix is broken.
-std::vector<std::string> default_key_names(const ExperimentConfig& sheet) {
+std::vector<std::string> default_key_names(const ExperimentConfig& config) {
   std::vector<std::string> names = run_key_names(false);
-  for (const std::string& model : sheet.matrix.broken ? model_names(sheet.declared) : used_models(sheet))
-    for (const std::string& name : hyperparameter_names(*model_or_null(model, sheet.declared)))
+  for (const std::string& model : config.matrix.broken ? model_names(config.declared) : used_models(config))
+    for (const std::string& name : hyperparameter_names(*model_or_null(model, config.declared)))
       names.push_back(name);
   return names;
 }
 
 void read_row(const TomlNode& item, const std::string& where, const std::vector<std::string>& known,
               const Declared& declared, std::vector<Row>& rows, Diagnostics& problems) {
-  if (item.table() == nullptr || item.table()->empty()) {
-    problems.error(item.at, fmt::format("{} must be a table of values, but is {}", where,
-                                        item.table() ? std::string("empty") : description(item)));
-    return;
-  }
+  if (item.table() == nullptr) return report_wrong(where, "a table of values", item, problems);
+  if (item.table()->empty())
+    return problems.error(item.at, "{} must be a table of values, but is empty", where);
   Row row;
   row.at = item.at;
   const std::size_t errors = problems.errors();
@@ -152,139 +130,20 @@ void read_row(const TomlNode& item, const std::string& where, const std::vector<
   rows.push_back(std::move(row));
 }
 
-void read_section(const TomlMember& section, ExperimentConfig& sheet, Diagnostics& problems) {
-  if (section.name == "name") read_name(section.value, sheet.name, problems);
-  if (section.name == "data_seed") read_data_seed(section.value, sheet.data_seed, problems);
-  if (section.name == "data") sheet.data = read_data(section, sheet.declared, problems);
-  if (section.name == "machine") sheet.machine = read_machine(section, problems);
-  if (section.name == "exclude") sheet.exclude = read_rows(section, sheet.declared, problems);
-  if (section.name == "include") sheet.include = read_rows(section, sheet.declared, problems);
-  if (section.name == "matrix") sheet.matrix = read_matrix(section, sheet.declared, problems);
-  if (section.name == "model") sheet.models = read_models(section, sheet.declared, problems);
-  if (section.name == "strategy") read_strategies(section, sheet, problems);
-  if (section.name == "expect") sheet.expect = read_expect(section, sheet.declared, problems);
-  if (section.name == "published") read_published_name(section.value, sheet, problems);
-  if (section.name == "compare") {
-    sheet.compare_given = true;
-    sheet.compare = read_compare(section, sheet.declared, problems);
-  }
-  if (!contains(root_names, section.name))
-    report_misplaced(section, "the file", root_names, sheet.declared, problems);
-}
-
-}  // namespace
-
-bool is_experiment_name(const std::string& name) {
-  return !name.empty() && name.size() <= longest_name && begins_name(name.front()) &&
-         std::all_of(name.begin(), name.end(), in_name);
-}
-
-std::string experiment_name(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char character) { return !in_name(character); }, '-');
-  text.erase(text.begin(), std::find_if(text.begin(), text.end(), begins_name));
-  text.resize(std::min(text.size(), longest_name));
-  return text.empty() ? "experiment" : text;
-}
-
-const std::string* path_or_argument(const TomlNode& item) {
-  const std::string* text = item.text();
-  return text == nullptr || text->empty() || text->find('\0') != std::string::npos ? nullptr : text;
-}
-
-const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
-                                     Diagnostics& problems) {
-  if (section.value.table() == nullptr)
-    problems.error(section.value.at,
-                   fmt::format("{} must be a table, but is {}", what, description(section.value)));
-  return section.value.table();
-}
-
-void read_settings(const TomlNode::Table& table, const std::string& where,
-                   const std::vector<std::string>& known, Settings& settings, const Declared& declared,
-                   Diagnostics& problems, const std::vector<std::string>& models) {
-  for (const TomlMember& member : table) {
-    if (!contains(known, member.name)) {
-      report_misplaced(member, where, known, declared, problems);
-    } else if (auto value = checked_value(member.name, member.value, declared, problems, models)) {
-      settings[member.name] = {std::move(*value), member.value.at};
-    }
-  }
-}
-
-void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems) {
-  problems.error(member.at, fmt::format("there is no model {}{}{}", in_quotes(member.name),
-                                        name_advice(member.name, model_names(declared)),
-                                        nearest_name(member.name, model_names(declared)).empty()
-                                            ? "; a model of your own needs a title"
-                                            : ""));
-}
-
 std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, Diagnostics& problems) {
   std::vector<Row> rows;
   const std::string where = "[[" + section.name + "]]";
-  if (const TomlNode::List* list = section.value.list()) {
-    const std::vector<std::string> known = all_value_names(declared);
+  const std::vector<std::string> known = all_value_names(declared);
+  if (const TomlNode::List* list = section.value.list())
     for (const TomlNode& item : *list) read_row(item, where, known, declared, rows, problems);
-  } else {
-    problems.error(section.value.at,
-                   fmt::format("{} must be written as {}, once per row", section.name, where));
-  }
+  else
+    problems.error(section.value.at, "{} must be written as {}, once per row", section.name, where);
   return rows;
-}
-
-std::vector<std::string> used_models(const ExperimentConfig& sheet) {
-  std::vector<std::string> names;
-  const auto add = [&](const Value& value) {
-    const auto& name = std::get<std::string>(value);
-    if (!contains(names, name)) names.push_back(name);
-  };
-  if (const Axis* axis = sheet.matrix.axis("model"))
-    for (const Setting& setting : axis->values) add(setting.value);
-  for (const Row& row : sheet.include)
-    if (const auto model = row.settings.find("model"); model != row.settings.end()) add(model->second.value);
-  return names;
-}
-
-ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diagnostics& problems) {
-  ExperimentConfig sheet;
-  sheet.declared = read_declared(root, problems);
-  const TomlMember* defaults = nullptr;
-  bool named = false;
-  for (const TomlMember& section : *root.table()) {
-    named = named || section.name == "name";
-    if (section.name == "defaults") {
-      defaults = &section;  // read last: its keys depend on the used models
-    } else {
-      read_section(section, sheet, problems);
-    }
-  }
-  if (!named)
-    problems.error({file, 1, 1}, "the experiment has no name; add one, as in name = \"first sweep\"");
-  if (defaults != nullptr)
-    if (const TomlNode::Table* table = section_table(*defaults, "[defaults]", problems))
-      read_settings(*table, "[defaults]", default_key_names(sheet), sheet.defaults, sheet.declared, problems,
-                    used_models(sheet));
-  check_strategies(sheet, problems);
-  return sheet;
 }
 
 // The section [matrix]: lists of alternatives, zips and counted seeds.
 
-namespace {
-
 using Names = std::set<std::string>;  // axes so far
-
-const Parameter& count_parameter() {
-  static const Parameter parameter = [] {
-    Parameter row;
-    row.name = "count";
-    row.minimum = Bound{1};
-    row.maximum = Bound{static_cast<double>(max_runs)};
-    return row;
-  }();
-  return parameter;
-}
 
 bool is_new_axis(const TomlMember& member, const std::string& where, const Declared& declared, Names& names,
                  Diagnostics& problems) {
@@ -302,8 +161,8 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
   const TomlNode::List* list = member.value.list();
   if (list == nullptr || list->empty()) {
     const std::string allowed = member.name == "seed" ? " or { count = n }" : "";
-    problems.error(member.value.at, fmt::format("{} must be a list of alternatives{}, but is {}", member.name,
-                                                allowed, description(member.value)));
+    problems.error(member.value.at, "{} must be a list of alternatives{}, but is {}", member.name, allowed,
+                   description(member.value));
     return values;
   }
   for (const TomlNode& item : *list)
@@ -316,18 +175,14 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
 std::vector<Setting> counted_seeds(const TomlNode& item, Diagnostics& problems) {
   std::vector<Setting> seeds;
   const std::size_t errors = problems.errors();
-  std::optional<Value> count;
-  for (const TomlMember& member : *item.table()) {
-    if (member.name == "count") {
-      count = checked_value(count_parameter(), member.value, problems);
-    } else {
-      report_unknown(member, "seed", {"count"}, problems);
-    }
-  }
-  if (problems.errors() == errors && !count)
+  std::int64_t count = 0;
+  const Bound most{static_cast<double>(max_runs)};
+  read_keys(*item.table(), "seed",
+            {{"count", value_reader(bounded("count", ValueType::integer, Bound{1}, most), count, problems)}},
+            problems);
+  if (problems.errors() == errors && count == 0)
     problems.error(item.at, "seed must be a list of seeds or { count = n }");
-  const std::int64_t end = count ? std::get<std::int64_t>(*count) : 0;
-  for (std::int64_t seed = 0; seed < end; ++seed) seeds.push_back({seed, item.at});
+  for (std::int64_t seed = 0; seed < count; ++seed) seeds.push_back({seed, item.at});
   return seeds;
 }
 
@@ -346,7 +201,7 @@ void drop_repeated_values(Axis& axis, Diagnostics& problems) {
   std::set<Value> seen;
   std::erase_if(axis.values, [&](const Setting& setting) {
     if (seen.insert(setting.value).second) return false;
-    problems.error(setting.at, fmt::format("{} has {} twice", axis.name, trainyard::to_text(setting.value)));
+    problems.error(setting.at, "{} has {} twice", axis.name, trainyard::to_text(setting.value));
     return true;
   });
 }
@@ -355,9 +210,8 @@ bool equally_long(const Dimension& dimension, Diagnostics& problems) {
   const Axis& first = dimension.front();
   for (const Axis& axis : dimension) {
     if (axis.values.size() == first.values.size()) continue;
-    problems.error(
-        axis.at, fmt::format("the lists of a zip must have equal lengths: {} has length {}, {} has length {}",
-                             axis.name, axis.values.size(), first.name, first.values.size()));
+    problems.error(axis.at, "the lists of a zip must have equal lengths: {} has length {}, {} has length {}",
+                   axis.name, axis.values.size(), first.name, first.values.size());
     return false;
   }
   return true;
@@ -383,10 +237,8 @@ std::vector<Dimension> read_zips(const TomlMember& member, const Declared& decla
   std::vector<Dimension> dimensions;
   const TomlNode::List* list = member.value.list();
   if (list == nullptr) {
-    problems.error(member.value.at,
-                   "zip must be a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = "
-                   "[128, 64] }], but is " +
-                       description(member.value));
+    report_wrong("zip", "a list of tables, as in [{ learning_rate = [0.1, 0.01], batch = [128, 64] }]",
+                 member.value, problems);
     return dimensions;
   }
   for (const TomlNode& group : *list) dimensions.push_back(read_zip(group, declared, names, problems));
@@ -421,7 +273,108 @@ int rank(const Dimension& dimension) {
   return lowest;
 }
 
+void read_matrix(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
+  Matrix& matrix = config.matrix;
+  matrix.given = true;
+  matrix.at = section.value.at;
+  const std::size_t errors = problems.errors();
+  matrix.dimensions = read_dimensions(members_of(section, "[matrix]", problems), config.declared, problems);
+  sort_dimensions(matrix);
+  matrix.broken = problems.errors() > errors;
+}
+
 }  // namespace
+
+bool is_experiment_name(const std::string& name) {
+  return !name.empty() && name.size() <= longest_name && begins_name(name.front()) &&
+         std::all_of(name.begin(), name.end(), in_name);
+}
+
+std::string experiment_name(std::string text) {
+  std::replace_if(
+      text.begin(), text.end(), [](char character) { return !in_name(character); }, '-');
+  text.erase(text.begin(), std::find_if(text.begin(), text.end(), begins_name));
+  text.resize(std::min(text.size(), longest_name));
+  return text.empty() ? "experiment" : text;
+}
+
+const std::string* path_or_argument(const TomlNode& item) {
+  const std::string* text = item.text();
+  return text == nullptr || text->empty() || text->find('\0') != std::string::npos ? nullptr : text;
+}
+
+void read_settings(const TomlNode::Table& table, const std::string& where,
+                   const std::vector<std::string>& known, Settings& settings, const Declared& declared,
+                   Diagnostics& problems, const std::vector<std::string>& models) {
+  for (const TomlMember& member : table) {
+    if (!contains(known, member.name)) {
+      report_misplaced(member, where, known, declared, problems);
+    } else if (auto value = checked_value(member.name, member.value, declared, problems, models)) {
+      settings[member.name] = {std::move(*value), member.value.at};
+    }
+  }
+}
+
+void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems) {
+  problems.error(
+      member.at, "there is no model {}{}{}", in_quotes(member.name),
+      name_advice(member.name, model_names(declared)),
+      nearest_name(member.name, model_names(declared)).empty() ? "; a model of your own needs a title" : "");
+}
+
+std::vector<std::string> used_models(const ExperimentConfig& config) {
+  std::vector<std::string> names;
+  const auto add = [&](const Value& value) {
+    const auto& name = std::get<std::string>(value);
+    if (!contains(names, name)) names.push_back(name);
+  };
+  if (const Axis* axis = config.matrix.axis("model"))
+    for (const Setting& setting : axis->values) add(setting.value);
+  for (const Row& row : config.include)
+    if (const auto model = row.settings.find("model"); model != row.settings.end()) add(model->second.value);
+  return names;
+}
+
+ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diagnostics& problems) {
+  ExperimentConfig config;
+  config.declared = read_declared(root, problems);
+  const TomlMember* defaults = nullptr;
+  const auto with = [&](auto read) {
+    return [&, read](const TomlMember& section) { read(section, config, problems); };
+  };
+  const auto rows = [&](std::vector<Row>& into) {
+    return [&](const TomlMember& section) { into = read_rows(section, config.declared, problems); };
+  };
+  const std::vector<KeyReader> sections{{"name", with(read_name)},
+                                        {"data_seed", with(read_data_seed)},
+                                        {"data", with(read_data)},
+                                        {"matrix", with(read_matrix)},
+                                        {"defaults", [&](const TomlMember& section) { defaults = &section; }},
+                                        {"model", with(read_models)},
+                                        {"strategy", with(read_strategies)},
+                                        {"exclude", rows(config.exclude)},
+                                        {"include", rows(config.include)},
+                                        {"compare", with(read_compare)},
+                                        {"expect", with(read_expect)},
+                                        {"machine", with(read_machine)},
+                                        {"published", with(read_published_name)},
+                                        {"dataset", [](const TomlMember&) {}}};  // read above
+  std::vector<std::string> names;
+  names.reserve(sections.size());
+  for (const KeyReader& section : sections) names.push_back(section.name);
+  for (const TomlMember& section : *root.table())
+    if (const KeyReader* reader = row_or_null(sections, &KeyReader::name, section.name))
+      reader->read(section);
+    else
+      report_misplaced(section, "the file", names, config.declared, problems);
+  if (row_or_null(*root.table(), &TomlMember::name, "name") == nullptr)
+    problems.error({file, 1, 1}, "the experiment has no name; add one, as in name = \"first sweep\"");
+  if (defaults != nullptr)  // last, because its keys depend on the used models
+    read_settings(members_of(*defaults, "[defaults]", problems), "[defaults]", default_key_names(config),
+                  config.defaults, config.declared, problems, used_models(config));
+  check_strategies(config, problems);
+  return config;
+}
 
 const Axis* Matrix::axis(const std::string& name) const {
   for (const Dimension& dimension : dimensions)
@@ -445,21 +398,11 @@ void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagn
         if (run_parameter(axis.name) != nullptr ||
             hyperparameter(*model_or_null(name, declared), axis.name) != nullptr)
           continue;
-        problems.error(axis.at, fmt::format("{} is not a key of model {}, which is in the matrix; set it in "
-                                            "the [model.*] tables of models that have it",
-                                            axis.name, in_quotes(name)));
+        problems.error(axis.at,
+                       "{} is not a key of model {}, which is in the matrix; set it in the [model.*] tables "
+                       "of models that have it",
+                       axis.name, in_quotes(name));
       }
-}
-
-Matrix read_matrix(const TomlMember& section, const Declared& declared, Diagnostics& problems) {
-  Matrix matrix{.given = true, .broken = false, .at = section.value.at, .dimensions = {}};
-  const std::size_t errors = problems.errors();
-  if (const TomlNode::Table* table = section_table(section, "[matrix]", problems)) {
-    matrix.dimensions = read_dimensions(*table, declared, problems);
-    sort_dimensions(matrix);
-  }
-  matrix.broken = problems.errors() > errors;
-  return matrix;
 }
 
 }  // namespace trainyard::experiments

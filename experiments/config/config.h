@@ -110,37 +110,31 @@ void sort_dimensions(Matrix& matrix);
 void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagnostics& problems);
 
 // The kind of the strategy with this label: from its table, or the label itself. Null if it is unknown.
-const StrategyKind* strategy_kind(const ExperimentConfig& sheet, const std::string& label);
-std::vector<std::string> strategy_labels(const ExperimentConfig& sheet);
+const StrategyKind* strategy_kind(const ExperimentConfig& config, const std::string& label);
+std::vector<std::string> strategy_labels(const ExperimentConfig& config);
 
 // Reports unknown strategy labels, and removes the axis values and rows that use them.
-void check_strategies(ExperimentConfig& sheet, Diagnostics& problems);
+void check_strategies(ExperimentConfig& config, Diagnostics& problems);
 
 // Readers of one section each.
-Matrix read_matrix(const TomlMember& section, const Declared& declared, Diagnostics& problems);
+void read_strategies(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems);
+void read_expect(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems);
+void read_compare(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems);
+void read_machine(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems);
+void read_data(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems);
+
+// Reads the keys in `known` into `settings`. Reports others, with the section that they belong to. `models`: the
+// models that the values are meant for.
 void read_settings(const TomlNode::Table& table, const std::string& where,
                    const std::vector<std::string>& known, Settings& settings, const Declared& declared,
                    Diagnostics& problems, const std::vector<std::string>& models = {});
-std::vector<Row> read_rows(const TomlMember& section, const Declared& declared, Diagnostics& problems);
-void read_strategies(const TomlMember& section, ExperimentConfig& sheet, Diagnostics& problems);
-std::vector<ExpectedLine> read_expect(const TomlMember& section, const Declared& declared,
-                                      Diagnostics& problems);
-std::vector<CompareTable> read_compare(const TomlMember& section, const Declared& declared,
-                                       Diagnostics& problems);
-Machine read_machine(const TomlMember& section, Diagnostics& problems);
-std::map<std::string, std::string> read_data(const TomlMember& section, const Declared& declared,
-                                             Diagnostics& problems);
 
 void report_no_model(const TomlMember& member, const Declared& declared, Diagnostics& problems);
 
 // The text of `item` if it can be a path or an argument: not empty and without a zero byte. Else null.
 const std::string* path_or_argument(const TomlNode& item);
 
-// The section as a table. If it is not a table, reports that and returns null.
-const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
-                                     Diagnostics& problems);
-
 // Names of the models in the matrix and in the [[include]] rows.
-std::vector<std::string> used_models(const ExperimentConfig& sheet);
+std::vector<std::string> used_models(const ExperimentConfig& config);
 
 }  // namespace trainyard::experiments

@@ -17,35 +17,15 @@ namespace trainyard::experiments {
 
 namespace {
 
-Parameter number(const char* name, Bound minimum, std::optional<Bound> maximum = {}) {
-  Parameter parameter;
-  parameter.name = name;
-  parameter.type = ValueType::number;
-  parameter.minimum = minimum;
-  parameter.maximum = maximum;
-  return parameter;
-}
-
-void read_number(const Parameter& parameter, const TomlNode& item, double& target, Diagnostics& problems) {
-  if (const auto value = checked_value(parameter, item, problems)) target = std::get<double>(*value);
-}
-
-void read_flag(const TomlMember& member, bool& target, Diagnostics& problems) {
-  Parameter parameter;
-  parameter.name = member.name;
-  parameter.type = ValueType::boolean;
-  if (const auto value = checked_value(parameter, member.value, problems)) target = std::get<bool>(*value);
-}
-
 // The name of a value of runs, or one of `further`.
 std::optional<std::string> value_name(const TomlNode& item, const std::string& what, const Declared& declared,
                                       Diagnostics& problems, const std::vector<std::string>& further = {}) {
   std::vector<std::string> known = all_value_names(declared);
   known.insert(known.end(), further.begin(), further.end());
   const std::string* name = item.text();
-  if (name != nullptr && std::find(known.begin(), known.end(), *name) != known.end()) return *name;
-  problems.error(item.at, fmt::format("{} must be the name of an axis or a key, but is {}{}", what,
-                                      description(item), name == nullptr ? "" : name_advice(*name, known)));
+  if (name != nullptr && contains(known, *name)) return *name;
+  problems.error(item.at, "{} must be the name of an axis or a key, but is {}{}", what, description(item),
+                 name == nullptr ? "" : name_advice(*name, known));
   return std::nullopt;
 }
 
@@ -53,16 +33,12 @@ void read_names(const TomlMember& member, std::vector<std::string>& names, const
                 Diagnostics& problems, const std::vector<std::string>& further = {}) {
   const TomlNode::List* list = member.value.list();
   names.clear();
-  if (list == nullptr) {
-    problems.error(member.value.at,
-                   fmt::format("{} must be a list of axis names, as in [\"seed\"], but is {}", member.name,
-                               description(member.value)));
-    return;
-  }
+  if (list == nullptr)
+    return report_wrong(member.name, "a list of axis names, as in [\"seed\"]", member.value, problems);
   for (const TomlNode& item : *list) {
     const auto name = value_name(item, member.name, declared, problems, further);
-    if (name && std::find(names.begin(), names.end(), *name) != names.end())
-      problems.error(item.at, fmt::format("{} has {} twice", member.name, in_quotes(*name)));
+    if (name && contains(names, *name))
+      problems.error(item.at, "{} has {} twice", member.name, in_quotes(*name));
     if (name) names.push_back(*name);
   }
 }
@@ -70,122 +46,79 @@ void read_names(const TomlMember& member, std::vector<std::string>& names, const
 // Reads a margin that is a ratio. Warns of a wide one, because a percentage is probably meant.
 void read_ratio(const TomlMember& member, const std::string& of, double& ratio, Diagnostics& problems) {
   constexpr double widest = 1.5;
-  read_number(number(member.name.c_str(), {1, false}), member.value, ratio, problems);
+  read_value(bounded(member.name, ValueType::number, Bound{1, false}), member.value, ratio, problems);
   if (ratio > widest)
     problems.warning(
         member.value.at,
-        fmt::format("this margin is a ratio: {} times the {} of the baseline is still NO CHANGE; for 5 % "
-                    "write 1.05",
-                    trainyard::to_text(ratio), of));
+        "this margin is a ratio: {} times the {} of the baseline is still NO CHANGE; for 5 % write 1.05",
+        trainyard::to_text(ratio), of);
 }
 
 // Warns of a margin that few differences exceed, or that few are inside: a fraction is probably meant.
 void read_accuracy_margin(const TomlMember& member, double& points, Diagnostics& problems) {
   constexpr double narrowest = 0.01, widest = 5;
-  read_number(number("accuracy_points", {0, false}, Bound{100}), member.value, points, problems);
+  read_value(bounded("accuracy_points", ValueType::number, Bound{0, false}, Bound{100}), member.value, points,
+             problems);
   if (points >= narrowest && points <= widest) return;
-  problems.warning(
-      member.value.at,
-      fmt::format("this margin is in percentage points: {} {} points; for half a percentage point write 0.5",
-                  points < narrowest ? "NO CHANGE is hardly ever found within" : "few differences exceed",
-                  trainyard::to_text(points)));
+  problems.warning(member.value.at,
+                   "this margin is in percentage points: {} {} points; for half a percentage point write 0.5",
+                   points < narrowest ? "NO CHANGE is hardly ever found within" : "few differences exceed",
+                   trainyard::to_text(points));
 }
 
-void read_loss_margin(const TomlMember& member, LossMargin& margin, Diagnostics& problems) {
-  const TomlNode::Table* table = section_table(member, "margins.loss", problems);
-  if (table == nullptr) return;
-  for (const TomlMember& part : *table) {
-    if (part.name == "ratio") {
-      read_ratio(part, "loss", margin.ratio, problems);
-    } else if (part.name == "absolute") {
-      read_number(number("absolute", {0, true}), part.value, margin.absolute, problems);
-    } else {
-      report_unknown(part, "margins.loss", {"ratio", "absolute"}, problems);
-    }
-  }
-}
-
-void read_margins(const TomlMember& member, Margins& margins, Diagnostics& problems) {
-  const TomlNode::Table* table = section_table(member, "margins", problems);
-  if (table == nullptr) return;
-  for (const TomlMember& part : *table) {
-    if (part.name == "time") {
-      read_ratio(part, "time", margins.time, problems);
-    } else if (part.name == "loss") {
-      read_loss_margin(part, margins.loss, problems);
-    } else if (part.name == "accuracy_points") {
-      read_accuracy_margin(part, margins.accuracy_points, problems);
-    } else {
-      report_unknown(part, "margins", {"time", "loss", "accuracy_points"}, problems);
-    }
-  }
-}
-
-void read_axis_name(const TomlMember& member, Compare& compare, const Declared& declared,
-                    Diagnostics& problems) {
-  const auto name = value_name(member.value, "axis", declared, problems);
-  compare.axis = name.value_or("");  // if empty, nothing more is checked
+void read_margins(const TomlMember& section, Margins& margins, Diagnostics& problems) {
+  const auto absolute = bounded("absolute", ValueType::number, Bound{0});
+  const auto loss = [&](const TomlMember& member) {
+    read_table(
+        member, "margins.loss",
+        {{"ratio", [&](const TomlMember& part) { read_ratio(part, "loss", margins.loss.ratio, problems); }},
+         {"absolute", value_reader(absolute, margins.loss.absolute, problems)}},
+        problems);
+  };
+  read_table(
+      section, "margins",
+      {{"time", [&](const TomlMember& member) { read_ratio(member, "time", margins.time, problems); }},
+       {"loss", loss},
+       {"accuracy_points",
+        [&](const TomlMember& member) { read_accuracy_margin(member, margins.accuracy_points, problems); }}},
+      problems);
 }
 
 void read_baseline(const TomlMember& member, CompareTable& table, Diagnostics& problems) {
   table.baseline_at = member.value.at;
   table.baseline = as_value(member.value);
-  if (!table.baseline)
-    problems.error(member.value.at,
-                   "baseline must be a value of the axis, but is " + description(member.value));
+  if (!table.baseline) report_wrong("baseline", "a value of the axis", member.value, problems);
 }
 
-void read_member(const TomlMember& member, CompareTable& table, const Declared& declared,
-                 Diagnostics& problems) {
-  static const std::vector<std::string> known{"axis",  "baseline", "pair",   "margins",
-                                              "alpha", "final",    "differs"};
-  if (member.name == "axis") return read_axis_name(member, table.compare, declared, problems);
-  if (member.name == "baseline") return read_baseline(member, table, problems);
-  if (member.name == "pair") return read_names(member, table.compare.pair, declared, problems);
-  if (member.name == "margins") return read_margins(member, table.compare.margins, problems);
-  if (member.name == "differs")
-    return read_names(member, table.compare.differs, declared, problems, contract_names());
-  if (member.name == "final") return read_flag(member, table.compare.final_look, problems);
-  if (member.name == "alpha")
-    return read_number(number("alpha", {0, false}, Bound{0.5}), member.value, table.compare.alpha, problems);
-  report_unknown(member, "[compare]", known, problems);
-}
-
-std::optional<CompareTable> read_table(const TomlNode& item, const Declared& declared,
-                                       Diagnostics& problems) {
-  if (item.table() == nullptr) {
-    problems.error(item.at, "compare must be a table, but is " + description(item));
-    return std::nullopt;
-  }
+void read_comparison(const TomlNode& item, ExperimentConfig& config, Diagnostics& problems) {
+  if (item.table() == nullptr) return report_wrong("compare", "a table", item, problems);
   CompareTable table;
+  Compare& compare = table.compare;
+  const Declared& declared = config.declared;
   table.at = table.baseline_at = item.at;
-  for (const TomlMember& member : *item.table()) read_member(member, table, declared, problems);
-  const auto& pair = table.compare.pair;
-  if (std::find(pair.begin(), pair.end(), table.compare.axis) != pair.end())
-    problems.error(item.at,
-                   "pair has " + in_quotes(table.compare.axis) + ", which is the compared axis; remove it");
-  return table;
-}
-
-}  // namespace
-
-std::vector<CompareTable> read_compare(const TomlMember& section, const Declared& declared,
-                                       Diagnostics& problems) {
-  std::vector<CompareTable> tables;
-  const auto add = [&](const TomlNode& item) {
-    if (auto table = read_table(item, declared, problems)) tables.push_back(std::move(*table));
+  const auto axis = [&](const TomlMember& member) {  // without a name nothing more is checked
+    compare.axis = value_name(member.value, "axis", declared, problems).value_or("");
   };
-  if (const TomlNode::List* list = section.value.list()) {
-    for (const TomlNode& item : *list) add(item);
-  } else {
-    add(section.value);
-  }
-  return tables;
+  const auto differs = [&](const TomlMember& member) {
+    read_names(member, compare.differs, declared, problems, contract_names());
+  };
+  const auto alpha = bounded("alpha", ValueType::number, Bound{0, false}, Bound{0.5});
+  read_keys(
+      *item.table(), "[compare]",
+      {{"axis", axis},
+       {"baseline", [&](const TomlMember& member) { read_baseline(member, table, problems); }},
+       {"pair", [&](const TomlMember& member) { read_names(member, compare.pair, declared, problems); }},
+       {"margins", [&](const TomlMember& member) { read_margins(member, compare.margins, problems); }},
+       {"alpha", value_reader(alpha, compare.alpha, problems)},
+       {"final", value_reader(bounded("final", ValueType::boolean), compare.final_look, problems)},
+       {"differs", differs}},
+      problems);
+  if (std::ranges::find(compare.pair, compare.axis) != compare.pair.end())
+    problems.error(item.at, "pair has {}, which is the compared axis; remove it", in_quotes(compare.axis));
+  config.compare.push_back(std::move(table));
 }
 
 // [expect.MODEL]: metric = number, or { at_least = …, at_most = … }.
-
-namespace {
 
 // A metric of the model's task in one phase.
 struct Choice {
@@ -219,50 +152,36 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
   known.reserve(choices.size());
   for (const Choice& choice : choices) known.push_back(choice.name());
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
-  problems.error(member.at, fmt::format("{} is not defined for model {} ({}); choose from {}", member.name,
-                                        in_quotes(model.name), model.task.empty() ? "no task" : model.task,
-                                        joined(known)));
+  problems.error(member.at, "{} is not defined for model {} ({}); choose from {}", member.name,
+                 in_quotes(model.name), model.task.empty() ? "no task" : model.task, joined(known));
 }
 
-std::optional<double> read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,
-                                 Diagnostics& problems) {
-  Parameter parameter;
-  parameter.name = name;
-  parameter.type = ValueType::number;
+void read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,
+                std::optional<double>& bound, Diagnostics& problems) {
   const bool is_score = metric.kind == models::MetricKind::bleu;
-  if (metric.kind == models::MetricKind::accuracy) {  // no run could reach 90
-    parameter.minimum = Bound{0};
-    parameter.maximum = Bound{1};
-  }
-  if (is_score) {
-    parameter.minimum = Bound{0};
-    parameter.maximum = Bound{100};
-  }
+  const bool is_fraction = metric.kind == models::MetricKind::accuracy;  // no run could reach 90
+  const Parameter parameter = is_score      ? bounded(name, ValueType::number, Bound{0}, Bound{100})
+                              : is_fraction ? bounded(name, ValueType::number, Bound{0}, Bound{1})
+                                            : bounded(name, ValueType::number);
   const auto value = checked_value(parameter, item, problems);
-  if (!value) return std::nullopt;
-  const double bound = std::get<double>(*value);
+  if (!value) return;
+  bound = std::get<double>(*value);
   // A fraction is probably meant, and every run would pass it.
-  if (is_score && bound > 0 && bound < 1)
+  if (is_score && *bound > 0 && *bound < 1)
     problems.error(
-        item.at,
-        fmt::format("{} is a score from 0 to 100, and this is less than 1; for the fraction {} write {}",
-                    metric.name, trainyard::to_text(bound),
-                    trainyard::to_text(std::round(1e8 * bound) / 1e6)));
-  return bound;
+        item.at, "{} is a score from 0 to 100, and this is less than 1; for the fraction {} write {}",
+        metric.name, trainyard::to_text(*bound), trainyard::to_text(std::round(1e8 * *bound) / 1e6));
 }
 
 void read_bounds(const TomlNode& item, const models::Metric& metric, Expectation& expectation,
                  Diagnostics& problems) {
   if (item.table()->empty())
     problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
-  for (const TomlMember& member : *item.table()) {
-    if (member.name == "at_least")
-      expectation.at_least = read_bound(member.name, metric, member.value, problems);
-    else if (member.name == "at_most")
-      expectation.at_most = read_bound(member.name, metric, member.value, problems);
-    else
-      report_unknown(member, metric_name(expectation), {"at_least", "at_most"}, problems);
-  }
+  const auto bound = [&](std::optional<double>& target) {
+    return [&](const TomlMember& member) { read_bound(member.name, metric, member.value, target, problems); };
+  };
+  read_keys(*item.table(), metric_name(expectation),
+            {{"at_least", bound(expectation.at_least)}, {"at_most", bound(expectation.at_most)}}, problems);
   if (expectation.at_least && expectation.at_most && *expectation.at_least > *expectation.at_most)
     problems.error(item.at, "at_least is greater than at_most, so that no value can pass");
 }
@@ -281,47 +200,20 @@ void read_line(const TomlMember& member, const models::Model& model, std::vector
     read_bounds(member.value, *choice->metric, expectation, problems);
   } else {
     auto& bound = models::higher_is_better(choice->metric->kind) ? expectation.at_least : expectation.at_most;
-    bound = read_bound("a threshold", *choice->metric, member.value, problems);
+    read_bound("a threshold", *choice->metric, member.value, bound, problems);
   }
   if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});
 }
 
-}  // namespace
-
-std::vector<ExpectedLine> read_expect(const TomlMember& section, const Declared& declared,
-                                      Diagnostics& problems) {
-  std::vector<ExpectedLine> lines;
-  const TomlNode::Table* members = section_table(section, "[expect.*]", problems);
-  if (members == nullptr) return lines;
-  for (const TomlMember& member : *members) {
-    const models::Model* model = model_or_null(member.name, declared);
-    if (model == nullptr) {
-      report_no_model(member, declared, problems);
-    } else if (const TomlNode::Table* table =
-                   section_table(member, "[expect." + member.name + "]", problems)) {
-      for (const TomlMember& line : *table) read_line(line, *model, lines, problems);
-    }
-  }
-  return lines;
-}
-
 // [machine] and [data]: hosts of the experiment and folders of its data.
-
-namespace {
-
-const MachineKey* machine_key(const std::string& name) {
-  for (const MachineKey& key : machine_keys())
-    if (key.name == name) return &key;
-  return nullptr;
-}
 
 void check_options(const TomlNode& list, const LauncherRules& launcher, Diagnostics& problems) {
   if (list.list() == nullptr) return;
   for (const TomlNode& item : *list.list()) {
     if (item.text() == nullptr) continue;
     if (launcher.long_options && (item.text()->size() < 3 || !item.text()->starts_with("--")))
-      problems.error(item.at, fmt::format("an option of {} must be \"--name\" or \"--name=value\", but is {}",
-                                          launcher.program, description(item)));
+      problems.error(item.at, "an option of {} must be \"--name\" or \"--name=value\", but is {}",
+                     launcher.program, description(item));
     else if (is_own_option(launcher, *item.text()))
       problems.error(item.at, description(item) + " is set by trainyard; remove it from options");
   }
@@ -330,20 +222,18 @@ void check_options(const TomlNode& list, const LauncherRules& launcher, Diagnost
 // Reports keys that have no meaning with the chosen launcher.
 void check_together(const TomlNode::Table& table, const Machine& machine, Diagnostics& problems) {
   for (const TomlMember& member : table) {
-    const MachineKey* key = machine_key(member.name);
+    const MachineKey* key = row_or_null(machine_keys(), &MachineKey::name, member.name);
     if (key == nullptr) continue;
     if (!key->launchers.empty() &&
         std::ranges::find(key->launchers, machine.launcher) == key->launchers.end())
-      problems.error(member.at,
-                     fmt::format("{} needs launcher = {}, but the launcher is {}", member.name,
-                                 joined(key->launchers, in_quotes, " or "), in_quotes(machine.launcher)));
+      problems.error(member.at, "{} needs launcher = {}, but the launcher is {}", member.name,
+                     joined(key->launchers, in_quotes, " or "), in_quotes(machine.launcher));
     else if (member.name == "options")
       check_options(member.value, machine.rules(), problems);
     if (member.name == "exclusive" && !machine.rules().shares_hosts && !machine.exclusive_host)
-      problems.error(
-          member.value.at,
-          fmt::format("exclusive must be \"host\" if launcher = {}: {} does not share hosts between runs",
-                      in_quotes(machine.launcher), machine.rules().program));
+      problems.error(member.value.at,
+                     "exclusive must be \"host\" if launcher = {}: {} does not share hosts between runs",
+                     in_quotes(machine.launcher), machine.rules().program);
     if (machine.accelerator == "cpu" && member.name == "gpus_per_task")
       problems.error(member.at, "gpus_per_task needs GPUs, but accelerator is \"cpu\"");
     if (machine.accelerator == "cpu" && member.name == "communicator" && machine.communicator == "nccl")
@@ -353,51 +243,55 @@ void check_together(const TomlNode::Table& table, const Machine& machine, Diagno
 
 }  // namespace
 
-Machine read_machine(const TomlMember& section, Diagnostics& problems) {
-  Machine machine;
-  const TomlNode::Table* table = section_table(section, "[machine]", problems);
-  if (table == nullptr) return machine;
-  std::vector<std::string> names;
-  for (const MachineKey& key : machine_keys()) names.push_back(key.name);
-  for (const TomlMember& member : *table) {
-    const MachineKey* key = machine_key(member.name);
-    if (key == nullptr)
-      report_unknown(member, "[machine]", names, problems);
-    else if (!key->read(member.value, machine))
-      problems.error(member.value.at, fmt::format("{} must be {}, but is {}", member.name, key->allowed,
-                                                  description(member.value)));
-  }
-  check_together(*table, machine, problems);
-  return machine;
+void read_compare(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
+  config.compare_given = true;
+  if (const TomlNode::List* list = section.value.list())
+    for (const TomlNode& item : *list) read_comparison(item, config, problems);
+  else
+    read_comparison(section.value, config, problems);
 }
 
-std::map<std::string, std::string> read_data(const TomlMember& section, const Declared& declared,
-                                             Diagnostics& problems) {
-  std::map<std::string, std::string> data;
-  const TomlNode::Table* table = section_table(section, "[data]", problems);
-  if (table == nullptr) return data;
+void read_expect(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
+  for (const TomlMember& member : members_of(section, "[expect.*]", problems))
+    if (const models::Model* model = model_or_null(member.name, config.declared))
+      for (const TomlMember& line : members_of(member, "[expect." + member.name + "]", problems))
+        read_line(line, *model, config.expect, problems);
+    else
+      report_no_model(member, config.declared, problems);
+}
+
+void read_machine(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
+  std::vector<KeyReader> keys;
+  for (const MachineKey& key : machine_keys())
+    keys.push_back({key.name, [&](const TomlMember& member) {
+                      if (!key.read(member.value, config.machine))
+                        report_wrong(key.name, key.allowed, member.value, problems);
+                    }});
+  read_table(section, "[machine]", keys, problems);
+  if (section.value.table() != nullptr) check_together(*section.value.table(), config.machine, problems);
+}
+
+void read_data(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
   const std::vector<std::string> names = models::dataset_names();
-  for (const TomlMember& member : *table) {
+  for (const TomlMember& member : members_of(section, "[data]", problems)) {
     const std::string* text = path_or_argument(member.value);
-    if (declared_dataset(member.name, declared) != nullptr) {
+    if (declared_dataset(member.name, config.declared) != nullptr) {
       problems.error(member.at,
-                     in_quotes(member.name) +
-                         " is a data set of your own, which your program reads itself; remove this line");
+                     "{} is a data set of your own, which your program reads itself; remove this line",
+                     in_quotes(member.name));
     } else if (is_root_key(member.name)) {
       report_unknown(member, "[data]", names, problems);
-    } else if (std::find(names.begin(), names.end(), member.name) == names.end()) {
-      problems.error(member.at, fmt::format("there is no data set {}{}", in_quotes(member.name),
-                                            name_advice(member.name, names)));
+    } else if (std::ranges::find(names, member.name) == names.end()) {
+      problems.error(member.at, "there is no data set {}{}", in_quotes(member.name),
+                     name_advice(member.name, names));
     } else if (text == nullptr) {
-      problems.error(member.value.at, fmt::format("{} must be a folder or \"synthetic\", but is {}",
-                                                  member.name, description(member.value)));
+      report_wrong(member.name, "a folder or \"synthetic\"", member.value, problems);
     } else if (*text != "synthetic" && models::find_dataset(member.name).generated()) {
       problems.error(member.value.at, member.name + " is generated and has no folder; remove this line");
     } else {
-      data[member.name] = *text;
+      config.data[member.name] = *text;
     }
   }
-  return data;
 }
 
 }  // namespace trainyard::experiments

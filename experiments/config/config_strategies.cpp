@@ -15,62 +15,44 @@
 
 namespace trainyard::experiments {
 
+namespace fs = std::filesystem;
+
 namespace {
-
-const Parameter& kind_parameter() {
-  static const Parameter parameter = [] {
-    Parameter kind;
-    kind.name = "kind";
-    kind.type = ValueType::text;
-    kind.choices = strategy_names();
-    return kind;
-  }();
-  return parameter;
-}
-
-// `kind` of a table. Empty if it is missing or wrong; `said` is true if it is there.
-std::string read_kind(const TomlNode::Table& table, bool& said, Diagnostics& problems) {
-  for (const TomlMember& member : table) {
-    if (member.name != "kind") continue;
-    said = true;
-    const auto value = checked_value(kind_parameter(), member.value, problems);
-    return value ? std::get<std::string>(*value) : "";
-  }
-  return "";
-}
 
 // The kind of the table `member`. If it has none, reports that and returns an empty text.
 std::string kind_of(const TomlMember& member, const TomlNode::Table& table, Diagnostics& problems) {
-  bool said = false;
-  std::string kind = read_kind(table, said, problems);
+  const auto* line = row_or_null(table, &TomlMember::name, "kind");
+  const Parameter kinds = choice("kind", strategy_names());
+  std::string kind;  // empty if it is missing or wrong
+  if (line != nullptr) read_value(kinds, line->value, kind, problems);
   const bool is_kind = strategy_or_null(member.name) != nullptr;
-  if (is_kind && said && !kind.empty() && kind != member.name)
-    problems.error(member.at, "strategy " + in_quotes(member.name) +
-                                  " has the name of a kind; give a strategy of another kind another name");
+  if (is_kind && !kind.empty() && kind != member.name)
+    problems.error(member.at,
+                   "strategy {} has the name of a kind; give a strategy of another kind another name",
+                   in_quotes(member.name));
   if (is_kind) return member.name;
-  if (said) return kind;
+  if (line != nullptr) return kind;
   const std::string near = nearest_name(member.name, strategy_names());
-  problems.error(member.at,
-                 fmt::format("there is no strategy {} (a name of your own needs a command or a kind: {}){}",
-                             in_quotes(member.name), allowed_text(kind_parameter()),
-                             near.empty() ? "" : "; did you mean " + in_quotes(near) + "?"));
+  problems.error(member.at, "there is no strategy {} (a name of your own needs a command or a kind: {}){}",
+                 in_quotes(member.name), allowed_text(kinds),
+                 near.empty() ? "" : "; did you mean " + in_quotes(near) + "?");
   return "";
 }
 
 // The kind of a table with a command. The label must not be a kind, and the table must not set one.
 std::string foreign_kind_of(const TomlMember& member, const TomlNode::Table& table, Diagnostics& problems) {
   if (strategy_or_null(member.name) != nullptr) {
-    problems.error(member.at, "strategy " + in_quotes(member.name) +
-                                  " is one of trainyard's; give a strategy with a command another name");
+    problems.error(member.at,
+                   "strategy {} is one of trainyard's; give a strategy with a command another name",
+                   in_quotes(member.name));
     return "";
   }
-  for (const TomlMember& each : table)
-    if (each.name == "kind")
-      problems.error(each.at, "a strategy with a command has no kind; remove this line");
+  if (const auto* kind = row_or_null(table, &TomlMember::name, "kind"))
+    problems.error(kind->at, "a strategy with a command has no kind; remove this line");
   return foreign_kind().name;
 }
 
-void read_strategy(const TomlMember& member, ExperimentConfig& sheet, Diagnostics& problems) {
+void read_strategy(const TomlMember& member, ExperimentConfig& config, Diagnostics& problems) {
   const std::string where = "[strategy." + member.name + "]";
   const TomlNode::Table* table = section_table(member, where, problems);
   if (table == nullptr) return;
@@ -81,103 +63,65 @@ void read_strategy(const TomlMember& member, ExperimentConfig& sheet, Diagnostic
   const auto foreign = read_foreign(*table, where, problems);
   const std::string kind =
       foreign ? foreign_kind_of(member, *table, problems) : kind_of(member, *table, problems);
-  if (!kind.empty()) sheet.own_kinds[member.name] = kind;
-  if (foreign) sheet.foreign[member.name] = *foreign;
+  if (!kind.empty()) config.own_kinds[member.name] = kind;
+  if (foreign) config.foreign[member.name] = *foreign;
   std::vector<std::string> known = run_key_names(true);
   const std::vector<std::string> of_tables{"kind", "command", "files", "env"};
   known.insert(known.end(), of_tables.begin(), of_tables.end());
   TomlNode::Table settings;
-  std::copy_if(table->begin(), table->end(), std::back_inserter(settings), [&](const TomlMember& each) {
-    return std::find(of_tables.begin(), of_tables.end(), each.name) == of_tables.end();
-  });
-  read_settings(settings, where, known, sheet.strategies[member.name], sheet.declared, problems);
+  std::copy_if(table->begin(), table->end(), std::back_inserter(settings),
+               [&](const TomlMember& each) { return !contains(of_tables, each.name); });
+  read_settings(settings, where, known, config.strategies[member.name], config.declared, problems);
 }
 
 // Whether the value is a known label. Reports it if not.
-bool known_strategy(const ExperimentConfig& sheet, const Setting& setting, Diagnostics& problems) {
+bool known_strategy(const ExperimentConfig& config, const Setting& setting, Diagnostics& problems) {
   const auto& label = std::get<std::string>(setting.value);
-  if (strategy_kind(sheet, label) != nullptr) return true;
+  if (strategy_kind(config, label) != nullptr) return true;
   // A wrong table was already reported.
-  if (!sheet.strategies.contains(label))
-    problems.error(setting.at, fmt::format("there is no strategy {}{}", in_quotes(label),
-                                           name_advice(label, strategy_labels(sheet))));
+  if (!config.strategies.contains(label))
+    problems.error(setting.at, "there is no strategy {}{}", in_quotes(label),
+                   name_advice(label, strategy_labels(config)));
   return false;
 }
 
-void check_matrix(ExperimentConfig& sheet, Diagnostics& problems) {
-  for (Dimension& dimension : sheet.matrix.dimensions)
+void check_matrix(ExperimentConfig& config, Diagnostics& problems) {
+  for (Dimension& dimension : config.matrix.dimensions)
     for (std::size_t i = 0; i < dimension.size(); ++i) {
       if (dimension[i].name != "strategy") continue;
       std::vector<bool> known;
       for (const Setting& setting : dimension[i].values)
-        known.push_back(known_strategy(sheet, setting, problems));
-      if (std::find(known.begin(), known.end(), false) == known.end()) continue;
-      sheet.matrix.broken = true;
+        known.push_back(known_strategy(config, setting, problems));
+      if (std::ranges::find(known, false) == known.end()) continue;
+      config.matrix.broken = true;
       for (Axis& axis : dimension) {
         std::size_t place = 0;
         std::erase_if(axis.values, [&](const Setting&) { return !known[place++]; });
       }
     }
-  std::erase_if(sheet.matrix.dimensions, [](const Dimension& each) { return each.front().values.empty(); });
+  std::erase_if(config.matrix.dimensions, [](const Dimension& each) { return each.front().values.empty(); });
 }
 
-void check_rows(const ExperimentConfig& sheet, std::vector<Row>& rows, Diagnostics& problems) {
+void check_rows(const ExperimentConfig& config, std::vector<Row>& rows, Diagnostics& problems) {
   std::erase_if(rows, [&](const Row& row) {
     const auto strategy = row.settings.find("strategy");
-    return strategy != row.settings.end() && !known_strategy(sheet, strategy->second, problems);
+    return strategy != row.settings.end() && !known_strategy(config, strategy->second, problems);
   });
 }
 
-}  // namespace
-
-const StrategyKind* strategy_kind(const ExperimentConfig& sheet, const std::string& label) {
-  const auto own = sheet.own_kinds.find(label);
-  if (own != sheet.own_kinds.end() && own->second == foreign_kind().name) return &foreign_kind();
-  return strategy_or_null(own == sheet.own_kinds.end() ? label : own->second);
-}
-
-std::vector<std::string> strategy_labels(const ExperimentConfig& sheet) {
-  std::vector<std::string> labels = strategy_names();
-  for (const auto& [label, kind] : sheet.own_kinds)
-    if (strategy_or_null(label) == nullptr) labels.push_back(label);
-  return labels;
-}
-
-void check_strategies(ExperimentConfig& sheet, Diagnostics& problems) {
-  check_matrix(sheet, problems);
-  check_rows(sheet, sheet.exclude, problems);
-  check_rows(sheet, sheet.include, problems);
-}
-
-void read_strategies(const TomlMember& section, ExperimentConfig& sheet, Diagnostics& problems) {
-  const TomlNode::Table* members = section_table(section, "[strategy.*]", problems);
-  if (members == nullptr) return;
-  for (const TomlMember& member : *members) read_strategy(member, sheet, problems);
-}
-
-namespace fs = std::filesystem;
-
-namespace {
-
 // A list of texts without zero bytes, for arguments and file names. Empty if it is not one.
 std::vector<std::string> texts_of(const TomlMember& member, const std::string& where, Diagnostics& problems) {
-  std::vector<std::string> texts;
   const TomlNode::List* list = member.value.list();
-  bool sound = list != nullptr && !list->empty();
-  if (list != nullptr)
-    for (const TomlNode& item : *list) {
-      const std::string* text = item.text();
-      if (text == nullptr || text->find('\0') != std::string::npos)
-        sound = false;
-      else
-        texts.push_back(*text);
-    }
-  if (!sound)
-    problems.error(
-        member.value.at,
-        fmt::format("{} of {} must be a list of texts, as in [\"python3\", \"train.py\"], but is {}",
-                    member.name, where, description(member.value)));
-  return sound ? texts : std::vector<std::string>{};
+  const auto is_text = [](const TomlNode& item) {
+    return item.text() != nullptr && item.text()->find('\0') == std::string::npos;
+  };
+  std::vector<std::string> texts;
+  if (list == nullptr || list->empty() || !std::ranges::all_of(*list, is_text))
+    report_wrong(member.name + " of " + where, R"(a list of texts, as in ["python3", "train.py"])",
+                 member.value, problems);
+  else
+    for (const TomlNode& item : *list) texts.push_back(*item.text());
+  return texts;
 }
 
 // Whether trainyard sets this variable for each rank, see docs/record-protocol.md.
@@ -189,37 +133,20 @@ bool is_of_the_launch(const std::string& name) {
          name.starts_with("TORCHELASTIC_");
 }
 
-bool is_variable_name(const std::string& name) {
-  const auto in_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && !(name.front() >= '0' && name.front() <= '9') && std::ranges::all_of(name, in_name);
-}
-
 void read_variable(const TomlMember& member, const std::string& where, ForeignTable& foreign,
                    Diagnostics& problems) {
   const std::string* text = member.value.text();
-  if (!is_variable_name(member.name))
+  if (!is_identifier(member.name))
     problems.error(
         member.at,
-        fmt::format(
-            "env of {} has {}, but the name of a variable may have only letters, digits and underscores",
-            where, in_quotes(member.name)));
+        "env of {} has {}, but the name of a variable may have only letters, digits and underscores", where,
+        in_quotes(member.name));
   else if (is_of_the_launch(member.name))
     problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
   else if (text == nullptr || text->find('\0') != std::string::npos)
-    problems.error(member.value.at,
-                   fmt::format("{} of env must be a text, as in {{ NAME = \"value\" }}, but is {}",
-                               member.name, description(member.value)));
+    report_wrong(member.name + " of env", "a text, as in { NAME = \"value\" }", member.value, problems);
   else
     foreign.environment[member.name] = *text;
-}
-
-void read_environment(const TomlMember& member, const std::string& where, ForeignTable& foreign,
-                      Diagnostics& problems) {
-  const TomlNode::Table* table = section_table(member, "env of " + where, problems);
-  if (table == nullptr) return;
-  for (const TomlMember& variable : *table) read_variable(variable, where, foreign, problems);
 }
 
 struct Filled {
@@ -274,69 +201,6 @@ std::vector<ForeignFile> files_of(const std::string& entry, const fs::path& fold
   return files;
 }
 
-}  // namespace
-
-std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
-                                         Diagnostics& problems) {
-  std::optional<ForeignTable> foreign;
-  const TomlMember* files = nullptr;
-  const TomlMember* environment = nullptr;
-  for (const TomlMember& member : table) {
-    if (member.name == "command")
-      foreign = ForeignTable{texts_of(member, where, problems), {}, {}, member.at, {}};
-    if (member.name == "files") files = &member;
-    if (member.name == "env") environment = &member;
-  }
-  if (files != nullptr && !foreign) problems.error(files->at, "files of " + where + " needs a command");
-  if (environment != nullptr && !foreign)
-    problems.error(environment->at, "env of " + where + " needs a command");
-  if (environment != nullptr && foreign) read_environment(*environment, where, *foreign, problems);
-  if (files != nullptr && foreign) foreign->files = texts_of(*files, where, problems);
-  if (files != nullptr && foreign) foreign->files_at = files->value.at;
-  return foreign;
-}
-
-void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) {
-  const auto values = values_by_name(run);
-  const auto fill = [&](const std::string& text) {
-    const Filled result = filled(text, values);
-    if (result.open)
-      problems.error(foreign.at,
-                     in_quotes(text) + " has a { that is not closed; write {{ for a literal brace");
-    if (!result.unknown.empty()) {
-      std::vector<std::string> names;
-      names.reserve(values.size());
-      for (const auto& each : values) names.push_back(each.first);
-      problems.error(foreign.at, fmt::format("a run has no value named {}{}", in_quotes(result.unknown),
-                                             key_advice(result.unknown, names)));
-    }
-    return result.text;
-  };
-  run.strategy.command.clear();
-  for (const std::string& argument : foreign.command) run.strategy.command.push_back(fill(argument));
-  for (const auto& [name, text] : foreign.environment) run.strategy.environment[name] = fill(text);
-  for (const std::string& file : foreign.files) run.strategy.files.push_back({file, "", false});
-}
-
-void resolve_files(Experiment& experiment) {
-  const fs::path folder = fs::absolute(experiment.file).parent_path();
-  std::map<std::string, std::vector<ForeignFile>> entries;  // each entry of `files` is read once
-  for (Run& run : experiment.runs) {
-    if (!run.strategy.foreign()) continue;
-    run.strategy.folder = folder.string();
-    const Location& at = experiment.files_locations.at(run.strategy.name);
-    std::vector<ForeignFile> files;
-    for (const ForeignFile& entry : run.strategy.files) {
-      auto [place, is_new] = entries.try_emplace(entry.name);
-      if (is_new) place->second = files_of(entry.name, folder, at);
-      files.insert(files.end(), place->second.begin(), place->second.end());
-    }
-    run.strategy.files = std::move(files);
-  }
-}
-
-namespace {
-
 // The file that an argument names: "train.py", "--config=small.json". Empty if it names none.
 std::string named_file(const std::string& argument, const fs::path& folder) {
   std::error_code none;
@@ -363,6 +227,89 @@ std::vector<std::string> unlisted_in(const Strategy& strategy) {
 }
 
 }  // namespace
+
+const StrategyKind* strategy_kind(const ExperimentConfig& config, const std::string& label) {
+  const auto own = config.own_kinds.find(label);
+  if (own != config.own_kinds.end() && own->second == foreign_kind().name) return &foreign_kind();
+  return strategy_or_null(own == config.own_kinds.end() ? label : own->second);
+}
+
+std::vector<std::string> strategy_labels(const ExperimentConfig& config) {
+  std::vector<std::string> labels = strategy_names();
+  for (const auto& [label, kind] : config.own_kinds)
+    if (strategy_or_null(label) == nullptr) labels.push_back(label);
+  return labels;
+}
+
+void check_strategies(ExperimentConfig& config, Diagnostics& problems) {
+  check_matrix(config, problems);
+  check_rows(config, config.exclude, problems);
+  check_rows(config, config.include, problems);
+}
+
+void read_strategies(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
+  for (const TomlMember& member : members_of(section, "[strategy.*]", problems))
+    read_strategy(member, config, problems);
+}
+
+std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
+                                         Diagnostics& problems) {
+  const auto* command = row_or_null(table, &TomlMember::name, "command");
+  const auto* files = row_or_null(table, &TomlMember::name, "files");
+  const auto* environment = row_or_null(table, &TomlMember::name, "env");
+  for (const TomlMember* each : {files, environment})
+    if (each != nullptr && command == nullptr)
+      problems.error(each->at, "{} of {} needs a command", each->name, where);
+  if (command == nullptr) return std::nullopt;
+  ForeignTable foreign{texts_of(*command, where, problems), {}, {}, command->at, {}};
+  if (environment != nullptr)
+    for (const TomlMember& variable : members_of(*environment, "env of " + where, problems))
+      read_variable(variable, where, foreign, problems);
+  if (files != nullptr) {
+    foreign.files = texts_of(*files, where, problems);
+    foreign.files_at = files->value.at;
+  }
+  return foreign;
+}
+
+void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) {
+  const auto values = values_by_name(run);
+  const auto fill = [&](const std::string& text) {
+    const Filled result = filled(text, values);
+    if (result.open)
+      problems.error(foreign.at,
+                     in_quotes(text) + " has a { that is not closed; write {{ for a literal brace");
+    if (!result.unknown.empty()) {
+      std::vector<std::string> names;
+      names.reserve(values.size());
+      for (const auto& each : values) names.push_back(each.first);
+      problems.error(foreign.at, "a run has no value named {}{}", in_quotes(result.unknown),
+                     key_advice(result.unknown, names));
+    }
+    return result.text;
+  };
+  run.strategy.command.clear();
+  for (const std::string& argument : foreign.command) run.strategy.command.push_back(fill(argument));
+  for (const auto& [name, text] : foreign.environment) run.strategy.environment[name] = fill(text);
+  for (const std::string& file : foreign.files) run.strategy.files.push_back({file, "", false});
+}
+
+void resolve_files(Experiment& experiment) {
+  const fs::path folder = fs::absolute(experiment.file).parent_path();
+  std::map<std::string, std::vector<ForeignFile>> entries;  // each entry of `files` is read once
+  for (Run& run : experiment.runs) {
+    if (!run.strategy.foreign()) continue;
+    run.strategy.folder = folder.string();
+    const Location& at = experiment.files_locations.at(run.strategy.name);
+    std::vector<ForeignFile> files;
+    for (const ForeignFile& entry : run.strategy.files) {
+      auto [place, is_new] = entries.try_emplace(entry.name);
+      if (is_new) place->second = files_of(entry.name, folder, at);
+      files.insert(files.end(), place->second.begin(), place->second.end());
+    }
+    run.strategy.files = std::move(files);
+  }
+}
 
 std::vector<std::string> unlisted_files(const Experiment& experiment) {
   constexpr const char* effect = "a change of the program would not make new runs";

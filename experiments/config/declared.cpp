@@ -4,8 +4,6 @@
 #include <array>
 #include <string_view>
 
-#include <fmt/format.h>
-
 #include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/config/config.h"
@@ -18,15 +16,8 @@ namespace trainyard::experiments {
 
 namespace {
 
-const Parameter& task_parameter() {
-  static const Parameter parameter = [] {
-    Parameter task;
-    task.name = "task";
-    task.type = ValueType::text;
-    task.choices.assign(models::all_tasks.begin(), models::all_tasks.end());
-    return task;
-  }();
-  return parameter;
+Parameter task_parameter() {
+  return choice("task", {models::all_tasks.begin(), models::all_tasks.end()});
 }
 
 // Titles are printed in reports and tables: one line, at most 80 bytes.
@@ -40,16 +31,7 @@ void read_title(const TomlNode& item, std::string& title, Diagnostics& problems)
   if (item.text() != nullptr && is_title(*item.text()))
     title = *item.text();
   else
-    problems.error(item.at, "title must be one line of 1 to 80 bytes, but is " + description(item));
-}
-
-bool is_parameter_name(const std::string& name) {
-  constexpr std::size_t longest = 40;
-  const auto in_name = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-  };
-  return !name.empty() && name.size() <= longest && !(name.front() >= '0' && name.front() <= '9') &&
-         std::ranges::all_of(name, in_name);
+    report_wrong("title", "one line of 1 to 80 bytes", item, problems);
 }
 
 ValueType type_of(const Value& value) {
@@ -65,7 +47,8 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
   Parameter parameter;
   parameter.name = member.name;
   parameter.meaning = "a parameter of the user's own model";
-  if (!is_parameter_name(member.name))
+  constexpr std::size_t longest = 40;
+  if (!is_identifier(member.name) || member.name.size() > longest)
     return problems.error(member.at,
                           "the name of a parameter must be 1 to 40 letters, digits and underscores and must "
                           "not begin with a digit, but is " +
@@ -77,10 +60,9 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
                               "key where it belongs");
   auto value = as_value(member.value);
   if (!value)
-    return problems.error(
-        member.value.at,
-        fmt::format("{} must be a number, a text, true, false or a list of numbers, but is {}", member.name,
-                    description(member.value)));
+    return problems.error(member.value.at,
+                          "{} must be a number, a text, true, false or a list of numbers, but is {}",
+                          member.name, description(member.value));
   parameter.type = type_of(*value);
   parameter.fallback = checked_value(parameter, member.value, problems);
   if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
@@ -88,19 +70,13 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
 
 void read_parameters(const TomlNode& item, models::Model& model, Diagnostics& problems) {
   if (item.table() == nullptr)
-    return problems.error(
-        item.at, "parameters must be a table of defaults, as in { width = 64 }, but is " + description(item));
+    return report_wrong("parameters", "a table of defaults, as in { width = 64 }", item, problems);
   for (const TomlMember& member : *item.table()) read_parameter(member, model, problems);
-}
-
-void read_task(const TomlNode& item, models::Model& model, Diagnostics& problems) {
-  if (const auto task = checked_value(task_parameter(), item, problems))
-    model.task = std::get<std::string>(*task);
 }
 
 bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics& problems) {
   if (is_experiment_name(member.name)) return true;
-  problems.error(member.at, fmt::format("the name of a {} must be {}", what, name_rule));
+  problems.error(member.at, "the name of a {} must be {}", what, name_rule);
   return false;
 }
 
@@ -109,10 +85,8 @@ void read_initial(const TomlNode& item, models::Model& model, Diagnostics& probl
   if (text != nullptr && (*text == "exported" || *text == "seed"))
     model.initial = *text;
   else
-    problems.error(item.at,
-                   "initial must be \"exported\" (the weights of the file) or \"seed\" (drawn for "
-                   "each seed), but is " +
-                       description(item));
+    report_wrong("initial", "\"exported\" (the weights of the file) or \"seed\" (drawn for each seed)", item,
+                 problems);
 }
 
 // Reads an exported network. Its file is relative to the folder of the experiment file.
@@ -121,21 +95,20 @@ void declare_exported(const TomlMember& member, const TomlMember& line, Declared
   models::Model named;
   named.name = named.title = member.name;
   named.initial = "exported";
-  bool tasked = false;
-  for (const TomlMember& each : *member.value.table()) {
-    if (each.name == "title") read_title(each.value, named.title, problems);
-    if (each.name == "task") read_task(each.value, named, problems);
-    if (each.name == "initial") read_initial(each.value, named, problems);
-    if (each.name == "parameters")
-      problems.error(each.at, "an exported network has no parameters; its sizes are those of the file");
-    tasked = tasked || each.name == "task";
-  }
-  if (!tasked)
-    problems.error(member.at, fmt::format("model {} has no task; add one of {}", in_quotes(member.name),
-                                          joined(task_parameter().choices)));
+  const TomlNode::Table& table = *member.value.table();
+  if (const auto* title = row_or_null(table, &TomlMember::name, "title"))
+    read_title(title->value, named.title, problems);
+  if (const auto* task = row_or_null(table, &TomlMember::name, "task"))
+    read_value(task_parameter(), task->value, named.task, problems);
+  else
+    problems.error(member.at, "model {} has no task; add one of {}", in_quotes(member.name),
+                   joined(task_parameter().choices));
+  if (const auto* initial = row_or_null(table, &TomlMember::name, "initial"))
+    read_initial(initial->value, named, problems);
+  if (const auto* parameters = row_or_null(table, &TomlMember::name, "parameters"))
+    problems.error(parameters->at, "an exported network has no parameters; its sizes are those of the file");
   if (line.value.text() == nullptr)
-    return problems.error(line.value.at,
-                          "export must be the name of a .pt2 file, but is " + description(line.value));
+    return report_wrong("export", "the name of a .pt2 file", line.value, problems);
   if (named.task.empty()) return;
   try {
     const std::filesystem::path folder = std::filesystem::path(line.at.file).parent_path();
@@ -151,20 +124,19 @@ void declare_exported(const TomlMember& member, const TomlMember& line, Declared
 void declare_model(const TomlMember& member, Declared& declared, Diagnostics& problems) {
   if (!has_own_name(member, "model", problems)) return;
   const TomlNode::Table& table = *member.value.table();
-  const auto line = std::ranges::find(table, "export", &TomlMember::name);
-  if (line != table.end()) return declare_exported(member, *line, declared, problems);
+  if (const auto* line = row_or_null(table, &TomlMember::name, "export"))
+    return declare_exported(member, *line, declared, problems);
   models::Model model;
   model.name = member.name;
-  bool titled = false;
-  for (const TomlMember& each : *member.value.table()) {
-    if (each.name == "title") read_title(each.value, model.title, problems);
-    if (each.name == "task") read_task(each.value, model, problems);
-    if (each.name == "parameters") read_parameters(each.value, model, problems);
-    titled = titled || each.name == "title";
-  }
-  if (!titled)
-    problems.error(member.at, "model " + in_quotes(member.name) +
-                                  " has no title; add one, as in title = \"Character GPT\"");
+  if (const auto* title = row_or_null(table, &TomlMember::name, "title"))
+    read_title(title->value, model.title, problems);
+  else
+    problems.error(member.at, "model {} has no title; add one, as in title = \"Character GPT\"",
+                   in_quotes(member.name));
+  if (const auto* task = row_or_null(table, &TomlMember::name, "task"))
+    read_value(task_parameter(), task->value, model.task, problems);
+  if (const auto* parameters = row_or_null(table, &TomlMember::name, "parameters"))
+    read_parameters(parameters->value, model, problems);
   declared.models.push_back(std::move(model));
 }
 
@@ -191,17 +163,12 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
   models::Dataset dataset;
   dataset.name = member.name;
   dataset.classes = 0;
-  bool titled = false;
-  for (const TomlMember& each : *table) {
-    if (each.name == "title")
-      read_title(each.value, dataset.title, problems);
-    else
-      report_unknown(each, where, {"title"}, problems);
-    titled = titled || each.name == "title";
-  }
-  if (!titled)
-    problems.error(member.at, "data set " + in_quotes(member.name) +
-                                  " has no title; add one, as in title = \"My captions\"");
+  read_keys(*table, where,
+            {{"title", [&](const TomlMember& title) { read_title(title.value, dataset.title, problems); }}},
+            problems);
+  if (row_or_null(*table, &TomlMember::name, "title") == nullptr)
+    problems.error(member.at, "data set {} has no title; add one, as in title = \"My captions\"",
+                   in_quotes(member.name));
   declared.datasets.push_back(std::move(dataset));
 }
 
@@ -215,9 +182,9 @@ Declared read_declared(const TomlNode& root, Diagnostics& problems) {
   Declared declared;
   for (const TomlMember& section : *root.table()) {
     if (section.name == "model") declare_models(section, declared, problems);
-    if (section.name != "dataset") continue;
-    if (const TomlNode::Table* table = section_table(section, "[dataset.*]", problems))
-      for (const TomlMember& member : *table) read_dataset(member, declared, problems);
+    if (section.name == "dataset")
+      for (const TomlMember& member : members_of(section, "[dataset.*]", problems))
+        read_dataset(member, declared, problems);
   }
   return declared;
 }

@@ -1,15 +1,14 @@
 #include "experiments/config/diagnostics.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 namespace trainyard::experiments {
 
 std::vector<Problem> Diagnostics::in_file_order() const {
   std::vector<Problem> sorted = problems_;
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Problem& a, const Problem& b) {
-    return std::tie(a.location.line, a.location.column) < std::tie(b.location.line, b.location.column);
-  });
+  std::ranges::stable_sort(
+      sorted, {}, [](const Problem& each) { return std::pair(each.location.line, each.location.column); });
   return sorted;
 }
 

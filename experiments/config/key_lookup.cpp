@@ -17,14 +17,6 @@ namespace trainyard::experiments {
 
 namespace {
 
-Parameter choice(const char* name, std::vector<std::string> choices) {
-  Parameter parameter;
-  parameter.name = name;
-  parameter.type = ValueType::text;
-  parameter.choices = std::move(choices);
-  return parameter;
-}
-
 std::optional<std::string> split_problem(const Value& value) {
   const auto& fractions = std::get<std::vector<double>>(value);
   const double sum = std::accumulate(fractions.begin(), fractions.end(), 0.0);
@@ -52,14 +44,60 @@ std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item
     const Parameter* parameter = hyperparameter(model, name);
     if (parameter == nullptr) continue;
     if (raw && !problem_with(*parameter, *raw)) return coerced(*parameter, *raw);
-    const bool is_meant = std::find(meant.begin(), meant.end(), model.name) != meant.end();
+    const bool is_meant = contains(meant, model.name);
     if (nearest == nullptr || (is_meant && !of_meant)) nearest = parameter;
     of_meant = of_meant || is_meant;
   }
   return nearest == nullptr ? std::nullopt : checked_value(*nearest, item, problems);
 }
 
+constexpr std::string_view per_replica = " per replica";
+
+void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
+  report_wrong(parameter.name, allowed_text(*key_or_null(parameter.name)), item, problems);
+}
+
+// The number before " per replica". Empty for any other text.
+std::optional<std::int64_t> replica_size(std::string_view text) {
+  if (!text.ends_with(per_replica)) return std::nullopt;
+  text.remove_suffix(per_replica.size());
+  std::int64_t size = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return size;
+}
+
+std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
+  const std::size_t errors = problems.errors();
+  std::int64_t size = 0;
+  std::string per = "global";
+  read_keys(*item.table(), "batch",
+            {{"size", value_reader(parameter, size, problems)},
+             {"per", value_reader(choice("per", {"global", "replica"}), per, problems)}},
+            problems);
+  if (row_or_null(*item.table(), &TomlMember::name, "size") == nullptr)
+    problems.error(item.at, "batch has no size; add it, as in { size = 128, per = \"global\" }");
+  if (problems.errors() > errors) return std::nullopt;
+  return batch_value(size, per);
+}
+
 }  // namespace
+
+Parameter bounded(std::string name, ValueType type, std::optional<Bound> minimum,
+                  std::optional<Bound> maximum) {
+  Parameter parameter;
+  parameter.name = std::move(name);
+  parameter.type = type;
+  parameter.minimum = minimum;
+  parameter.maximum = maximum;
+  return parameter;
+}
+
+Parameter choice(std::string name, std::vector<std::string> choices) {
+  Parameter parameter = bounded(std::move(name), ValueType::text);
+  parameter.choices = std::move(choices);
+  return parameter;
+}
 
 const Parameter* run_parameter(std::string_view name) {
   static const Parameter model = choice("model", models::model_names());
@@ -88,6 +126,18 @@ std::string in_quotes(const std::string& name) {
   return trainyard::to_text(Value(name));
 }
 
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::ranges::find(names, name) != names.end();
+}
+
+bool is_identifier(const std::string& name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto in_name = [&](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
+  };
+  return !name.empty() && !is_digit(name.front()) && std::ranges::all_of(name, in_name);
+}
+
 std::vector<std::string> run_key_names(bool with_strategy_keys) {
   std::vector<std::string> names;
   for (const Key& key : keys())
@@ -106,7 +156,7 @@ std::vector<std::string> all_value_names(const Declared& declared) {
   for (const std::string& name : run_key_names(true)) names.push_back(name);
   for (const std::string& model : model_names(declared))
     for (const std::string& name : hyperparameter_names(*model_or_null(model, declared)))
-      if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+      if (!contains(names, name)) names.push_back(name);
   return names;
 }
 
@@ -123,7 +173,7 @@ std::optional<Value> checked_value(const Parameter& parameter, const TomlNode& i
       (!is_utf8(*item.text()) || item.text()->find('\0') != std::string::npos))
     wrong = "must be text in UTF-8 without zero bytes";
   if (wrong) {
-    problems.error(item.at, fmt::format("{} {}{}", parameter.name, *wrong, near_choice(parameter, item)));
+    problems.error(item.at, "{} {}{}", parameter.name, *wrong, near_choice(parameter, item));
     return std::nullopt;
   }
   return coerced(parameter, *raw);
@@ -161,63 +211,45 @@ bool is_root_key(std::string_view name) {
 void report_unknown(const TomlMember& member, const std::string& where, const std::vector<std::string>& known,
                     Diagnostics& problems) {
   if (where.starts_with('[') && is_root_key(member.name))
-    return problems.error(member.at, fmt::format("{} is not a key of {}; it must be above the first section",
-                                                 in_quotes(member.name), where));
-  problems.error(member.at, fmt::format("{} is not a key of {}{}", in_quotes(member.name), where,
-                                        key_advice(member.name, known)));
+    return problems.error(member.at, "{} is not a key of {}; it must be above the first section",
+                          in_quotes(member.name), where);
+  problems.error(member.at, "{} is not a key of {}{}", in_quotes(member.name), where,
+                 key_advice(member.name, known));
 }
 
-namespace {
-
-constexpr std::string_view per_replica = " per replica";
-
-void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  problems.error(item.at, fmt::format("{} must be {}, but is {}", parameter.name,
-                                      allowed_text(*key_or_null(parameter.name)), description(item)));
+void report_wrong(const std::string& what, const std::string& allowed, const TomlNode& item,
+                  Diagnostics& problems) {
+  problems.error(item.at, "{} must be {}, but is {}", what, allowed, description(item));
 }
 
-// The number before " per replica". Empty for any other text.
-std::optional<std::int64_t> replica_size(std::string_view text) {
-  if (!text.ends_with(per_replica)) return std::nullopt;
-  text.remove_suffix(per_replica.size());
-  std::int64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return size;
+void read_keys(const TomlNode::Table& table, const std::string& where, const std::vector<KeyReader>& keys,
+               Diagnostics& problems) {
+  std::vector<std::string> names;
+  names.reserve(keys.size());
+  for (const KeyReader& key : keys) names.push_back(key.name);
+  for (const TomlMember& member : table)
+    if (const KeyReader* key = row_or_null(keys, &KeyReader::name, member.name))
+      key->read(member);
+    else
+      report_unknown(member, where, names, problems);
 }
 
-const Parameter& per_parameter() {
-  static const Parameter parameter = [] {
-    Parameter per;
-    per.name = "per";
-    per.type = ValueType::text;
-    per.choices = {"global", "replica"};
-    return per;
-  }();
-  return parameter;
+void read_table(const TomlMember& member, const std::string& where, const std::vector<KeyReader>& keys,
+                Diagnostics& problems) {
+  read_keys(members_of(member, where, problems), where, keys, problems);
 }
 
-std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  const std::size_t errors = problems.errors();
-  std::optional<Value> size;
-  Value per = std::string("global");
-  bool sized = false;
-  for (const TomlMember& member : *item.table()) {
-    if (member.name == "size") {
-      size = checked_value(parameter, member.value, problems);
-      sized = true;
-    } else if (member.name == "per") {
-      per = checked_value(per_parameter(), member.value, problems).value_or(per);
-    } else {
-      report_unknown(member, "batch", {"size", "per"}, problems);
-    }
-  }
-  if (!sized) problems.error(item.at, "batch has no size; add it, as in { size = 128, per = \"global\" }");
-  if (problems.errors() > errors || !size) return std::nullopt;
-  return batch_value(std::get<std::int64_t>(*size), std::get<std::string>(per));
+const TomlNode::Table* section_table(const TomlMember& section, const std::string& what,
+                                     Diagnostics& problems) {
+  if (section.value.table() == nullptr) report_wrong(what, "a table", section.value, problems);
+  return section.value.table();
 }
 
-}  // namespace
+const TomlNode::Table& members_of(const TomlMember& section, const std::string& what, Diagnostics& problems) {
+  static const TomlNode::Table none;
+  const TomlNode::Table* members = section_table(section, what, problems);
+  return members == nullptr ? none : *members;
+}
 
 Batch batch_of(const Value& value) {
   if (const auto* size = std::get_if<std::int64_t>(&value)) return {.size = *size, .per = "global"};

@@ -1,6 +1,7 @@
 // The keys of [machine], one row per key. The file reader, its errors and `trainyard list keys` use them.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -17,7 +18,7 @@ struct MachineKey {
   std::vector<std::string> launchers;  // launchers that have the key; empty: all
   std::string meaning;
   // Stores the value in the machine. False if it is not allowed.
-  bool (*read)(const TomlNode& value, Machine& machine);
+  std::function<bool(const TomlNode& value, Machine& machine)> read;
 };
 std::span<const MachineKey> machine_keys();
 

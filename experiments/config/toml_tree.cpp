@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
@@ -19,17 +20,13 @@ Location place(const toml::source_position& position, const std::string& file) {
 
 TomlNode to_item(const toml::node& node, const std::string& file);
 
-bool before(const Location& a, const Location& b) {
-  return a.line != b.line ? a.line < b.line : a.column < b.column;
-}
-
 // The members in the order of the file, because toml++ sorts them by name.
 TomlNode::Table to_table(const toml::table& table, const std::string& file) {
   TomlNode::Table members;
   for (const auto& [key, node] : table)
     members.push_back({std::string(key.str()), place(key.source().begin, file), to_item(node, file)});
-  std::stable_sort(members.begin(), members.end(),
-                   [](const TomlMember& a, const TomlMember& b) { return before(a.at, b.at); });
+  std::ranges::stable_sort(members, {},
+                           [](const TomlMember& each) { return std::pair(each.at.line, each.at.column); });
   return members;
 }
 
@@ -79,6 +76,23 @@ std::string not_toml(std::string_view description) {
   return "not TOML: " + printable_line(description);
 }
 
+std::optional<Value> list_value(const TomlNode::List& items) {
+  std::vector<std::int64_t> integers;
+  std::vector<double> numbers;
+  for (const TomlNode& item : items) {
+    if (const auto* integer = std::get_if<std::int64_t>(&item.content)) {
+      integers.push_back(*integer);
+      numbers.push_back(static_cast<double>(*integer));
+    } else if (const auto* number = std::get_if<double>(&item.content)) {
+      numbers.push_back(*number);
+    } else {
+      return std::nullopt;
+    }
+  }
+  if (integers.size() == items.size()) return integers;
+  return numbers;
+}
+
 }  // namespace
 
 TomlNode parse_toml(const std::string& text, const std::string& file) {
@@ -100,27 +114,6 @@ std::optional<TomlNode> parse_toml_value(const std::string& text, const Location
     return std::nullopt;
   }
 }
-
-namespace {
-
-std::optional<Value> list_value(const TomlNode::List& items) {
-  std::vector<std::int64_t> integers;
-  std::vector<double> numbers;
-  for (const TomlNode& item : items) {
-    if (const auto* integer = std::get_if<std::int64_t>(&item.content)) {
-      integers.push_back(*integer);
-      numbers.push_back(static_cast<double>(*integer));
-    } else if (const auto* number = std::get_if<double>(&item.content)) {
-      numbers.push_back(*number);
-    } else {
-      return std::nullopt;
-    }
-  }
-  if (integers.size() == items.size()) return integers;
-  return numbers;
-}
-
-}  // namespace
 
 std::optional<Value> as_value(const TomlNode& item) {
   if (const auto* boolean = std::get_if<bool>(&item.content)) return *boolean;

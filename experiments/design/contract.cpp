@@ -122,8 +122,8 @@ bool is_own_parameter(const std::string& name) {
 
 // The term of the table with this name, or a new one for a hyper-parameter.
 ContractTerm term_named(const std::string& name) {
-  const auto found = std::ranges::find(terms_table(), name, &ContractTerm::name);
-  return found == terms_table().end() ? ContractTerm{name, {name}, name} : *found;
+  const auto* found = row_or_null(terms_table(), &ContractTerm::name, name);
+  return found == nullptr ? ContractTerm{name, {name}, name} : *found;
 }
 
 // Whether the networks differ. Then the initial weights may differ too.
@@ -133,11 +133,11 @@ bool has_other_network(const std::vector<TermDifference>& differences) {
   });
 }
 
-// The lines of a term's text. None if it is not stated.
-std::vector<std::string> stated_lines(const StatedTerms& terms, const std::string& name) {
+std::vector<std::string> term_lines(const StatedTerms& terms, const std::string& name) {
   const auto found = terms.find(name);
-  std::istringstream text(found == terms.end() ? "" : found->second);
+  if (found == terms.end()) return {};
   std::vector<std::string> lines;
+  std::istringstream text(found->second);
   for (std::string line; std::getline(text, line);) lines.push_back(line);
   return lines;
 }
@@ -153,8 +153,8 @@ std::optional<std::pair<std::string, std::string>> first_other_part(const std::s
   const std::size_t begin = name == "batches" ? std::string_view("epoch ").size() : 0;
   const auto part_of = [&](const std::string& line) { return line.substr(0, line.find(' ', begin)); };
   std::map<std::string, std::string> others;
-  for (const std::string& line : stated_lines(arm, name)) others.emplace(part_of(line), line);
-  for (const std::string& line : stated_lines(baseline, name)) {
+  for (const std::string& line : term_lines(arm, name)) others.emplace(part_of(line), line);
+  for (const std::string& line : term_lines(baseline, name)) {
     const auto other = others.find(part_of(line));
     if (other != others.end() && other->second != line) return std::pair(line, other->second);
   }
@@ -181,7 +181,7 @@ TermDifference difference_of(const std::string& name, const std::string& baselin
 }
 
 // The text of a stated value. Numbers have the form of trainyard's own terms: 0.0005 and 5e-4 are equal.
-std::string text_of(const nlohmann::json& stated) {
+std::string stated_text(const nlohmann::json& stated) {
   if (stated.is_string()) return stated.get<std::string>();
   return stated.is_number_float() ? trainyard::to_text(stated.get<double>()) : stated.dump();
 }
@@ -247,7 +247,7 @@ StatedTerms stated_by_start(const nlohmann::json& start) {
       terms[term.name] = weights_text(hashes);
       continue;
     }
-    terms[term.name] = text_of(*found);
+    terms[term.name] = stated_text(*found);
   }
   return terms;
 }
@@ -269,12 +269,12 @@ std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoc
 }
 
 std::vector<std::string> not_stated(const StatedTerms& terms) {
-  static constexpr std::array asked{"data_fingerprint", "epochs",          "global_batch",
-                                    "optimizer",        "learning_rate",   "learning_rate_schedule",
-                                    "precision",        "batch_norm",      "threads",
-                                    "device",           "initial_weights", "batches"};
+  static constexpr std::array stated_by_own_programs{
+      "data_fingerprint",       "epochs",    "global_batch", "optimizer", "learning_rate",
+      "learning_rate_schedule", "precision", "batch_norm",   "threads",   "device",
+      "initial_weights",        "batches"};
   std::vector<std::string> missing;
-  for (const char* name : asked)
+  for (const char* name : stated_by_own_programs)
     if (!terms.contains(name)) missing.push_back(term_named(name).title);
   return missing;
 }

@@ -20,34 +20,34 @@ Loaded failed(const Location& at, const std::string& message) {
   return {std::nullopt, {{at, message, false}}};
 }
 
-void report_no_runs(const ExperimentConfig& sheet, const std::string& file, Diagnostics& problems) {
-  const Location at = sheet.matrix.given ? sheet.matrix.at : Location{file, 1, 1};
+void report_no_runs(const ExperimentConfig& config, const std::string& file, Diagnostics& problems) {
+  const Location at = config.matrix.given ? config.matrix.at : Location{file, 1, 1};
   const std::string advice = "; list alternatives in [matrix], as in model = [\"mlp\"]";
   problems.error(at, "the experiment has no runs" +
-                         (sheet.exclude.empty() ? advice : "; [[exclude]] removes all of them"));
+                         (config.exclude.empty() ? advice : "; [[exclude]] removes all of them"));
 }
 
 // The expectations for models that have runs.
-std::vector<Expectation> expectations(const ExperimentConfig& sheet, Diagnostics& problems) {
+std::vector<Expectation> expectations(const ExperimentConfig& config, Diagnostics& problems) {
   std::vector<Expectation> found;
-  const std::vector<std::string> models = used_models(sheet);
-  for (const ExpectedLine& line : sheet.expect) {
-    const bool used = std::find(models.begin(), models.end(), line.expectation.model) != models.end();
+  const std::vector<std::string> models = used_models(config);
+  for (const ExpectedLine& line : config.expect) {
+    const bool used = contains(models, line.expectation.model);
     if (used) found.push_back(line.expectation);
-    if (!used && !sheet.matrix.broken && !sheet.overrides.contains("model"))
+    if (!used && !config.matrix.broken && !config.overrides.contains("model"))
       problems.warning(line.at, "this is never checked, because no run has the model " +
                                     in_quotes(line.expectation.model));
   }
   return found;
 }
 
-Experiment experiment_of(ExperimentConfig sheet, const std::vector<ExpandedRun>& runs) {
+Experiment experiment_of(ExperimentConfig config, const std::vector<ExpandedRun>& runs) {
   Experiment experiment;
-  experiment.name = std::move(sheet.name);
-  experiment.data_seed = sheet.data_seed;
-  experiment.data = std::move(sheet.data);
-  experiment.machine = sheet.machine;
-  for (const auto& [label, foreign] : sheet.foreign) experiment.files_locations[label] = foreign.files_at;
+  experiment.name = std::move(config.name);
+  experiment.data_seed = config.data_seed;
+  experiment.data = std::move(config.data);
+  experiment.machine = config.machine;
+  for (const auto& [label, foreign] : config.foreign) experiment.files_locations[label] = foreign.files_at;
   for (const ExpandedRun& each : runs) {
     experiment.runs.push_back(each.run);
     experiment.strategy_locations.push_back(each.strategy_at);
@@ -59,37 +59,28 @@ Experiment experiment_of(ExperimentConfig sheet, const std::vector<ExpandedRun>&
 // The experiment of a TOML tree. All errors are reported.
 Experiment experiment_of(const TomlNode& root, const std::string& file, const Selection& selection,
                          Diagnostics& problems) {
-  ExperimentConfig sheet = read_config(root, file, problems);
-  apply_set(selection.set, sheet, problems);
-  check_hyperparameters(sheet.matrix, sheet.declared, problems);
-  std::vector<ExpandedRun> runs = expand(sheet, problems);
-  const std::vector<std::string> varied = varied_axes(sheet, runs);
-  std::vector<Compare> compare = comparisons(sheet, runs, varied, problems);
-  std::vector<Expectation> expect = expectations(sheet, problems);
+  ExperimentConfig config = read_config(root, file, problems);
+  apply_set(selection.set, config, problems);
+  check_hyperparameters(config.matrix, config.declared, problems);
+  std::vector<ExpandedRun> runs = expand(config, problems);
+  const std::vector<std::string> varied = varied_axes(config, runs);
+  std::vector<Compare> compare = comparisons(config, runs, varied, problems);
+  std::vector<Expectation> expect = expectations(config, problems);
   std::optional<Published> published;
-  if (!sheet.published.empty())
-    published = read_published(sheet.published, sheet.published_at, std::filesystem::path(file).parent_path(),
-                               {model_names(sheet.declared), strategy_labels(sheet)}, problems);
-  if (runs.empty() && problems.errors() == 0) report_no_runs(sheet, file, problems);
+  if (!config.published.empty())
+    published =
+        read_published(config.published, config.published_at, std::filesystem::path(file).parent_path(),
+                       {model_names(config.declared), strategy_labels(config)}, problems);
+  if (runs.empty() && problems.errors() == 0) report_no_runs(config, file, problems);
   apply_where(selection.where, runs, problems);
   apply_exclude_where(selection.exclude_where, runs, problems);
-  Experiment experiment = experiment_of(std::move(sheet), runs);
+  Experiment experiment = experiment_of(std::move(config), runs);
   experiment.varied = varied;
   experiment.compare = std::move(compare);
   experiment.expect = std::move(expect);
   experiment.published = std::move(published);
   return experiment;
 }
-
-}  // namespace
-
-Loaded load(const std::filesystem::path& file, const Selection& selection) {
-  const PlainContent content = plain_content(file, max_file_bytes);
-  if (!content.problem.empty()) return failed({.file = file.string()}, "cannot be read: " + content.problem);
-  return load_text(content.text, file, selection);
-}
-
-namespace {
 
 // Whether `--set` made a run that the file does not have.
 bool has_other_runs(const Experiment& experiment, const Experiment& of_file) {
@@ -104,34 +95,6 @@ bool is_try(const Experiment& experiment, const TomlNode& root, const Selection&
   const Experiment of_file = experiment_of(root, experiment.file.string(), {}, ignored);
   return ignored.errors() > 0 || has_other_runs(experiment, of_file);
 }
-
-}  // namespace
-
-Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection) {
-  try {
-    Diagnostics problems;
-    const TomlNode root = parse_toml(toml, name.string());
-    Experiment experiment = experiment_of(root, name.string(), selection, problems);
-    if (!selection.as.empty()) {
-      experiment.name = selection.as;
-      if (!is_experiment_name(selection.as))
-        problems.error({.file = "--as"}, in_quotes(selection.as) + " must be " + name_rule);
-    }
-    experiment.file = name;
-    experiment.toml = toml;
-    Loaded loaded{std::nullopt, problems.in_file_order()};
-    if (problems.errors() == 0 && is_try(experiment, root, selection)) {
-      loaded.is_try = true;
-      experiment.name += "-try";
-    }
-    if (problems.errors() == 0) loaded.experiment = std::move(experiment);
-    return loaded;
-  } catch (const NotToml& error) {
-    return failed(error.at, error.message);
-  }
-}
-
-namespace {
 
 constexpr const char* before_name =
     R"(# An experiment of trainyard. Every run is trained from scratch. Each rank is a separate process.
@@ -208,6 +171,36 @@ exclusive = "host"                  # one timed run at a time; "devices" packs r
 )";
 
 }  // namespace
+
+Loaded load(const std::filesystem::path& file, const Selection& selection) {
+  const PlainContent content = plain_content(file, max_file_bytes);
+  if (!content.problem.empty()) return failed({.file = file.string()}, "cannot be read: " + content.problem);
+  return load_text(content.text, file, selection);
+}
+
+Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection) {
+  try {
+    Diagnostics problems;
+    const TomlNode root = parse_toml(toml, name.string());
+    Experiment experiment = experiment_of(root, name.string(), selection, problems);
+    if (!selection.as.empty()) {
+      experiment.name = selection.as;
+      if (!is_experiment_name(selection.as))
+        problems.error({.file = "--as"}, in_quotes(selection.as) + " must be " + name_rule);
+    }
+    experiment.file = name;
+    experiment.toml = toml;
+    Loaded loaded{std::nullopt, problems.in_file_order()};
+    if (problems.errors() == 0 && is_try(experiment, root, selection)) {
+      loaded.is_try = true;
+      experiment.name += "-try";
+    }
+    if (problems.errors() == 0) loaded.experiment = std::move(experiment);
+    return loaded;
+  } catch (const NotToml& error) {
+    return failed(error.at, error.message);
+  }
+}
 
 std::string template_file(const std::string& name) {
   return before_name + ("name = \"" + experiment_name(name) + "\"") + after_name;

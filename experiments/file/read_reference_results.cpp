@@ -1,7 +1,6 @@
 #include "experiments/file/read_reference_results.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include "base/named_row.h"
@@ -27,30 +26,21 @@ std::vector<std::string> arm_keys() {
   return keys;
 }
 
-bool is_one_of(const std::vector<std::string>& names, const std::string& name) {
-  return std::ranges::find(names, name) != names.end();
-}
-
-std::optional<double> number_of(const TomlNode& item) {
+std::optional<double> non_negative(const TomlNode& item) {
   double number = -1;
   if (const auto* integer = std::get_if<std::int64_t>(&item.content)) number = static_cast<double>(*integer);
   if (const auto* real = std::get_if<double>(&item.content)) number = *real;
   return std::isfinite(number) && number >= 0 ? std::optional(number) : std::nullopt;
 }
 
-void report_value(const TomlMember& member, const std::string& wanted, Diagnostics& problems) {
-  problems.error(member.value.at,
-                 member.name + " must be " + wanted + ", but is " + description(member.value));
-}
-
 // The points of [first, last]: the first and the last epoch.
 std::vector<PublishedPoint> pair_of(const TomlMember& member, double epochs, Diagnostics& problems) {
   const TomlNode::List* list = member.value.list();
-  if (list == nullptr || list->size() != 2 || !number_of(list->front()) || !number_of(list->back())) {
-    report_value(member, "[first, last], two numbers >= 0", problems);
+  if (list == nullptr || list->size() != 2 || !non_negative(list->front()) || !non_negative(list->back())) {
+    report_wrong(member.name, "[first, last], two numbers >= 0", member.value, problems);
     return {};
   }
-  return {{1, *number_of(list->front())}, {epochs, *number_of(list->back())}};
+  return {{1, *non_negative(list->front())}, {epochs, *non_negative(list->back())}};
 }
 
 // "vgg16" is a different network than "vgg11", not a typing error.
@@ -61,102 +51,15 @@ bool differ_in_digits(std::string a, std::string b) {
   return a == b;
 }
 
-// The known name that is probably meant. Empty if `name` is known or listed in the source.
-std::string meant_instead(const std::string& name, const std::vector<std::string>& known,
-                          const std::vector<std::string>& of_text) {
-  if (is_one_of(known, name) || is_one_of(of_text, name)) return "";
-  std::string near = nearest_name(name, known);
-  return differ_in_digits(near, name) ? "" : near;
-}
-
-// The list `models` or `arms` of a source.
-std::vector<std::string> names_of_text(const TomlMember& section, const std::string& list,
-                                       Diagnostics& problems) {
-  std::vector<std::string> names;
-  for (const TomlMember& member : *section.value.table()) {
-    if (member.name != list || member.value.table() != nullptr) continue;
-    if (member.value.list() != nullptr)
-      for (const TomlNode& item : *member.value.list())
-        if (item.text() != nullptr) names.push_back(*item.text());
-    if (names.empty() || names.size() != member.value.list()->size())
-      report_value(member, "a list of names that only the publication has", problems);
-  }
-  return names;
-}
-
-void report_mistyped(const TomlMember& member, const std::string& what, const std::string& near,
-                     const std::string& list, const std::string& source, Diagnostics& problems) {
-  problems.error(member.at, "there is no " + what + ' ' + in_quotes(member.name) + "; did you mean " +
-                                in_quotes(near) + "? If only the publication has it, add " + list + " = [" +
-                                in_quotes(member.name) + "] to [" + source + "]");
-}
-
-struct ModelTable {
-  std::string model;
-  double epochs = 0;  // 0: not in the file
-};
-
-void read_metric(const TomlMember& member, const ModelTable& table, const std::string& arm,
-                 PublishedSource& source, Diagnostics& problems) {
-  if (member.name == "note") return;
-  if (!is_one_of(arm_keys(), member.name))
-    return report_unknown(member, "an arm of [" + source.name + "." + table.model + "]", arm_keys(),
-                          problems);
-  PublishedSeries series{table.model, arm, member.name, {}};
-  const bool whole = is_one_of(metrics_of_all, member.name);
-  if (!whole && table.epochs < 1) {
-    problems.error(member.at, member.name + " needs the number of epochs: set `epochs` in [" + source.name +
-                                  "." + table.model + "]");
-    return;
-  }
-  if (is_one_of(metrics_by_epoch, member.name)) {
-    series.points = pair_of(member, table.epochs, problems);
-  } else if (const auto value = number_of(member.value)) {
-    if (!whole) series.metric.resize(series.metric.size() - std::string("_last").size());
-    series.points = {{whole ? 0 : table.epochs, *value}};
-  } else {
-    report_value(member, "a number >= 0", problems);
-  }
-  if (!series.points.empty()) source.series.push_back(std::move(series));
-}
-
-void read_model(const TomlMember& section, const std::vector<std::string>& arms,
-                const std::vector<std::string>& arms_of_text, PublishedSource& source,
-                Diagnostics& problems) {
-  ModelTable table{section.name, 0};
-  for (const TomlMember& member : *section.value.table()) {
-    if (member.name != "epochs") continue;
-    const auto epochs = number_of(member.value);
-    if (!epochs || *epochs < 1) report_value(member, "an integer >= 1", problems);
-    table.epochs = epochs.value_or(0);
-  }
-  for (const TomlMember& member : *section.value.table()) {
-    if (member.name == "epochs") continue;
-    if (member.value.table() == nullptr) {
-      report_value(member, "a table of numbers of this arm", problems);
-      continue;
-    }
-    if (const std::string near = meant_instead(member.name, arms, arms_of_text); !near.empty()) {
-      report_mistyped(member, "strategy", near, "arms", source.name, problems);
-      continue;
-    }
-    for (const TomlMember& metric : *member.value.table())
-      read_metric(metric, table, member.name, source, problems);
-  }
-}
-
 // Whether the table has numbers of an arm. Other tables are ignored.
 bool is_like_a_model(const TomlNode::Table& table) {
   return std::ranges::any_of(table, [](const TomlMember& member) {
     const TomlNode::Table* arm = member.value.table();
     return arm != nullptr && std::ranges::any_of(*arm, [](const TomlMember& metric) {
-             return is_one_of(arm_keys(), metric.name);
+             return contains(arm_keys(), metric.name);
            });
   });
 }
-
-const std::vector<std::string> verdict_metrics{"accuracy", "loss", "time"};
-const std::vector<std::string> verdict_effects{"improves", "no-change", "deteriorates"};
 
 // "mlp (mp-ddp)": a model, and an arm in brackets.
 PublishedVerdict verdict_on(const std::string& text) {
@@ -165,65 +68,142 @@ PublishedVerdict verdict_on(const std::string& text) {
   return {"", "", text.substr(0, open), text.substr(open + 2, text.size() - open - 3)};
 }
 
-void read_effect(const std::string& metric, const TomlMember& member, const PublishedNames& names,
-                 const PublishedNames& of_text, PublishedSource& source, Diagnostics& problems) {
-  const TomlNode::List* list = member.value.list();
-  const bool texts = list != nullptr &&
-                     std::ranges::all_of(*list, [](const TomlNode& item) { return item.text() != nullptr; });
-  if (!texts) return report_value(member, R"x(a list of models, as in ["vgg11", "mlp (mp-ddp)"])x", problems);
-  for (const TomlNode& item : *list) {
-    PublishedVerdict verdict = verdict_on(*item.text());
-    verdict.metric = metric;
-    verdict.effect = member.name;
-    const TomlMember model{verdict.model, item.at, {}};
-    const TomlMember arm{verdict.arm, item.at, {}};
-    if (const std::string near = meant_instead(verdict.model, names.models, of_text.models); !near.empty())
-      report_mistyped(model, "model", near, "models", source.name, problems);
-    if (const std::string near = meant_instead(verdict.arm, names.arms, of_text.arms);
-        !verdict.arm.empty() && !near.empty())
-      report_mistyped(arm, "strategy", near, "arms", source.name, problems);
-    source.verdicts.push_back(std::move(verdict));
-  }
-}
+// Reads the table of one source.
+class SourceReader {
+ public:
+  SourceReader(const TomlMember& section, const PublishedNames& names, Diagnostics& problems)
+      : table_(*section.value.table()),
+        names_(names),
+        problems_(problems),
+        source_{section.name, {}, {}, {}},
+        of_text_{names_of_text("models"), names_of_text("arms")} {}
 
-// The table `verdict` of a source.
-void read_verdicts(const TomlMember& section, const PublishedNames& names, const PublishedNames& of_text,
-                   PublishedSource& source, Diagnostics& problems) {
-  const std::string place = "[" + source.name + "." + section.name + "]";
-  for (const TomlMember& metric : *section.value.table()) {
-    if (!is_one_of(verdict_metrics, metric.name)) {
-      report_unknown(metric, place, verdict_metrics, problems);
-    } else if (metric.value.table() == nullptr) {
-      report_value(metric, R"(a table, as in { improves = ["mlp"] })", problems);
+  PublishedSource read() {
+    for (const TomlMember& member : table_) {
+      if (member.value.table() == nullptr) continue;
+      if (member.name == "verdict")
+        read_verdicts(member);
+      else if (contains(names_.models, member.name))
+        read_model(member);
+      else if (is_like_a_model(*member.value.table()))
+        is_mistyped_model(member.name, member.at);
+      if (member.name != "hardware") continue;
+      for (const TomlMember& arm : *member.value.table())
+        if (arm.value.text() != nullptr) source_.hardware[arm.name] = *arm.value.text();
+    }
+    return std::move(source_);
+  }
+
+ private:
+  // The list `models` or `arms` of the source.
+  std::vector<std::string> names_of_text(const std::string& list) {
+    std::vector<std::string> names;
+    const auto* member = row_or_null(table_, &TomlMember::name, list);
+    if (member == nullptr || member->value.table() != nullptr) return names;
+    if (member->value.list() != nullptr)
+      for (const TomlNode& item : *member->value.list())
+        if (item.text() != nullptr) names.push_back(*item.text());
+    if (names.empty() || names.size() != member->value.list()->size())
+      report_wrong(list, "a list of names that only the publication has", member->value, problems_);
+    return names;
+  }
+
+  // Reports a name that is probably mistyped: near to a known one, neither known nor listed in the source.
+  bool is_mistyped(const std::string& name, const Location& at, const std::string& what,
+                   std::vector<std::string> PublishedNames::*known, const std::string& list) {
+    if (name.empty() || contains(names_.*known, name) || contains(of_text_.*known, name)) return false;
+    const std::string near = nearest_name(name, names_.*known);
+    if (near.empty() || differ_in_digits(near, name)) return false;
+    problems_.error(
+        at,
+        "there is no {0} {1}; did you mean {2}? If only the publication has it, add {3} = [{1}] to "
+        "[{4}]",
+        what, in_quotes(name), in_quotes(near), list, source_.name);
+    return true;
+  }
+  bool is_mistyped_model(const std::string& name, const Location& at) {
+    return is_mistyped(name, at, "model", &PublishedNames::models, "models");
+  }
+  bool is_mistyped_arm(const std::string& name, const Location& at) {
+    return is_mistyped(name, at, "strategy", &PublishedNames::arms, "arms");
+  }
+
+  // `epochs`: 0 if the file does not have it.
+  void read_metric(const TomlMember& member, const std::string& model, double epochs,
+                   const std::string& arm) {
+    if (member.name == "note") return;
+    const std::string table = fmt::format("[{}.{}]", source_.name, model);
+    if (!contains(arm_keys(), member.name))
+      return report_unknown(member, "an arm of " + table, arm_keys(), problems_);
+    PublishedSeries series{model, arm, member.name, {}};
+    const bool whole = contains(metrics_of_all, member.name);
+    if (!whole && epochs < 1)
+      return problems_.error(member.at, "{} needs the number of epochs: set `epochs` in {}", member.name,
+                             table);
+    if (contains(metrics_by_epoch, member.name)) {
+      series.points = pair_of(member, epochs, problems_);
+    } else if (const auto value = non_negative(member.value)) {
+      if (!whole) series.metric.resize(series.metric.size() - std::string("_last").size());
+      series.points = {{whole ? 0 : epochs, *value}};
     } else {
-      for (const TomlMember& effect : *metric.value.table())
-        is_one_of(verdict_effects, effect.name)
-            ? read_effect(metric.name, effect, names, of_text, source, problems)
-            : report_unknown(effect, metric.name + " of " + place, verdict_effects, problems);
+      report_wrong(member.name, "a number >= 0", member.value, problems_);
     }
+    if (!series.points.empty()) source_.series.push_back(std::move(series));
   }
-}
 
-PublishedSource read_source(const TomlMember& section, const PublishedNames& names, Diagnostics& problems) {
-  PublishedSource source{section.name, {}, {}, {}};
-  const std::vector<std::string> models = names_of_text(section, "models", problems);
-  const std::vector<std::string> arms = names_of_text(section, "arms", problems);
-  for (const TomlMember& member : *section.value.table()) {
-    if (member.value.table() == nullptr) continue;
-    if (member.name == "verdict") {
-      read_verdicts(member, names, {models, arms}, source, problems);
-    } else if (is_one_of(names.models, member.name)) {
-      read_model(member, names.arms, arms, source, problems);
-    } else if (const std::string near = meant_instead(member.name, names.models, models);
-               !near.empty() && is_like_a_model(*member.value.table())) {
-      report_mistyped(member, "model", near, "models", source.name, problems);
+  void read_model(const TomlMember& section) {
+    double epochs = 0;
+    if (const auto* line = row_or_null(*section.value.table(), &TomlMember::name, "epochs")) {
+      epochs = non_negative(line->value).value_or(0);
+      if (epochs < 1) report_wrong("epochs", "an integer >= 1", line->value, problems_);
     }
-    if (member.name != "hardware") continue;
-    for (const TomlMember& arm : *member.value.table())
-      if (arm.value.text() != nullptr) source.hardware[arm.name] = *arm.value.text();
+    for (const TomlMember& member : *section.value.table()) {
+      if (member.name == "epochs") continue;
+      if (member.value.table() == nullptr)
+        report_wrong(member.name, "a table of numbers of this arm", member.value, problems_);
+      else if (!is_mistyped_arm(member.name, member.at))
+        for (const TomlMember& metric : *member.value.table())
+          read_metric(metric, section.name, epochs, member.name);
+    }
   }
-  return source;
-}
+
+  void read_effect(const std::string& metric, const TomlMember& member) {
+    const TomlNode::List* list = member.value.list();
+    const auto is_text = [](const TomlNode& item) { return item.text() != nullptr; };
+    if (list == nullptr || !std::ranges::all_of(*list, is_text))
+      return report_wrong(member.name, R"x(a list of models, as in ["vgg11", "mlp (mp-ddp)"])x", member.value,
+                          problems_);
+    for (const TomlNode& item : *list) {
+      PublishedVerdict verdict = verdict_on(*item.text());
+      verdict.metric = metric;
+      verdict.effect = member.name;
+      is_mistyped_model(verdict.model, item.at);
+      is_mistyped_arm(verdict.arm, item.at);
+      source_.verdicts.push_back(std::move(verdict));
+    }
+  }
+
+  // The table `verdict` of the source.
+  void read_verdicts(const TomlMember& section) {
+    const std::string place = "[" + source_.name + "." + section.name + "]";
+    const auto of_metric = [&](const TomlMember& metric) {
+      if (metric.value.table() == nullptr)
+        return report_wrong(metric.name, R"(a table, as in { improves = ["mlp"] })", metric.value, problems_);
+      std::vector<KeyReader> effects;
+      for (const char* effect : {"improves", "no-change", "deteriorates"})
+        effects.push_back({effect, [&](const TomlMember& member) { read_effect(metric.name, member); }});
+      read_keys(*metric.value.table(), metric.name + " of " + place, effects, problems_);
+    };
+    read_keys(*section.value.table(), place,
+              {{"accuracy", of_metric}, {"loss", of_metric}, {"time", of_metric}}, problems_);
+  }
+
+  const TomlNode::Table& table_;
+  const PublishedNames& names_;
+  Diagnostics& problems_;
+  PublishedSource source_;
+  PublishedNames of_text_;
+};
 
 }  // namespace
 
@@ -234,7 +214,7 @@ Published published_from_toml(const std::string& text, const std::string& file, 
     const TomlNode root = parse_toml(text, file);
     for (const TomlMember& section : *root.table()) {
       if (section.value.table() == nullptr) continue;
-      PublishedSource source = read_source(section, names, problems);
+      PublishedSource source = SourceReader(section, names, problems).read();
       if (!source.series.empty() || !source.verdicts.empty()) published.sources.push_back(std::move(source));
     }
   } catch (const NotToml& error) {

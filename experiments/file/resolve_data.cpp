@@ -21,19 +21,19 @@ struct Source {
 };
 
 // The part of a choice that the facts of its data depend on. All other members have their defaults.
-models::DataChoice asked(const Source& source, const models::DataChoice& choice) {
-  models::DataChoice asked;
+models::DataChoice fact_inputs(const Source& source, const models::DataChoice& choice) {
+  models::DataChoice inputs;
   if (models::find_dataset(source.name).kind != models::DataKind::images) {
-    asked = choice;
-    asked.fingerprint.clear();
-    asked.input = {};
+    inputs = choice;
+    inputs.fingerprint.clear();
+    inputs.input = {};
   }
-  asked.dataset.clear();
-  asked.source = source.name;
-  asked.folder = source.folder;
-  asked.split_seed = choice.split_seed;
-  asked.image_size = choice.image_size;
-  return asked;
+  inputs.dataset.clear();
+  inputs.source = source.name;
+  inputs.folder = source.folder;
+  inputs.split_seed = choice.split_seed;
+  inputs.image_size = choice.image_size;
+  return inputs;
 }
 
 class Finder {
@@ -50,7 +50,7 @@ class Finder {
     const Source& found = source(choice.dataset);
     choice.source = found.name;
     choice.folder = found.folder;
-    const models::DataFacts& known = facts(asked(found, choice));
+    const models::DataFacts& known = facts(fact_inputs(found, choice));
     choice.fingerprint = known.fingerprint;
     choice.input = known.input;
     check_enough(run, models::training_samples(choice, known.sizes));

@@ -91,7 +91,7 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
   bool complete = !row.broken;
   const auto missing = [&](const std::string& axis, const std::string& why) {
     if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
-    problems.error(row.at, fmt::format("[[include]] must set {}{}", axis, why));
+    problems.error(row.at, "[[include]] must set {}{}", axis, why);
     complete = false;
   };
   for (const Dimension& dimension : matrix.dimensions)
@@ -112,7 +112,7 @@ bool suits_model(const Row& row, const models::Model& model, Diagnostics& proble
   const std::size_t errors = problems.errors();
   for (const auto& [name, setting] : row.settings)
     if (run_parameter(name) == nullptr && hyperparameter(model, name) == nullptr)
-      problems.error(setting.at, fmt::format("{} is not a key of model {}", name, in_quotes(model.name)));
+      problems.error(setting.at, "{} is not a key of model {}", name, in_quotes(model.name));
   return problems.errors() == errors;
 }
 
@@ -171,78 +171,35 @@ class Collection {
   std::vector<std::pair<std::string, Repetition>> repetitions_;
 };
 
-// Whether the matrix has a model. Reports a missing one, unless another error explains it.
-bool has_models(const ExperimentConfig& sheet, Diagnostics& problems) {
-  if (sheet.matrix.axis("model") != nullptr) return true;
-  if (sheet.matrix.given && !sheet.matrix.broken)
-    problems.error(sheet.matrix.at, "the matrix has no model; add one, as in model = [\"mlp\"]");
-  return false;
-}
-
-void expand_matrix(const ExperimentConfig& sheet, Collection& runs, Diagnostics& problems) {
-  if (!has_models(sheet, problems)) return;
-  Exclusion exclusion(sheet.exclude);
-  const std::size_t count = product_size(sheet.matrix);
+void expand_matrix(const ExperimentConfig& config, Collection& runs, Diagnostics& problems) {
+  if (config.matrix.axis("model") == nullptr) {
+    if (config.matrix.given && !config.matrix.broken)  // else another error explains it
+      problems.error(config.matrix.at, "the matrix has no model; add one, as in model = [\"mlp\"]");
+    return;
+  }
+  Exclusion exclusion(config.exclude);
+  const std::size_t count = product_size(config.matrix);
   for (std::size_t i = 0; i < count; ++i) {
-    const MatrixPoint point = matrix_point(sheet.matrix, i);
+    const MatrixPoint point = matrix_point(config.matrix, i);
     Diagnostics own;  // problems of excluded runs are ignored
-    Run run = resolve(sheet, point, own);
+    Run run = resolve(config, point, own);
     if (exclusion.removes(run)) continue;
     problems.add_all(own);
-    runs.add(point, std::move(run), RunSettings(sheet, point).place("threads"));
+    runs.add(point, std::move(run), RunSettings(config, point).place("threads"));
   }
-  if (!sheet.matrix.broken) exclusion.report_unused(problems);
+  if (!config.matrix.broken) exclusion.report_unused(problems);
 }
 
-void expand_rows(const ExperimentConfig& sheet, Collection& runs, Diagnostics& problems) {
-  for (const Row& row : sheet.include) {
-    const auto point = included_point(sheet.matrix, row, problems);
+void expand_rows(const ExperimentConfig& config, Collection& runs, Diagnostics& problems) {
+  for (const Row& row : config.include) {
+    const auto point = included_point(config.matrix, row, problems);
     if (!point) continue;
     const auto& model = std::get<std::string>(point->values.at("model").value);
-    if (!suits_model(row, *model_or_null(model, sheet.declared), problems)) continue;
-    Run run = resolve(sheet, *point, problems);
-    runs.add(*point, std::move(run), RunSettings(sheet, *point).place("threads"));
+    if (!suits_model(row, *model_or_null(model, config.declared), problems)) continue;
+    Run run = resolve(config, *point, problems);
+    runs.add(*point, std::move(run), RunSettings(config, *point).place("threads"));
   }
 }
-
-}  // namespace
-
-std::size_t product_size(const Matrix& matrix) {
-  constexpr std::size_t enough = std::size_t{1} << 62;
-  std::size_t size = matrix.dimensions.empty() ? 0 : 1;
-  for (const Dimension& dimension : matrix.dimensions)
-    size = size > enough / length(dimension) ? enough : size * length(dimension);
-  return size;
-}
-
-std::vector<ExpandedRun> expand(const ExperimentConfig& sheet, Diagnostics& problems) {
-  const std::size_t count = product_size(sheet.matrix);
-  if (count + sheet.include.size() > max_runs) {
-    problems.error(sheet.matrix.at, fmt::format("{} runs are too many; at most {} are allowed",
-                                                count + sheet.include.size(), max_runs));
-    return {};
-  }
-  Collection runs(!sheet.overrides.empty(), problems);
-  expand_matrix(sheet, runs, problems);
-  expand_rows(sheet, runs, problems);
-  return runs.finished();
-}
-
-std::vector<std::string> varied_axes(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs) {
-  std::vector<std::string> names;
-  for (const Dimension& dimension : sheet.matrix.dimensions)
-    for (const Axis& axis : dimension) names.push_back(axis.name);
-  for (const Row& row : sheet.include)
-    for (const auto& entry : row.settings)
-      if (std::find(names.begin(), names.end(), entry.first) == names.end()) names.push_back(entry.first);
-  std::map<std::string, std::set<Value>> values;
-  for (const ExpandedRun& each : runs)
-    for (const auto& [name, value] : values_by_name(each.run)) values[name].insert(value);
-  std::erase_if(names, [&](const std::string& name) { return values[name].size() < 2; });
-  return names;
-}
-
-namespace {
 
 // The different values of `axis`, in the order of the runs.
 std::vector<Value> axis_values(const std::string& axis, const std::vector<ExpandedRun>& runs) {
@@ -254,10 +211,6 @@ std::vector<Value> axis_values(const std::string& axis, const std::vector<Expand
     if (value != values.end() && seen.insert(value->second).second) found.push_back(value->second);
   }
   return found;
-}
-
-std::string list_of(const std::vector<Value>& values) {
-  return joined(values, plain_text);
 }
 
 // The axis value that is the baseline. Empty if there is none.
@@ -275,19 +228,13 @@ void report_baseline(const CompareTable& table, const std::vector<Value>& values
   if (values.empty()) {
     problems.error(table.at, "no run has a value of the axis " + axis);
   } else if (!table.baseline && axis != "strategy") {
-    problems.error(
-        table.at, fmt::format("the comparison of {} has no baseline; choose from {}", axis, list_of(values)));
+    problems.error(table.at, "the comparison of {} has no baseline; choose from {}", axis,
+                   joined(values, plain_text));
   } else {
     const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
-    problems.error(table.baseline_at, fmt::format("baseline {} is not a value of {}; choose from {}",
-                                                  in_quotes(wanted), axis, list_of(values)));
+    problems.error(table.baseline_at, "baseline {} is not a value of {}; choose from {}", in_quotes(wanted),
+                   axis, joined(values, plain_text));
   }
-}
-
-// The comparison without the seed, because runs that differ only in the seed state the same terms.
-Compare whatever_seed(Compare compare) {
-  std::erase(compare.pair, "seed");
-  return compare;
 }
 
 void warn_of_differences(const std::map<std::string, Value>& baseline,
@@ -296,10 +243,10 @@ void warn_of_differences(const std::map<std::string, Value>& baseline,
   for (const TermDifference& difference : differing_terms(stated_by(baseline), stated_by(arm), compare)) {
     if (difference.declared) continue;
     problems.warning(
-        at, fmt::format("NOT COMPARABLE: {} {} against {}: {}; make it equal, or declare the difference with "
-                        "differs = [{}]",
-                        plain_text(arm.at("model")), plain_text(arm.at(compare.axis)), compare.baseline,
-                        to_text(difference), in_quotes(difference.declare_as)));
+        at,
+        "NOT COMPARABLE: {} {} against {}: {}; make it equal, or declare the difference with differs = [{}]",
+        plain_text(arm.at("model")), plain_text(arm.at(compare.axis)), compare.baseline, to_text(difference),
+        in_quotes(difference.declare_as));
   }
 }
 
@@ -323,7 +270,8 @@ void warn_of_differences(const Compare& compare, const CompareTable& table,
     else
       arms.push_back(std::move(values));
   }
-  const Compare any_seed = whatever_seed(compare);
+  Compare any_seed = compare;  // runs that differ only in the seed state the same terms
+  std::erase(any_seed.pair, "seed");
   std::set<std::pair<CellPlace::Pair, std::string>> judged;
   for (const Values& arm : arms) {
     const auto baseline = baselines.find(pair_of(arm));
@@ -334,11 +282,11 @@ void warn_of_differences(const Compare& compare, const CompareTable& table,
   }
 }
 
-std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig& sheet,
+std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig& config,
                                const std::vector<ExpandedRun>& runs, Diagnostics& problems) {
   const std::vector<Value> values = axis_values(table.compare.axis, runs);
   const auto value = baseline(table, values);
-  const bool overridden = sheet.overrides.contains(table.compare.axis);
+  const bool overridden = config.overrides.contains(table.compare.axis);
   if (!value && !overridden) report_baseline(table, values, problems);
   if (values.size() < 2 && (value || overridden))
     problems.warning(table.at, "nothing is compared: all runs have the same " + table.compare.axis);
@@ -350,10 +298,45 @@ std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig
 
 }  // namespace
 
-std::vector<Compare> comparisons(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs,
+std::size_t product_size(const Matrix& matrix) {
+  constexpr std::size_t enough = std::size_t{1} << 62;
+  std::size_t size = matrix.dimensions.empty() ? 0 : 1;
+  for (const Dimension& dimension : matrix.dimensions)
+    size = size > enough / length(dimension) ? enough : size * length(dimension);
+  return size;
+}
+
+std::vector<ExpandedRun> expand(const ExperimentConfig& config, Diagnostics& problems) {
+  const std::size_t count = product_size(config.matrix);
+  if (count + config.include.size() > max_runs) {
+    problems.error(config.matrix.at, "{} runs are too many; at most {} are allowed",
+                   count + config.include.size(), max_runs);
+    return {};
+  }
+  Collection runs(!config.overrides.empty(), problems);
+  expand_matrix(config, runs, problems);
+  expand_rows(config, runs, problems);
+  return runs.finished();
+}
+
+std::vector<std::string> varied_axes(const ExperimentConfig& config, const std::vector<ExpandedRun>& runs) {
+  std::vector<std::string> names;
+  for (const Dimension& dimension : config.matrix.dimensions)
+    for (const Axis& axis : dimension) names.push_back(axis.name);
+  for (const Row& row : config.include)
+    for (const auto& entry : row.settings)
+      if (!contains(names, entry.first)) names.push_back(entry.first);
+  std::map<std::string, std::set<Value>> values;
+  for (const ExpandedRun& each : runs)
+    for (const auto& [name, value] : values_by_name(each.run)) values[name].insert(value);
+  std::erase_if(names, [&](const std::string& name) { return values[name].size() < 2; });
+  return names;
+}
+
+std::vector<Compare> comparisons(const ExperimentConfig& config, const std::vector<ExpandedRun>& runs,
                                  const std::vector<std::string>& varied, Diagnostics& problems) {
   std::vector<Compare> found;
-  if (!sheet.compare_given) {
+  if (!config.compare_given) {
     const CompareTable usual{};
     const std::vector<Value> strategies = axis_values(usual.compare.axis, runs);
     if (strategies.size() > 1 && baseline(usual, strategies)) {
@@ -362,10 +345,10 @@ std::vector<Compare> comparisons(const ExperimentConfig& sheet, const std::vecto
     }
     return found;
   }
-  if (sheet.matrix.broken || runs.empty()) return found;
-  for (const CompareTable& table : sheet.compare)
+  if (config.matrix.broken || runs.empty()) return found;
+  for (const CompareTable& table : config.compare)
     if (!table.compare.axis.empty())
-      if (auto compare = checked(table, sheet, runs, problems)) {
+      if (auto compare = checked(table, config, runs, problems)) {
         warn_of_differences(*compare, table, varied, runs, problems);
         found.push_back(std::move(*compare));
       }

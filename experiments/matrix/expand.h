@@ -24,16 +24,16 @@ struct ExpandedRun {
 std::size_t product_size(const Matrix& matrix);
 
 // The runs. Impossible combinations and repeated runs are reported and left out.
-std::vector<ExpandedRun> expand(const ExperimentConfig& sheet, Diagnostics& problems);
+std::vector<ExpandedRun> expand(const ExperimentConfig& config, Diagnostics& problems);
 
 // Names of axes with more than one value among `runs`, in the order of the matrix.
-std::vector<std::string> varied_axes(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs);
+std::vector<std::string> varied_axes(const ExperimentConfig& config, const std::vector<ExpandedRun>& runs);
 
 // The comparisons of a file, checked with its runs. `varied`: names of the axes that differ among the runs.
 // - Without [compare], strategies are compared with "single" if the runs have both.
 // - A baseline that is not a value of the axis is an error.
 // - Runs that are NOT COMPARABLE (experiments/design/contract.h) get a warning with the difference.
-std::vector<Compare> comparisons(const ExperimentConfig& sheet, const std::vector<ExpandedRun>& runs,
+std::vector<Compare> comparisons(const ExperimentConfig& config, const std::vector<ExpandedRun>& runs,
                                  const std::vector<std::string>& varied, Diagnostics& problems);
 
 }  // namespace trainyard::experiments

@@ -21,8 +21,8 @@ models::Hyperparameters resolve_hyperparameters(const RunSettings& settings, Dia
     const Value raw = found ? found->value : parameter.fallback.value();
     const auto wrong = problem_with(parameter, raw);
     if (wrong)
-      problems.error(settings.place(parameter.name), fmt::format("{} of model {} {}", parameter.name,
-                                                                 in_quotes(settings.model().name), *wrong));
+      problems.error(settings.place(parameter.name), "{} of model {} {}", parameter.name,
+                     in_quotes(settings.model().name), *wrong);
     values[parameter.name] = wrong ? raw : coerced(parameter, raw);
   }
   return values;
@@ -34,10 +34,10 @@ void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problem
   const auto& usual = settings.model().datasets;
   if (!usual.empty()) run.data.dataset = usual.front();
   if (usual.empty())
-    problems.error(settings.place("dataset"),
-                   fmt::format("model {} has no data set; add one, such as dataset = \"my-captions\", to "
-                               "[model.{}] or [defaults]",
-                               in_quotes(settings.model().name), settings.model().name));
+    problems.error(
+        settings.place("dataset"),
+        "model {} has no data set; add one, such as dataset = \"my-captions\", to [model.{}] or [defaults]",
+        in_quotes(settings.model().name), settings.model().name);
 }
 
 Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
@@ -106,8 +106,8 @@ void check_number(const Key& key, std::int64_t number, const RunSettings& settin
   const std::string allowed = range.any() ? fmt::format(">= {}", range.minimum) : "1";
   const std::string advice =
       range.any() ? "" : fmt::format("; strategies with {} are {}", name, kinds_with(key.of));
-  problems.error(settings.place(name), fmt::format("{} of {} must be {}, but is {}{}", name,
-                                                   strategy_text(settings), allowed, number, advice));
+  problems.error(settings.place(name), "{} of {} must be {}, but is {}{}", name, strategy_text(settings),
+                 allowed, number, advice);
 }
 
 // Reports a schedule or a split of a kind that has none.
@@ -115,8 +115,8 @@ void check_use(const Key& key, const RunSettings& settings, Diagnostics& problem
   const Setting* found = settings.find(key.parameter.name);
   if (found == nullptr || (settings.kind().*key.of).any() || found->value == Value(std::string("auto")))
     return;
-  problems.error(found->at, fmt::format("{} has no {}; strategies with one are {}", strategy_text(settings),
-                                        key.parameter.name, kinds_with(key.of)));
+  problems.error(found->at, "{} has no {}; strategies with one are {}", strategy_text(settings),
+                 key.parameter.name, kinds_with(key.of));
 }
 
 void check_mesh(const RunSettings& settings, const Run& run, Diagnostics& problems) {
@@ -173,47 +173,6 @@ std::string strategy_of(const MatrixPoint& point) {
   return named ? std::get<std::string>(named->value) : "single";
 }
 
-}  // namespace
-
-RunSettings::RunSettings(const ExperimentConfig& sheet, const MatrixPoint& point)
-    : sheet_(sheet),
-      point_(point),
-      model_(model_or_null(std::get<std::string>(point.values.at("model").value), sheet.declared)),
-      strategy_(strategy_of(point)),
-      kind_(strategy_kind(sheet, strategy_)) {}
-
-// `--set replicas=4` means the strategies that have replicas.
-bool RunSettings::has_use_for(const std::string& name) const {
-  const Key* key = key_or_null(name);
-  return key == nullptr || key->of == nullptr || (kind_->*key->of).any();
-}
-
-const Setting* RunSettings::find_in_tables(const std::string& name) const {
-  if (const Setting* found = setting(sheet_.strategies, strategy_, name)) return found;
-  return setting(sheet_.models, model_->name, name);
-}
-
-const Setting* RunSettings::find(const std::string& name) const {
-  if (const Setting* found = setting(point_.values, name)) return found;
-  if (const Setting* found = setting(sheet_.overrides, name); found != nullptr && has_use_for(name))
-    return found;
-  if (const Setting* found = find_in_tables(name)) return found;
-  return setting(sheet_.defaults, name);
-}
-
-const Setting* RunSettings::find_own(const std::string& name) const {
-  const Setting* found = find(name);
-  if (found == setting(sheet_.defaults, name) || found == setting(sheet_.overrides, name)) return nullptr;
-  return found;
-}
-
-Location RunSettings::place(const std::string& name) const {
-  const Setting* found = find(name);
-  return found ? found->at : point_.at;
-}
-
-namespace {
-
 // Reports settings that do not fit together, at the value to be changed. A setting for all runs ([defaults],
 // --set) that has no meaning for this run gets its default instead: augmentation of texts, synchronised
 // normalisation of a model without any.
@@ -242,8 +201,8 @@ class Check {
     const std::string what =
         own_model() ? "model " + in_quotes(run_.model) : "data set " + in_quotes(run_.data.dataset);
     problems_.error(settings_.place("strategy"),
-                    fmt::format("strategy {} cannot train your own {}; use a strategy with a command",
-                                in_quotes(run_.strategy.name), what));
+                    "strategy {} cannot train your own {}; use a strategy with a command",
+                    in_quotes(run_.strategy.name), what);
   }
 
   bool hyperparameters_fit() const {
@@ -286,16 +245,16 @@ class Check {
   void enough_samples() {
     if (run_.data.train_samples && *run_.data.train_samples < run_.strategy.sharing_replicas())
       problems_.error(settings_.place("train_samples"),
-                      fmt::format("{} train_samples are too few for {} replicas; each needs at least one",
-                                  *run_.data.train_samples, run_.strategy.replicas));
+                      "{} train_samples are too few for {} replicas; each needs at least one",
+                      *run_.data.train_samples, run_.strategy.replicas);
   }
 
   // Reports a setting of this run, or of its model, that does not belong to its data.
   bool refuse(const std::string& name, const std::string& of, models::DataKind kind) {
     const Setting* found = settings_.find_own(name);
     if (found == nullptr) return false;
-    problems_.error(found->at, fmt::format("{} is a key of {}; data set {} has {}", name, of,
-                                           in_quotes(run_.data.dataset), models::kind_name(kind)));
+    problems_.error(found->at, "{} is a key of {}; data set {} has {}", name, of,
+                    in_quotes(run_.data.dataset), models::kind_name(kind));
     return true;
   }
 
@@ -317,11 +276,10 @@ class Check {
   void sampler() {
     if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.sharing_replicas() == 0) return;
     const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
-    problems_.error(
-        settings_.place(name),
-        fmt::format("a batch of {} cannot be divided equally among {} replicas, as sampler \"distributed\" "
+    problems_.error(settings_.place(name),
+                    "a batch of {} cannot be divided equally among {} replicas, as sampler \"distributed\" "
                     "requires; give the batch per replica, or use sampler \"exact\"",
-                    run_.global_batch, run_.strategy.replicas));
+                    run_.global_batch, run_.strategy.replicas);
   }
 
   Location place_of_parts() const {
@@ -338,7 +296,7 @@ class Check {
 
   bool warn_unused(const std::string& name, const std::string& why) {
     const Setting* found = settings_.find_own(name);
-    if (found != nullptr) problems_.warning(found->at, fmt::format("{} {}", name, why));
+    if (found != nullptr) problems_.warning(found->at, "{} {}", name, why);
     return found != nullptr;
   }
 
@@ -366,11 +324,10 @@ class Check {
         run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
     const auto draws = std::ranges::find_if(nodes, &models::Node::draws);
     if (parts == 1 || draws == nodes.end()) return false;
-    problems_.error(
-        settings_.place("strategy"),
-        fmt::format("node {} of model {} draws random numbers for the whole batch ({}), so a batch "
-                    "cannot be split into {} parts; use strategy single or mp, or draw with dropout",
-                    draws->path, in_quotes(run_.model), draws->kind, parts));
+    problems_.error(settings_.place("strategy"),
+                    "node {} of model {} draws random numbers for the whole batch ({}), so a batch cannot be "
+                    "split into {} parts; use strategy single or mp, or draw with dropout",
+                    draws->path, in_quotes(run_.model), draws->kind, parts);
     return true;
   }
 
@@ -382,30 +339,25 @@ class Check {
     if (strategy.split == "given")
       for (const std::int64_t begin : strategy.boundaries)
         if (begin > 0 && begin < layers && !nodes[static_cast<std::size_t>(begin)].may_begin_stage)
-          problems_.error(
-              settings_.place("stage_split"),
-              fmt::format("no stage of model {} can begin at layer {}, because it would separate an "
-                          "operator that writes in place from others that use the same memory, or because "
-                          "evaluation uses the parameters in another order",
-                          in_quotes(run_.model), begin));
+          problems_.error(settings_.place("stage_split"),
+                          "no stage of model {} can begin at layer {}, because it would separate an operator "
+                          "that writes in place from others that use the same memory, or because evaluation "
+                          "uses the parameters in another order",
+                          in_quotes(run_.model), begin);
     if (strategy.stages > possible && possible < layers) {
-      problems_.error(
-          settings_.place("stages"),
-          fmt::format("{} stages are more than the {} layers of model {} at which a stage can begin",
-                      strategy.stages, possible, in_quotes(run_.model)));
+      problems_.error(settings_.place("stages"),
+                      "{} stages are more than the {} layers of model {} at which a stage can begin",
+                      strategy.stages, possible, in_quotes(run_.model));
     } else if (strategy.stages > layers) {
-      problems_.error(
-          settings_.place("stages"),
-          fmt::format("{} stages are more than the {}; each needs at least one", strategy.stages, model));
+      problems_.error(settings_.place("stages"), "{} stages are more than the {}; each needs at least one",
+                      strategy.stages, model);
     } else if (strategy.split == "given" &&
                static_cast<std::int64_t>(strategy.boundaries.size()) != strategy.stages - 1) {
-      problems_.error(settings_.place("stage_split"),
-                      fmt::format("stage_split has {} boundaries, but {} stages need {}",
-                                  strategy.boundaries.size(), strategy.stages, strategy.stages - 1));
+      problems_.error(settings_.place("stage_split"), "stage_split has {} boundaries, but {} stages need {}",
+                      strategy.boundaries.size(), strategy.stages, strategy.stages - 1);
     } else if (strategy.split == "given" && strategy.boundaries.back() >= layers) {
-      problems_.error(settings_.place("stage_split"),
-                      fmt::format("stage_split ends at layer {}, but the {} are 0 to {}",
-                                  strategy.boundaries.back(), model, layers - 1));
+      problems_.error(settings_.place("stage_split"), "stage_split ends at layer {}, but the {} are 0 to {}",
+                      strategy.boundaries.back(), model, layers - 1);
     }
   }
 
@@ -416,20 +368,57 @@ class Check {
 
 }  // namespace
 
+RunSettings::RunSettings(const ExperimentConfig& config, const MatrixPoint& point)
+    : config_(config),
+      point_(point),
+      model_(model_or_null(std::get<std::string>(point.values.at("model").value), config.declared)),
+      strategy_(strategy_of(point)),
+      kind_(strategy_kind(config, strategy_)) {}
+
+// `--set replicas=4` means the strategies that have replicas.
+bool RunSettings::has_use_for(const std::string& name) const {
+  const Key* key = key_or_null(name);
+  return key == nullptr || key->of == nullptr || (kind_->*key->of).any();
+}
+
+const Setting* RunSettings::find_in_tables(const std::string& name) const {
+  if (const Setting* found = setting(config_.strategies, strategy_, name)) return found;
+  return setting(config_.models, model_->name, name);
+}
+
+const Setting* RunSettings::find(const std::string& name) const {
+  if (const Setting* found = setting(point_.values, name)) return found;
+  if (const Setting* found = setting(config_.overrides, name); found != nullptr && has_use_for(name))
+    return found;
+  if (const Setting* found = find_in_tables(name)) return found;
+  return setting(config_.defaults, name);
+}
+
+const Setting* RunSettings::find_own(const std::string& name) const {
+  const Setting* found = find(name);
+  if (found == setting(config_.defaults, name) || found == setting(config_.overrides, name)) return nullptr;
+  return found;
+}
+
+Location RunSettings::place(const std::string& name) const {
+  const Setting* found = find(name);
+  return found ? found->at : point_.at;
+}
+
 std::string dataset_problem(const models::Model& model, const std::string& dataset) {
   if (std::find(model.datasets.begin(), model.datasets.end(), dataset) != model.datasets.end()) return "";
   return fmt::format("model {} cannot be trained on {}, only on {}", in_quotes(model.name),
                      in_quotes(dataset), joined(model.datasets));
 }
 
-Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems) {
-  const RunSettings settings(sheet, point);
+Run resolve(const ExperimentConfig& config, const MatrixPoint& point, Diagnostics& problems) {
+  const RunSettings settings(config, point);
   Run run;
   run.model = settings.model().name;
   resolve_strategy(settings, run, problems);
   run.hyperparameters = resolve_hyperparameters(settings, problems);
   take_keys(settings, run);
-  run.data.split_seed = sheet.data_seed;
+  run.data.split_seed = config.data_seed;
   resolve_dataset(settings, run, problems);
   run.declared = declaration_of(settings, run.data.dataset);
   if (is_exported(settings.model()))
@@ -439,7 +428,7 @@ Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics
   resolve_kept(run);
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
   if (!run.data.dataset.empty()) Check(settings, run, problems).all();
-  if (const auto foreign = sheet.foreign.find(run.strategy.name); foreign != sheet.foreign.end())
+  if (const auto foreign = config.foreign.find(run.strategy.name); foreign != config.foreign.end())
     fill_command(foreign->second, run, problems);
   return run;
 }

@@ -2,8 +2,6 @@
 // mesh and schedule fit together.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
 
 #include "experiments/config/config.h"
@@ -24,12 +22,12 @@ struct MatrixPoint {
 class RunSettings {
  public:
   // Keeps references to both arguments.
-  RunSettings(const ExperimentConfig& sheet, const MatrixPoint& point);
+  RunSettings(const ExperimentConfig& config, const MatrixPoint& point);
 
   const models::Model& model() const { return *model_; }
   // Null if the data set is one of trainyard's.
   const models::Dataset* declared_dataset(const std::string& name) const {
-    return experiments::declared_dataset(name, sheet_.declared);
+    return experiments::declared_dataset(name, config_.declared);
   }
   const std::string& strategy() const { return strategy_; }  // its label
   const StrategyKind& kind() const { return *kind_; }
@@ -43,7 +41,7 @@ class RunSettings {
   bool has_use_for(const std::string& name) const;
   const Setting* find_in_tables(const std::string& name) const;
 
-  const ExperimentConfig& sheet_;
+  const ExperimentConfig& config_;
   const MatrixPoint& point_;
   const models::Model* model_;
   std::string strategy_;
@@ -51,7 +49,7 @@ class RunSettings {
 };
 
 // The run with all keys resolved, but without data. Reports impossible combinations at the value to change.
-Run resolve(const ExperimentConfig& sheet, const MatrixPoint& point, Diagnostics& problems);
+Run resolve(const ExperimentConfig& config, const MatrixPoint& point, Diagnostics& problems);
 
 // Why `model` cannot be trained on `dataset`. Empty if it can.
 std::string dataset_problem(const models::Model& model, const std::string& dataset);

@@ -1,7 +1,6 @@
 #include "experiments/matrix/selection.h"
 
 #include <algorithm>
-#include <functional>
 #include <map>
 #include <set>
 
@@ -54,10 +53,10 @@ TomlNode as_item(const std::string& text, const Location& at) {
   return {at, text};
 }
 
-bool any_model_has(const ExperimentConfig& sheet, const std::string& name) {
-  const auto models = used_models(sheet);
+bool any_model_has(const ExperimentConfig& config, const std::string& name) {
+  const auto models = used_models(config);
   return std::any_of(models.begin(), models.end(), [&](const std::string& model) {
-    return hyperparameter(*model_or_null(model, sheet.declared), name) != nullptr;
+    return hyperparameter(*model_or_null(model, config.declared), name) != nullptr;
   });
 }
 
@@ -70,29 +69,29 @@ void replace_axis(Matrix& matrix, const std::string& name, const Setting& settin
   sort_dimensions(matrix);
 }
 
-void set_everywhere(const std::string& name, const Setting& setting, ExperimentConfig& sheet) {
+void set_everywhere(const std::string& name, const Setting& setting, ExperimentConfig& config) {
   const bool always_an_axis = name == "model" || name == "strategy";
-  sheet.overrides[name] = setting;
-  if (sheet.matrix.axis(name) != nullptr || (always_an_axis && sheet.matrix.given))
-    replace_axis(sheet.matrix, name, setting);
-  for (Row& row : sheet.include)
+  config.overrides[name] = setting;
+  if (config.matrix.axis(name) != nullptr || (always_an_axis && config.matrix.given))
+    replace_axis(config.matrix, name, setting);
+  for (Row& row : config.include)
     if (always_an_axis || row.settings.contains(name)) row.settings[name] = setting;
 }
 
-void apply_change(const Pair& change, ExperimentConfig& sheet, Diagnostics& problems) {
+void apply_change(const Pair& change, ExperimentConfig& config, Diagnostics& problems) {
   const Location at{.file = "--set " + change.name};
-  if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, sheet.declared)) {
-    problems.error(at, fmt::format("{} is not a key{}", in_quotes(change.name),
-                                   key_advice(change.name, all_value_names(sheet.declared))));
-  } else if (run_parameter(change.name) == nullptr && !any_model_has(sheet, change.name)) {
+  if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, config.declared)) {
+    problems.error(at, "{} is not a key{}", in_quotes(change.name),
+                   key_advice(change.name, all_value_names(config.declared)));
+  } else if (run_parameter(change.name) == nullptr && !any_model_has(config, change.name)) {
     problems.error(at, in_quotes(change.name) + " is not a key of any model of the experiment");
-  } else if (auto value = checked_value(change.name, as_item(change.value, at), sheet.declared, problems)) {
+  } else if (auto value = checked_value(change.name, as_item(change.value, at), config.declared, problems)) {
     const auto* label = change.name == "strategy" ? std::get_if<std::string>(&*value) : nullptr;
-    if (label != nullptr && strategy_kind(sheet, *label) == nullptr)
-      problems.error(at, fmt::format("there is no strategy {}{}", in_quotes(*label),
-                                     name_advice(*label, strategy_labels(sheet))));
+    if (label != nullptr && strategy_kind(config, *label) == nullptr)
+      problems.error(at, "there is no strategy {}{}", in_quotes(*label),
+                     name_advice(*label, strategy_labels(config)));
     else
-      set_everywhere(change.name, {std::move(*value), at}, sheet);
+      set_everywhere(change.name, {std::move(*value), at}, config);
   }
 }
 
@@ -122,21 +121,20 @@ void report_useless(const std::string& option, const std::string& name, const st
   std::vector<std::string> known;
   for (const Values& values : runs)
     if (const auto value = values.find(name); value != values.end())
-      if (std::string text = plain_text(value->second);
-          std::find(known.begin(), known.end(), text) == known.end())
+      if (std::string text = plain_text(value->second); !contains(known, text))
         known.push_back(std::move(text));
   if (known.empty()) {
     std::set<std::string> names;
     for (const Values& values : runs)
       for (const auto& entry : values) names.insert(entry.first);
-    problems.error(at, fmt::format("no run has a value named {}{}", in_quotes(name),
-                                   name_advice(name, std::vector(names.begin(), names.end()))));
+    problems.error(at, "no run has a value named {}{}", in_quotes(name),
+                   name_advice(name, std::vector(names.begin(), names.end())));
     return;
   }
   for (const std::string& text : texts)
     if (std::none_of(runs.begin(), runs.end(),
                      [&](const Values& values) { return has_one_of(values, name, {text}); }))
-      problems.error(at, fmt::format("no run has {} = {}{}", name, text, name_advice(text, known)));
+      problems.error(at, "no run has {} = {}{}", name, text, name_advice(text, known));
 }
 
 std::vector<Values> values_of(const std::vector<ExpandedRun>& runs) {
@@ -151,44 +149,50 @@ bool has_all(const Values& values, const Alternatives& alternatives) {
                      [&](const auto& each) { return has_one_of(values, each.first, each.second); });
 }
 
-void keep(std::vector<ExpandedRun>& runs, const std::function<bool(std::size_t)>& wanted) {
+void keep(std::vector<ExpandedRun>& runs, const std::vector<bool>& wanted) {
   std::vector<ExpandedRun> kept;
   for (std::size_t i = 0; i < runs.size(); ++i)
-    if (wanted(i)) kept.push_back(std::move(runs[i]));
+    if (wanted[i]) kept.push_back(std::move(runs[i]));
   runs = std::move(kept);
 }
 
 }  // namespace
 
-void apply_set(const std::vector<std::string>& changes, ExperimentConfig& sheet, Diagnostics& problems) {
+void apply_set(const std::vector<std::string>& changes, ExperimentConfig& config, Diagnostics& problems) {
   for (const std::string& text : changes)
-    if (const auto change = parse_pair(text, "--set", problems)) apply_change(*change, sheet, problems);
+    if (const auto change = parse_pair(text, "--set", problems)) apply_change(*change, config, problems);
 }
 
 void apply_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
                  Diagnostics& problems) {
-  const Alternatives alternatives = parse_where(conditions, "--where", problems);
-  if (alternatives.empty() || runs.empty()) return;
-  const std::vector<Values> values = values_of(runs);
-  const std::size_t errors = problems.errors();
-  for (const auto& [name, texts] : alternatives) report_useless("--where", name, texts, values, problems);
-  keep(runs, [&](std::size_t run) { return has_all(values[run], alternatives); });
-  if (runs.empty() && problems.errors() == errors)
+  const std::size_t before = runs.size(), errors = problems.errors();
+  keep(runs, matching(conditions, values_of(runs), "--where", problems));
+  if (runs.empty() && before > 0 && problems.errors() == errors)
     problems.error({.file = "--where"}, "no run has all of these values");
 }
 
 void apply_exclude_where(const std::vector<std::string>& conditions, std::vector<ExpandedRun>& runs,
                          Diagnostics& problems) {
   const std::string option = "--exclude-where";
+  const std::size_t errors = problems.errors();
   if (runs.empty()) return;
   for (const std::string& condition : conditions) {
-    const Alternatives alternatives = parse_where({condition}, option, problems);
-    if (alternatives.empty()) continue;
-    const std::vector<Values> values = values_of(runs);
-    for (const auto& [name, texts] : alternatives) report_useless(option, name, texts, values, problems);
-    keep(runs, [&](std::size_t run) { return !has_all(values[run], alternatives); });
+    auto removed = matching({condition}, values_of(runs), option, problems);
+    removed.flip();
+    if (problems.errors() == errors) keep(runs, removed);
   }
   if (runs.empty()) problems.error({.file = option}, "no run is left, because all are excluded");
+}
+
+std::vector<bool> matching(const std::vector<std::string>& conditions, const std::vector<Values>& runs,
+                           const std::string& option, Diagnostics& problems) {
+  const Alternatives alternatives = parse_where(conditions, option, problems);
+  std::vector<bool> found;
+  if (runs.empty()) return found;
+  for (const auto& [name, texts] : alternatives) report_useless(option, name, texts, runs, problems);
+  found.reserve(runs.size());
+  for (const Values& values : runs) found.push_back(has_all(values, alternatives));
+  return found;
 }
 
 bool means(const std::string& text, const Value& value) {

@@ -82,27 +82,6 @@ Cuts cuts_within(double limit, const std::vector<double>& sums, const std::vecto
   return cuts;
 }
 
-}  // namespace
-
-std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts) {
-  const auto count = static_cast<std::size_t>(parts);
-  if (parts < 1 || count > costs.size())
-    throw InternalError(fmt::format("{} layers cannot be cut into {} stages", costs.size(), parts));
-  const std::vector<double> sums = running_sums(costs);
-  const std::vector<std::int64_t> shares = running_sums(whole_shares(costs, sums.back()));
-  const Cuts cuts = cuts_within(least_maximum(sums, count), sums, shares, count);
-  std::vector<std::int64_t> boundaries;
-  std::size_t end = costs.size();
-  for (std::size_t part = count; part > 1; --part) {
-    end = cuts.starts[part][end];
-    boundaries.push_back(static_cast<std::int64_t>(end));
-  }
-  std::reverse(boundaries.begin(), boundaries.end());
-  return boundaries;
-}
-
-namespace {
-
 // The nodes at which a stage may begin, the first one included. Beginnings of blocks if there are enough.
 std::vector<std::size_t> beginnings(const std::vector<models::Node>& nodes, std::int64_t stages) {
   const auto all = [&](bool models::Node::*wanted) {
@@ -130,6 +109,23 @@ std::vector<std::int64_t> boundaries_between_blocks(const std::vector<models::No
 }
 
 }  // namespace
+
+std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts) {
+  const auto count = static_cast<std::size_t>(parts);
+  if (parts < 1 || count > costs.size())
+    throw InternalError(fmt::format("{} layers cannot be cut into {} stages", costs.size(), parts));
+  const std::vector<double> sums = running_sums(costs);
+  const std::vector<std::int64_t> shares = running_sums(whole_shares(costs, sums.back()));
+  const Cuts cuts = cuts_within(least_maximum(sums, count), sums, shares, count);
+  std::vector<std::int64_t> boundaries;
+  std::size_t end = costs.size();
+  for (std::size_t part = count; part > 1; --part) {
+    end = cuts.starts[part][end];
+    boundaries.push_back(static_cast<std::int64_t>(end));
+  }
+  std::reverse(boundaries.begin(), boundaries.end());
+  return boundaries;
+}
 
 void resolve_stages(Experiment& experiment) {
   for (Run& run : experiment.runs) {

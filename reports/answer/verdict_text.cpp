@@ -53,27 +53,41 @@ int decimals_of(const Verdict& verdict) {
   return 2;
 }
 
+struct ScaleWords {
+  const char* unit;
+  const char* short_unit;
+  const char* suffix;  // of an effect
+};
+constexpr std::array<ScaleWords, 4> scale_words{{{"percent", "%", " %"},
+                                                 {"units of loss", "units of loss", " absolute"},
+                                                 {"percentage points", "points", " pp"},
+                                                 {"dB", "dB", " dB"}}};
+
+const ScaleWords& words_of(Scale scale) {
+  return scale_words.at(static_cast<std::size_t>(scale));
+}
+
 // Accuracies are in percentage points, BLEU is in points on a scale to 100.
-std::string points_of(const Verdict& verdict) {
-  return find_metric(verdict.metric).kind == MetricKind::bleu ? " points" : " pp";
+bool is_bleu(const Verdict& verdict) {
+  return find_metric(verdict.metric).kind == MetricKind::bleu;
+}
+
+std::string suffix_of(const Verdict& verdict) {
+  return is_bleu(verdict) ? " points" : words_of(verdict.scale).suffix;
 }
 
 }  // namespace
 
+const char* unit_name(const Verdict& verdict) {
+  return is_bleu(verdict) ? "points" : words_of(verdict.scale).unit;
+}
+
+std::string unit_of(Scale scale) {
+  return words_of(scale).short_unit;
+}
+
 std::string effect_text(const Verdict& verdict) {
-  if (!verdict.effect) return "–";
-  std::string number = signed_fixed(*verdict.effect, decimals_of(verdict));
-  switch (verdict.scale) {
-    case Scale::log_ratio:
-      return number + " %";
-    case Scale::points:
-      return number + points_of(verdict);
-    case Scale::decibels:
-      return number + " dB";
-    case Scale::absolute:
-      return number + " absolute";
-  }
-  return number;
+  return verdict.effect ? signed_fixed(*verdict.effect, decimals_of(verdict)) + suffix_of(verdict) : "–";
 }
 
 namespace {
@@ -97,17 +111,9 @@ std::string narrow_interval_text(const Verdict& verdict) {
 
 std::string margin_text(const Verdict& verdict) {
   const double size = margin_size(verdict);
-  switch (verdict.scale) {
-    case Scale::log_ratio:
-      return "a factor of " + plain_number(1 + size / 100, 5);
-    case Scale::points:
-      return fmt::format("±{}{}", plain_number(size, 4), points_of(verdict));
-    case Scale::decibels:
-      return "±" + plain_number(size, 2) + " dB";
-    case Scale::absolute:
-      return "±" + plain_number(size, 4);
-  }
-  return "";
+  if (verdict.scale == Scale::log_ratio) return "a factor of " + plain_number(1 + size / 100, 5);
+  return "±" + plain_number(size, verdict.scale == Scale::decibels ? 2 : 4) +
+         (verdict.scale == Scale::absolute ? "" : suffix_of(verdict));
 }
 
 std::string speed_text(const Verdict& verdict) {
@@ -214,20 +220,6 @@ std::string places_text(const Remark& remark, const std::map<std::string, std::s
 }
 
 }  // namespace
-
-const char* unit_name(const Verdict& verdict) {
-  switch (verdict.scale) {
-    case Scale::log_ratio:
-      return "percent";
-    case Scale::points:
-      return find_metric(verdict.metric).kind == MetricKind::bleu ? "points" : "percentage points";
-    case Scale::decibels:
-      return "dB";
-    case Scale::absolute:
-      return "units of loss";
-  }
-  return "";
-}
 
 std::string phase_and_metric(const Verdict& verdict) {
   std::string text = verdict.metric;

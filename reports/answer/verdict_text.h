@@ -38,6 +38,7 @@ std::string margin_of(const Metric& metric, const experiments::Margins& margins)
 
 // "percent", "percentage points" ("points" for BLEU), "dB", "units of loss".
 const char* unit_name(const Verdict& verdict);
+std::string unit_of(Scale scale);  // "%", "points", "dB" or "units of loss"
 
 std::string phase_and_metric(const Verdict& verdict);  // "validation accuracy"
 

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "reports/content/effects.h"
+#include "reports/answer/verdict_text.h"
 #include "reports/content/panels.h"
 
 namespace trainyard::reports {
@@ -59,13 +59,6 @@ const Verdict* verdict_on(const Cell& cell, const Metric& metric) {
   return found == cell.verdicts.end() ? nullptr : &*found;
 }
 
-std::vector<int> pairs_of(const std::vector<Series>& series) {
-  std::vector<int> counts;
-  for (const Series& one : series)
-    for (const Point& point : one.points) counts.push_back(point.n);
-  return counts;
-}
-
 }  // namespace
 
 bool lie_on_each_other(const Lines& lines) {
@@ -93,8 +86,7 @@ std::optional<Figure> make_difference(const Figure& panel, const Cell& cell, con
   figure.subject = panel.subject;
   figure.title = panel.title + ", difference from " + cell.baseline.value;
   figure.unit = unit_of(verdict->scale);
-  const std::vector<int> pairs = pairs_of(lines.series);
-  figure.intervals = intervals_text(pairs);
+  figure.intervals = intervals_text(counts_of(lines.series));
   figure.caption =
       figure.intervals +
       " The curves lie on each other, so this figure has their differences: the mean over pairs, "

@@ -123,20 +123,6 @@ bool has_slowest_rank(const Comparison& comparison, const Effects& effects) {
 
 }  // namespace
 
-std::string unit_of(Scale scale) {
-  switch (scale) {
-    case Scale::log_ratio:
-      return "%";
-    case Scale::points:
-      return "points";
-    case Scale::decibels:
-      return "dB";
-    case Scale::absolute:
-      return "units of loss";
-  }
-  return "";
-}
-
 std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
                                  const std::string& slug) {
   std::vector<EffectRow> rows;

@@ -10,9 +10,6 @@
 
 namespace trainyard::reports {
 
-// "%", "points", "dB" or "units of loss": the unit of a change.
-std::string unit_of(Scale scale);
-
 // Published metrics are first. Task-specific metrics are last, with separate figures per task. Metrics and
 // rows without an estimate are left out. Slugs are `slug`, `slug`-2, …
 std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,

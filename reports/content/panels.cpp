@@ -55,17 +55,8 @@ Table bars_table(const std::vector<Series>& series) {
 
 std::string intervals_of_finals(const std::vector<Series>& series) {
   std::vector<int> counts;
-  for (const Series& one : series) {
+  for (const Series& one : series)
     if (one.final) counts.push_back(one.final->n);
-  }
-  return intervals_text(counts);
-}
-
-std::string intervals_of_points(const std::vector<Series>& series) {
-  std::vector<int> counts;
-  for (const Series& one : series) {
-    for (const Point& point : one.points) counts.push_back(point.n);
-  }
   return intervals_text(counts);
 }
 
@@ -166,7 +157,7 @@ std::optional<Figure> make_clock_panel(const Cell& cell, const Palette& palette)
   lines.y.least = 0;
   lines.y.log = all_positive(lines.series);
   figure.unit = unit_of(metric, lines.y.log);
-  figure.intervals = intervals_of_points(lines.series);
+  figure.intervals = intervals_text(counts_of(lines.series));
   figure.caption = figure.intervals +
                    " Seconds: elapsed training and validation time of the slowest rank, without set-up.";
   figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
@@ -176,6 +167,13 @@ std::optional<Figure> make_clock_panel(const Cell& cell, const Palette& palette)
 }
 
 }  // namespace
+
+std::vector<int> counts_of(const std::vector<Series>& series) {
+  std::vector<int> counts;
+  for (const Series& one : series)
+    for (const Point& point : one.points) counts.push_back(point.n);
+  return counts;
+}
 
 std::string intervals_text(const std::vector<int>& counts, const std::string& what) {
   const int fewest = counts.empty() ? 0 : *std::ranges::min_element(counts);

@@ -18,6 +18,8 @@ std::vector<Figure> make_panels(const Report& report, const Cell& cell, const Pa
 // none.
 std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels);
 
+std::vector<int> counts_of(const std::vector<Series>& series);  // the seeds of each point
+
 // What a mean and its interval are, in plain words. `counts`: seeds of the means. `what`: name of the drawn
 // intervals.
 std::string intervals_text(const std::vector<int>& counts,

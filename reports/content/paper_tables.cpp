@@ -1,6 +1,7 @@
 #include "reports/content/paper_tables.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -18,23 +19,10 @@ namespace trainyard::reports {
 namespace {
 
 std::string row_of(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::improves:
-      return "improves";
-    case VerdictKind::no_change:
-      return "no change";
-    case VerdictKind::deteriorates:
-      return "deteriorates";
-    case VerdictKind::inconclusive:
-      return "inconclusive";
-    case VerdictKind::interim:
-    case VerdictKind::not_timed:
-    case VerdictKind::no_data:
-    case VerdictKind::not_comparable:
-    case VerdictKind::broken:
-      return "no verdict";
-  }
-  return "";
+  if (!is_decided(kind) && kind != VerdictKind::inconclusive) return "no verdict";
+  std::string name = text_of(kind);
+  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
+  return name;
 }
 
 // Whether training improves and validation deteriorates, or the reverse.

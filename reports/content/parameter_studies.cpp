@@ -73,16 +73,14 @@ Figure figure_of(const ParameterStudy& study, const StudiedMetric& studied, cons
   if (metric.kind == MetricKind::accuracy) lines.y.most = 100;
   lines.markers = true;
   std::vector<Point> all;
-  std::vector<int> counts;
   figure.data.columns = {"series", study.axis, "mean", "low", "high", "seeds"};
   for (const Series& one : series)
     for (const Point& point : one.points) {
       all.push_back(point);
-      counts.push_back(point.n);
       figure.data.rows.push_back(
           {one.label, point.x, point.mean, point.low, point.high, std::int64_t{point.n}});
     }
-  figure.intervals = intervals_text(counts, "A vertical line");
+  figure.intervals = intervals_text(counts_of(series), "A vertical line");
   figure.caption = figure.intervals + caption_of(study, studied, metric);
   figure.own_legend = true;
   const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;

@@ -57,11 +57,12 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
     out.add(page_effects(content.effects[i], formats)).line();
   }
   out.add(page_expectations(content)).line();
-  for (const Study& study : content.studies) out.add(page_study(study, formats)).line();
-  out.add(page_scaling(content, formats)).line();
+  for (const Study& study : content.studies)
+    out.add(page_figures(study.slug, study.title, study.figures, formats)).line();
+  out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
   for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
   out.add(page_breakdown(content.breakdown, formats)).line();
-  out.add(page_data(content, formats)).line();
+  out.add(page_figures("data", "Data", content.data_figures, formats)).line();
   out.add(page_runs(content)).line();
   out.add(page_provenance(content)).line();
   out.close().line();
@@ -273,34 +274,16 @@ Markup page_effects(const std::vector<Figure>& effects, const std::set<std::stri
   return out;
 }
 
-Markup page_study(const Study& study, const std::set<std::string>& formats) {
+Markup page_figures(const std::string& id, const std::string& title, const std::vector<Figure>& figures,
+                    const std::set<std::string>& formats) {
   Markup out;
-  out.open("section", {{"id", study.slug}}).leaf("h2", {}, study.title);
-  const std::string shared = shared_intervals(study.figures);
+  if (figures.empty()) return out;
+  out.open("section", {{"id", id}}).leaf("h2", {}, title);
+  const std::string shared = shared_intervals(figures);
   if (!shared.empty()) out.leaf("p", {{"class", "sub"}}, shared);
   out.open("div", {{"class", "grid"}}).line();
-  for (const Figure& figure : study.figures) add_figure(out, figure, formats, figure.subject + " · ", shared);
-  out.close().close();
-  return out;
-}
-
-Markup page_scaling(const Content& content, const std::set<std::string>& formats) {
-  Markup out;
-  if (content.scaling.empty()) return out;
-  out.open("section", {{"id", "scaling"}}).leaf("h2", {}, "Speed-up and efficiency of all models");
-  const std::string shared = shared_intervals(content.scaling);
-  out.leaf("p", {{"class", "sub"}}, shared);
-  out.open("div", {{"class", "grid"}}).line();
-  for (const Figure& figure : content.scaling) add_figure(out, figure, formats, "", shared);
-  out.close().close();
-  return out;
-}
-
-Markup page_data(const Content& content, const std::set<std::string>& formats) {
-  Markup out;
-  if (content.data_figures.empty()) return out;
-  out.open("section", {{"id", "data"}}).leaf("h2", {}, "Data").open("div", {{"class", "grid"}}).line();
-  for (const Figure& figure : content.data_figures) add_figure(out, figure, formats, figure.subject + " · ");
+  for (const Figure& figure : figures)
+    add_figure(out, figure, formats, figure.subject.empty() ? "" : figure.subject + " · ", shared);
   out.close().close();
   return out;
 }

@@ -22,11 +22,10 @@ Markup page_task_metrics(const Comparison& comparison, const Palette& palette);
 Markup page_results(const Content& content);
 Markup page_expectations(const Content& content);
 Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats);
-Markup page_study(const Study& study, const std::set<std::string>& formats);
-Markup page_scaling(const Content& content, const std::set<std::string>& formats);
+Markup page_figures(const std::string& id, const std::string& title, const std::vector<Figure>& figures,
+                    const std::set<std::string>& formats);
 Markup page_effects(const std::vector<Figure>& effects, const std::set<std::string>& formats);
 Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& formats);
-Markup page_data(const Content& content, const std::set<std::string>& formats);
 Markup page_runs(const Content& content);
 Markup page_provenance(const Content& content);
 

@@ -256,60 +256,23 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   return aligned_table(table, width);
 }
 
-constexpr std::size_t name_width = 14;  // of the first column of the table of models by verdict
-constexpr std::size_t usual_field = 26;
-
-// Width of each of the three fields: a third of a terminal; in a file that of the longest name.
-std::size_t field_width(const PublishedTable& table, std::size_t width) {
-  if (width > 0) return std::max((width - std::min(width, name_width)) / 3, std::size_t{6}) - 2;
-  std::size_t field = usual_field;
-  for (const auto& [name, row] : table.rows)
-    for (const auto& [kind, names] : row)
-      for (const std::string& each : names)
-        field = std::max(field, trainyard::columns(printable_line(each)) + 1);
-  return field;
-}
-
-// The names of one field as lines of at most `width` columns. A name that is wider is wrapped.
-std::vector<std::string> field_lines(const std::vector<std::string>& names, std::size_t width) {
-  std::vector<std::string> lines;
-  for (const std::string& name : names) {
-    const std::string text = printable_line(name);
-    if (!lines.empty() && trainyard::columns(lines.back()) + 3 + trainyard::columns(text) <= width) {
-      lines.back() += "; " + text;
-      continue;
-    }
-    if (!lines.empty()) lines.back() += ";";
-    for (std::string& line : wrapped(text, width - 1)) lines.push_back(std::move(line));
-  }
-  if (lines.empty()) lines.emplace_back("–");
-  return lines;
-}
-
 std::string published_lines(const Comparison& comparison, std::size_t width) {
-  const PublishedTable table = published_table(comparison);
-  const std::size_t field = field_width(table, width);
-  std::string text =
-      paragraph("Models by verdict: validation accuracy, validation loss, training time per epoch", width);
-  text += fmt::format("\n{}{}{}time\n", padded("", name_width), padded("accuracy", field + 2),
-                      padded("loss", field + 2));
-  for (const auto& [name, row] : table.rows) {
-    std::vector<std::vector<std::string>> fields;
-    std::size_t height = 1;
+  const PublishedTable published = published_table(comparison);
+  Table table;
+  table.columns = {"", "accuracy", "loss", "time"};
+  for (const auto& [name, row] : published.rows) {
+    TableRow cells{name};
     for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
       const auto found = row.find(kind);
-      fields.push_back(field_lines(found == row.end() ? std::vector<std::string>{} : found->second, field));
-      height = std::max(height, fields.back().size());
+      cells.emplace_back(found == row.end() ? "–" : joined(found->second, {}, "; "));
     }
-    for (std::size_t i = 0; i < height; ++i) {
-      std::string line = padded(i == 0 ? name : "", name_width);
-      for (const std::vector<std::string>& lines : fields)
-        line += padded(i < lines.size() ? lines[i] : "", field + 2);
-      line.erase(line.find_last_not_of(' ') + 1);
-      text += line + "\n";
-    }
+    table.rows.push_back(std::move(cells));
   }
-  if (table.marked) text.append(contradiction_mark).append(" the training metric has the opposite verdict\n");
+  std::string text =
+      paragraph("Models by verdict: validation accuracy, validation loss, training time per epoch", width) +
+      "\n" + aligned_table(table, width);
+  if (published.marked)
+    text.append(contradiction_mark).append(" the training metric has the opposite verdict\n");
   return text;
 }
 

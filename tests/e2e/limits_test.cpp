@@ -196,8 +196,8 @@ TEST_CASE(
       run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--order", "declared"});
   CHECK(refused.code == 1);
   CHECK(refused.err ==
-        "trainyard: out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more; recorded "
-        "data is safe, the same command continues\n");
+        "trainyard: out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more; free "
+        "memory, or train fewer runs at once; recorded data is safe, the same command continues\n");
   CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
   CHECK(fs::exists(scratch.path() / "harmed"));
   const auto again =

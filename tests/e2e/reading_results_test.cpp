@@ -190,10 +190,10 @@ TEST_CASE("rm takes an experiment by name, and with --where removes only the mat
   const Finished yard("", "{ count = 4 }");
   const auto none = yard.at({"rm", "arms", "--where", "model=mlp,seed=9"});
   CHECK(none.code == 2);
-  CHECK_MESSAGE(contains(none.err, "no run has model=mlp,seed=9"), none.err);
+  CHECK_MESSAGE(contains(none.err, "--where seed: no run has seed = 9"), none.err);
   const auto typo = yard.at({"rm", "--where", "sead=1"});
   CHECK(typo.code == 2);
-  CHECK_MESSAGE(contains(typo.err, "no run has a value called \"sead\"; did you mean \"seed\"?"), typo.err);
+  CHECK_MESSAGE(contains(typo.err, "no run has a value named \"sead\"; did you mean \"seed\"?"), typo.err);
   CHECK(yard.at({"rm"}).code == 2);
   CHECK(contains(yard.at({"rm", "amrs"}).err, "did you mean \"arms\"?"));
   CHECK(yard.keys().size() == 4);

@@ -292,7 +292,7 @@ TEST_CASE("a program that is edited after the first run was launched fails a com
   CHECK(arms.at({"compare", "--fail-on", "missing"}).code == 3);
 }
 
-TEST_CASE("`check` warns if `files` is missing or lacks a file that the command names") {
+TEST_CASE("`check` warns if `files` is missing or lacks files that the command names, at most 20 times") {
   const Scratch scratch;
   scratch.write("train.py", "");
   scratch.write("small.json", "");
@@ -313,6 +313,15 @@ TEST_CASE("`check` warns if `files` is missing or lacks a file that the command 
   CHECK_MESSAGE(contains(one, "`files` of strategy \"mine\" lacks \"small.json\""), one);
   CHECK_FALSE(contains(one, "\"train.py\""));
   CHECK(warnings(command + "\nfiles = [\"*.py\", \"./small.json\"]\n").empty());
+  std::string parts = "command = [\"/bin/sh\"";
+  for (int i = 0; i < 22; ++i) {
+    scratch.write("part" + std::to_string(i), "");
+    parts += ", \"part" + std::to_string(i) + "\"";
+  }
+  const std::string many = warnings(parts + "]\nfiles = [\"train.py\"]\n");
+  CHECK_MESSAGE(contains(many, "lacks \"part19\""), many);
+  CHECK_FALSE(contains(many, "lacks \"part20\""));
+  CHECK_MESSAGE(contains(many, "and 2 more warnings"), many);
 }
 
 TEST_CASE("times of arms with another environment are not compared, and their losses are marked") {

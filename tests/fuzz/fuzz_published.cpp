@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   Diagnostics problems;
   const Published published =
       published_from_toml({reinterpret_cast<const char*>(bytes), size}, "published.toml",
-                          {models::model_names(), strategy_names()}, problems);
+                          {trainyard::models::model_names(), strategy_names()}, problems);
   if (problems.errors() > 0) return 0;
   if (to_json(published_from_json(to_json(published))) != to_json(published)) std::abort();
   return 0;

@@ -54,7 +54,7 @@ db::Database open_yard(const std::optional<std::filesystem::path>& yard) {
 
 namespace {
 
-constexpr auto between_looks = std::chrono::milliseconds(50);
+constexpr auto poll_interval = std::chrono::milliseconds(50);
 
 bool has_an_experiment(const orchestrator::Yard& yard) {
   try {
@@ -70,7 +70,7 @@ void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
                           const std::function<bool()>& stopped) {
   const auto place = orchestrator::yard_from(yard);
   while (!stopped() && !has_an_experiment(place) && orchestrator::in_use(place))
-    std::this_thread::sleep_for(between_looks);
+    std::this_thread::sleep_for(poll_interval);
 }
 
 std::string experiment_named(const db::Database& database, const std::string& name) {

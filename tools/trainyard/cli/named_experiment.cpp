@@ -14,17 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::vector<std::string> asked_list(const nlohmann::json& asked, const char* name) {
-  return asked.is_object() ? asked.value(name, std::vector<std::string>()) : std::vector<std::string>();
-}
-
-fs::path journalled_file(const db::Plan& plan) {
-  fs::path named(plan.file);
-  if (!plan.asked.is_object()) return named;
-  return fs::path(plan.asked.value("folder", std::string())) / named.filename();
-}
-
-void note_change(const JournalledExperiment& experiment, const char* again) {
+void note_change(const ExperimentOptions& experiment, const char* again) {
   if (fs::exists(experiment.file) && whole_file(experiment.file) != experiment.toml)
     std::cerr << "note: " << experiment.file.string()
               << " has changed since the last run. This command uses the recorded file, " << again
@@ -42,18 +32,18 @@ void prefer(std::vector<std::string>& given, std::vector<std::string>& before) {
 
 }  // namespace
 
-JournalledExperiment journalled_experiment(const db::Database& database, const std::string& name,
-                                           const char* again) {
+ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
+                                        const char* again) {
   const db::Plan plan = db::latest_plan(database, name);
-  JournalledExperiment found;
-  found.name = plan.experiment;
+  const auto asked = plan.asked.is_object() ? plan.asked : nlohmann::json::object();
+  const std::vector<std::string> none;
+  ExperimentOptions found;
   found.toml = plan.toml;
-  found.file = journalled_file(plan);
-  found.selection = {asked_list(plan.asked, "set"), asked_list(plan.asked, "where"),
-                     asked_list(plan.asked, "exclude_where"),
-                     plan.asked.is_object() ? plan.asked.value("as", std::string()) : std::string()};
-  if (plan.asked.is_object() && plan.asked.contains("data"))
-    found.data = plan.asked.at("data").get<std::string>();
+  found.file = plan.file;
+  if (asked.contains("folder")) found.file = asked.at("folder").get<std::string>() / found.file.filename();
+  found.selection = {asked.value("set", none), asked.value("where", none), asked.value("exclude_where", none),
+                     asked.value("as", std::string())};
+  if (asked.contains("data")) found.data = asked.at("data").get<std::string>();
   note_change(found, again);
   return found;
 }

@@ -2,28 +2,17 @@
 // Used by `resume` and `run`.
 #pragma once
 
-#include <filesystem>
-#include <optional>
 #include <string>
 
 #include "db/queries/queries.h"
-#include "experiments/file/file.h"
-#include "tools/trainyard/cli/experiment_options.h"
+#include "tools/trainyard/cli/sweep_options.h"
 
 namespace trainyard::tools {
 
-// File and options of the last `run` of an experiment.
-struct JournalledExperiment {
-  std::string name;
-  std::string toml;
-  std::filesystem::path file;  // data sets and programs are searched for in its folder
-  experiments::Selection selection;
-  std::optional<std::filesystem::path> data;
-};
-
-// Print a note if the file has changed since. `again`: the command that uses the new file.
-JournalledExperiment journalled_experiment(const db::Database& database, const std::string& name,
-                                           const char* again);
+// File and options of the last `run` of an experiment. Data sets and programs are searched for in the folder of the
+// file. Print a note if the file has changed since. `again`: the command that uses the new file.
+ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
+                                        const char* again);
 
 // If `options.file` is not a file but names an experiment, take file, text and options from the journal.
 // Options that are given now replace the recorded ones. UserError if the yard has other experiments only.

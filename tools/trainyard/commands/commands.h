@@ -105,6 +105,9 @@ inline constexpr std::array verbs{
     Verb{"db backup", nullptr, part_group, "trainyard db backup results-copy.db"},
     Verb{"db rebuild", nullptr, part_group, "trainyard db rebuild --yard results"}};
 
+// Write the help pages of the program and of all its verbs. Call it after the verbs are added.
+void add_help_pages(CLI::App& program);
+
 // `trainyard plan`, also reached as `trainyard run --dry-run`.
 
 struct ExperimentOptions;

@@ -191,7 +191,7 @@ struct FileResult {
   std::string text;
 };
 
-FileResult verdict_of(const models::KnownFile& known, const fs::path& file) {
+FileResult verdict_of(const models::KnownFile& known, const fs::path& file) try {
   if (models::fits(known, models::digests_of_file(file)))
     return {false, "as published, " + models::digest_text(known)};
   if (!known.content_md5.empty()) {
@@ -202,10 +202,6 @@ FileResult verdict_of(const models::KnownFile& known, const fs::path& file) {
   if (file.filename() != known.name) return {false, "unpacked, and no digest of the content is known"};
   return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
                     models::digest_text(known)};
-}
-
-FileResult verdict_or_error(const models::KnownFile& known, const fs::path& file) try {
-  return verdict_of(known, file);
 } catch (const UserError& error) {
   return {true, std::string("NOT readable: ") + error.what()};
 }
@@ -217,7 +213,7 @@ bool verify_files(const models::KnownDataset& known, const fs::path& place, std:
     const auto found = file_at(place, file.name);
     if (!found) continue;
     any = true;
-    const FileResult verdict = verdict_or_error(file, *found);
+    const FileResult verdict = verdict_of(file, *found);
     good = good && !verdict.wrong;
     out << found->string() << ": " << verdict.text << '\n';
   }

@@ -1,23 +1,15 @@
 // trainyard db check | backup | rebuild: maintenance of a yard's database.
-#include <algorithm>
 #include <iostream>
-#include <map>
 
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/text.h"
-#include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
-#include "db/queries/earlier_results.h"
-#include "db/queries/queries.h"
-#include "orchestrator/plan/resume_point.h"
 #include "orchestrator/yard/journal.h"
 #include "orchestrator/yard/yard.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/commands/commands.h"
-#include "tools/trainyard/commands/run_choice.h"
 
 namespace trainyard::tools {
 
@@ -135,106 +127,6 @@ void add_db(CLI::App& program, Invocation& invocation) {
                    ->add_option("FILE", options->file, "file to write, which must not exist")
                    ->required());
   add("rebuild", "rebuild the database from the journal and the records", rebuild);
-}
-
-// trainyard rm RUN… [--where …]: removes the results of runs, which stay planned. The journal keeps a
-// tombstone with the results, so that a rebuilt database leaves them out too and verdicts can name them. The
-// files of the runs stay unless --files is given.
-
-namespace {
-
-namespace fs = std::filesystem;
-
-struct RmOptions {
-  std::vector<std::string> runs, where;
-  bool files = false, dry_run = false;
-  std::optional<fs::path> yard;
-};
-
-// The number of the last attempt of each run that has one in the database. Its files may have later ones.
-// UserError if no run has one.
-std::map<std::string, int> attempts_of(const std::vector<std::string>& keys, const orchestrator::Yard& yard,
-                                       const db::Database& database) {
-  std::map<std::string, int> last;
-  for (const auto& key : keys) {
-    const auto attempts = db::attempts_of_run(database, key);
-    if (!attempts.empty())
-      last[key] = std::max(attempts.back().attempt, orchestrator::last_attempt(yard.run(key)));
-  }
-  if (last.empty())
-    throw UserError("none of these runs has been trained, or all were removed before",
-                    "list the runs with `trainyard status --all`");
-  return last;
-}
-
-// Empty the folders of the attempts. The folders stay, so that their numbers are not used again.
-void remove_files(const orchestrator::Yard& yard, const std::string& key, int attempts) {
-  for (int attempt = 1; attempt <= attempts; ++attempt) {
-    const fs::path folder = yard.attempt(key, attempt);
-    if (!is_folder(folder)) continue;
-    for (const std::string& name : names_in(folder)) fs::remove_all(folder / name);
-  }
-}
-
-std::string attempts_text(int attempts) {
-  return " (" + counted(static_cast<std::size_t>(attempts), "attempt") + ")";
-}
-
-int list_chosen(const RmOptions& options, const orchestrator::Yard& yard) {
-  const auto database = open_yard(options.yard);
-  const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
-  for (const auto& [key, last] : attempts)
-    std::cout << "would remove " << key << attempts_text(last) << (options.files ? " and its files" : "")
-              << '\n';
-  std::cout << counted(attempts.size(), "run") << "; nothing was removed\n";
-  return done;
-}
-
-int rm(const RmOptions& options) {
-  if (options.runs.empty() && options.where.empty())
-    throw UserError("no run is named", "name run keys or an experiment, or use --where NAME=VALUE");
-  const auto yard = existing_yard(options.yard);
-  if (options.dry_run) return list_chosen(options, yard);
-  const orchestrator::YardLock lock(yard, "trainyard rm");
-  auto database = db::open_yard_for_writing(yard.root(), [](const auto& line) { std::cout << line << '\n'; });
-  const auto attempts = attempts_of(chosen_runs(database, options.runs, options.where), yard, database);
-  for (const auto& [key, last] : attempts)
-    if (options.files && yard.leads_out(key))
-      throw UserError(yard.run(key).string() + " is a link: the files behind it stay", "leave out --files");
-  std::vector<std::string> keys;
-  keys.reserve(attempts.size());
-  for (const auto& [key, last] : attempts) keys.push_back(key);
-  const auto entry = orchestrator::rm_entry(attempts, db::results_of(database, keys));
-  orchestrator::append_to_journal(yard.journal(), entry);
-  db::Ingest(database).journal_entry(entry);
-  for (const auto& [key, last] : attempts) {
-    orchestrator::remove_checkpoints(yard, key);  // the next attempt starts from the beginning
-    if (options.files) remove_files(yard, key, last);
-    std::cout << "removed " << key << attempts_text(last)
-              << (options.files ? " and its files" : "; its files stay in " + yard.run(key).string()) << '\n';
-  }
-  return done;
-}
-
-}  // namespace
-
-void add_rm(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("rm", "remove runs from the results, so that `run` trains them again");
-  auto options = std::make_shared<RmOptions>();
-  command->add_option("RUN", options->runs,
-                      "keys, unique prefixes of them, `last`, or experiments with all of their runs");
-  command
-      ->add_option(
-          "--where", options->where,
-          "only runs with these values: --where model=mlp,strategy=ddp (default RUN: the experiment that was "
-          "run last)")
-      ->type_name("NAME=VALUE")
-      ->allow_extra_args(false);
-  command->add_flag("--files", options->files, "delete their files too");
-  command->add_flag("--dry-run", options->dry_run, "list the runs, remove nothing");
-  add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return rm(*options); }; });
 }
 
 }  // namespace trainyard::tools

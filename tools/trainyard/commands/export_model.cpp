@@ -57,36 +57,16 @@ std::vector<std::string> command_of(const ModelExportOptions& options, const std
   return command;
 }
 
-// While Python runs, Ctrl-C ends only Python: trainyard waits for it.
+// While Python runs, Ctrl-C ends only Python: trainyard waits for it. A handler, because Python would inherit SIG_IGN.
 class InterruptIgnored {
  public:
-  InterruptIgnored() : before_(std::signal(SIGINT, SIG_IGN)) {}
-  ~InterruptIgnored() { restore(); }
+  InterruptIgnored() : before_(std::signal(SIGINT, [](int) {})) {}
+  ~InterruptIgnored() { std::signal(SIGINT, before_); }
   InterruptIgnored(const InterruptIgnored&) = delete;
   InterruptIgnored& operator=(const InterruptIgnored&) = delete;
 
  private:
-  void restore() const { std::signal(SIGINT, before_); }
   void (*before_)(int);
-};
-
-class SpawnAttributes {
- public:
-  SpawnAttributes() {
-    sigset_t interrupt;
-    sigemptyset(&interrupt);
-    sigaddset(&interrupt, SIGINT);
-    ::posix_spawnattr_init(&attributes_);
-    ::posix_spawnattr_setsigdefault(&attributes_, &interrupt);
-    ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF);
-  }
-  ~SpawnAttributes() { ::posix_spawnattr_destroy(&attributes_); }
-  SpawnAttributes(const SpawnAttributes&) = delete;
-  SpawnAttributes& operator=(const SpawnAttributes&) = delete;
-  const posix_spawnattr_t* get() const { return &attributes_; }
-
- private:
-  posix_spawnattr_t attributes_{};
 };
 
 // Run a program that inherits the terminal and return its status, as waitpid gives it.
@@ -96,9 +76,8 @@ int status_of(std::vector<std::string> command) {
   for (std::string& word : command) words.push_back(word.data());
   words.push_back(nullptr);
   const InterruptIgnored ignored;
-  const SpawnAttributes attributes;
   pid_t pid = 0;
-  const int error = ::posix_spawnp(&pid, words[0], nullptr, attributes.get(), words.data(), environ);
+  const int error = ::posix_spawnp(&pid, words[0], nullptr, nullptr, words.data(), environ);
   if (error != 0)
     throw UserError("cannot start " + command[0] + ": " + std::strerror(error),
                     "name a Python that has torch 2.11 to 2.13 with --python");

@@ -1,5 +1,5 @@
-#include "tools/trainyard/commands/help_pages.h"
-
+// Help pages of the program and of its commands. The list of commands is in groups, with one line per
+// command. Each `VERB --help` ends with examples. Lines are at most 80 columns wide.
 #include <algorithm>
 #include <memory>
 #include <sstream>

@@ -20,7 +20,6 @@
 #include "tools/trainyard/cli/process_limits.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
-#include "tools/trainyard/commands/help_pages.h"
 
 namespace trainyard::tools {
 namespace {

@@ -2,8 +2,8 @@
 #include <CLI/CLI.hpp>
 
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/experiment_options.h"
 #include "tools/trainyard/cli/named_experiment.h"
+#include "tools/trainyard/cli/run_sweep.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -17,14 +17,9 @@ struct RunOptions : ExperimentOptions {
 
 int run(RunOptions options) {
   options.plan = options.choices.plan;
-  const std::string named = options.file.string();
+  const std::string command = "trainyard run " + options.file.string();
   complete_from_journal(options);
-  if (options.dry_run) return plan_experiment(options);
-  auto experiment = checked_experiment(options);
-  if (!experiment) return wrong_usage;
-  return run_experiment(
-      {std::move(*experiment), options.selection, options.data, options.yard, "trainyard run " + named},
-      options.choices);
+  return options.dry_run ? plan_experiment(options) : run_sweep(options, options.choices, command);
 }
 
 }  // namespace
@@ -60,17 +55,10 @@ int resume(const ResumeOptions& options) {
   {
     const auto database = open_yard(options.yard);
     name = experiment_named(database, options.experiment);
-    const auto journalled = journalled_experiment(database, name, "`trainyard run`");
-    experiment.file = journalled.file;
-    experiment.toml = journalled.toml;
-    experiment.selection = journalled.selection;
-    experiment.data = journalled.data;
+    experiment = journalled_experiment(database, name, "`trainyard run`");
   }
-  auto checked = checked_experiment(experiment);
-  if (!checked) return wrong_usage;
-  return run_experiment(
-      {std::move(*checked), experiment.selection, experiment.data, options.yard, "trainyard resume " + name},
-      options.choices);
+  experiment.yard = options.yard;
+  return run_sweep(experiment, options.choices, "trainyard resume " + name);
 }
 
 }  // namespace

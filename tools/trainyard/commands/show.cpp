@@ -241,8 +241,6 @@ void add_show(CLI::App& program, Invocation& invocation) {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 struct LogsOptions {
   std::optional<std::string> run;  // without it trainyard.log
   std::optional<int> rank, attempt;

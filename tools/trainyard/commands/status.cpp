@@ -214,14 +214,14 @@ int status(const StatusOptions& options) {
 }
 
 constexpr auto watch_interval = std::chrono::seconds(2);
-constexpr int look_milliseconds = 100;  // between checks whether the sweep has ended
+constexpr int poll_milliseconds = 100;  // between checks whether the sweep has ended
 
 // Sleep for an interval, or until a signal comes or the sweep ends.
 void wait_for_change(const std::atomic<int>& stop, const PauseSignal& pause, const orchestrator::Yard& yard) {
   const auto until = std::chrono::steady_clock::now() + watch_interval;
   const bool runs = orchestrator::in_use(yard);
   while (stop == 0 && !pause.came() && std::chrono::steady_clock::now() < until) {
-    ::poll(nullptr, 0, look_milliseconds);
+    ::poll(nullptr, 0, poll_milliseconds);
     if (runs && !orchestrator::in_use(yard)) return;
   }
 }

@@ -1,0 +1,75 @@
+#include "tools/trainyard/cli/checked_experiment.h"
+
+#include <iostream>
+
+#include "base/error.h"
+#include "base/text.h"
+#include "orchestrator/launch/launcher.h"
+#include "orchestrator/resources/cpu_topology.h"
+
+namespace trainyard::tools {
+
+void print_problems(const std::vector<Problem>& problems) {
+  constexpr std::size_t most = 20;
+  std::size_t errors = 0, warnings = 0;
+  for (const auto& problem : problems)
+    if (++(problem.warning ? warnings : errors) <= most) std::cerr << to_text(problem) << '\n';
+  if (warnings > most) std::cerr << "and " << counted(warnings - most, "more warning") << '\n';
+  if (errors > most)
+    std::cerr << "and " << counted(errors - most, "more error")
+              << "; correct these first, then check again\n";
+}
+
+std::optional<experiments::Experiment> checked_experiment(const ExperimentOptions& options) {
+  auto loaded = options.toml ? experiments::load_text(*options.toml, options.file, options.selection)
+                             : experiments::load(options.file, options.selection);
+  print_problems(loaded.problems);
+  if (loaded.is_try && loaded.experiment)
+    std::cerr << "note: --set changes runs, so this experiment and its report are called "
+              << loaded.experiment->name << "; --as NAME gives another name\n";
+  return std::move(loaded.experiment);
+}
+
+// JSON is UTF-8: run files and the journal could not contain another path.
+static void check_paths(const std::vector<std::filesystem::path>& paths) {
+  for (const auto& path : paths)
+    if (!is_utf8(path.string()))
+      throw UserError("the path " + printable(path.string()) + " is not UTF-8", "choose another folder");
+}
+
+static orchestrator::Machine machine_for(const experiments::Experiment& experiment) {
+  orchestrator::Machine machine;
+  machine.programs = orchestrator::find_programs();
+  const orchestrator::RunnerFacts runner = orchestrator::runner_facts(machine.programs);
+  machine.circumstances = runner.circumstances;
+  machine.circumstances.communicator = experiment.machine.communicator;
+  if (!experiment.machine.on_this_host()) {
+    orchestrator::check_threads(experiment, static_cast<std::size_t>(experiment.machine.cpus_per_task));
+    machine.devices = orchestrator::launcher_slots(experiment.machine);
+    machine.circumstances = orchestrator::elsewhere(machine.circumstances, experiment.machine);
+    return machine;
+  }
+  const std::vector<int> cores = orchestrator::usable_cores();
+  orchestrator::check_threads(experiment, cores.size());
+  machine.devices = orchestrator::host_devices(experiment.machine, runner.gpus, runner.cuda, cores);
+  machine.circumstances = orchestrator::on_devices(machine.circumstances, machine.devices);
+  orchestrator::check_commands(experiment);
+  orchestrator::check_transport(experiment, machine.devices, machine.circumstances.nccl);
+  orchestrator::check_precision(experiment, machine.devices);
+  print_problems(orchestrator::device_problems(experiment, machine.devices));
+  return machine;
+}
+
+orchestrator::Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
+                            const std::optional<std::filesystem::path>& data) {
+  const auto search = experiments::data_search(data);
+  const auto file = std::filesystem::absolute(experiment.file);
+  check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.value_or("")});
+  experiments::resolve_data(experiment, search);
+  orchestrator::apply_defaults(experiment.machine);
+  auto machine = machine_for(experiment);
+  orchestrator::make_launcher({experiment.machine, machine.programs, yard, file.parent_path()});
+  return machine;
+}
+
+}  // namespace trainyard::tools
