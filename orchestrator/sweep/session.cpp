@@ -45,13 +45,13 @@ bool could_start(const Plan& plan, DeviceLeases& leases) {
 
 }  // namespace
 
-Session::Session(const SweepRequest& request, Yard yard, const YardLock& lock, Tell tell)
+Session::Session(const SweepRequest& request, Yard yard, const YardLock& lock, OnMessage on_message)
     : request_(request),
       yard_(std::move(yard)),
       lock_(lock),
-      tell_(std::move(tell)),
+      on_message_(std::move(on_message)),
       database_(db::open_yard_for_writing(yard_.root(), [&](const std::string& line) {
-        tell_(line);
+        on_message_(line);
         log::warning("rebuilt", {{"text", line}});
       })) {
   const experiments::Experiment& experiment = request.experiment;
@@ -118,7 +118,7 @@ std::vector<LiveAttempt> Session::recovered() {
   return recover(
       yard_, database_,
       [&](const std::string& line) {
-        tell_(line);
+        on_message_(line);
         log::warning("recovered", {{"text", line}});
       },
       [&](const fs::path& attempt) { return reattachment.alive(attempt); });
@@ -165,16 +165,16 @@ bool Session::wait_for_host(const std::atomic<int>& stop) {
   if (!needs_host(plan_)) return true;  // it leases devices for each run
   const LockPlace host = host_lock_in(host_lock_folder());
   host_lock_ = SharedLock::wait(host, {request_.command, yard_.root()}, stop, [&](const std::string& holder) {
-    tell_waiting("this host is reserved for timed runs by " + holder,
-                 "Two sweeps at once would distort each other's times.");
+    report_waiting("this host is reserved for timed runs by " + holder,
+                   "Two sweeps at once would distort each other's times.");
   });
   return host_lock_ && leases.wait(pending_devices(plan_), stop, [&](const std::string& taken) {
-    tell_waiting(taken, "Timed runs need their devices to themselves.");
+    report_waiting(taken, "Timed runs need their devices to themselves.");
   });
 }
 
-void Session::tell_waiting(const std::string& what, const std::string& why) const {
-  tell_("waiting: " + what + "\n         " + why + " With --no-wait the command fails instead.");
+void Session::report_waiting(const std::string& what, const std::string& why) const {
+  on_message_("waiting: " + what + "\n         " + why + " With --no-wait the command fails instead.");
   log::info("waits for this host", {{"why", what}});
 }
 

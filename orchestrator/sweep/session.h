@@ -44,12 +44,12 @@ struct SweepRequest {
 
 class Session {
  public:
-  using Tell = std::function<void(const std::string& line)>;
+  using OnMessage = std::function<void(const std::string& line)>;
 
   // Takes the steps from journal to plan. Keeps references to the request and to the lock of the yard.
-  // - Calls `tell` with lines for the user.
+  // - Calls `on_message` with lines for the user.
   // - UserError if `no_wait` is set and another sweep is in the way. Then the journal has no entry.
-  Session(const SweepRequest& request, Yard yard, const YardLock& lock, Tell tell);
+  Session(const SweepRequest& request, Yard yard, const YardLock& lock, OnMessage on_message);
 
   const Plan& plan() const { return plan_; }
   const db::Database& database() const { return database_; }
@@ -68,12 +68,12 @@ class Session {
   DeviceLeases& new_leases();
   void take_host_now(const Plan& plan);
   bool wait_for_host(const std::atomic<int>& stop);
-  void tell_waiting(const std::string& what, const std::string& why) const;
+  void report_waiting(const std::string& what, const std::string& why) const;
 
   const SweepRequest& request_;
   Yard yard_;
   const YardLock& lock_;
-  Tell tell_;
+  OnMessage on_message_;
   db::Database database_;
   std::unique_ptr<Launcher> launcher_;
   std::optional<SharedLock> host_lock_;  // only for timed sweeps

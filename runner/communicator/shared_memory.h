@@ -158,9 +158,11 @@ class SharedGroup {
   const std::shared_ptr<SharedMemory>& memory() const { return memory_; }
 
   void ring() const { event_->ring(); }
+  // Some ten microseconds, then the thread sleeps. With longer spinning, the host of a virtual machine placed its
+  // cores apart more often.
+  static constexpr int spin_limit = 2000;
   // Calls `missing` until it returns no rank. `operation` is the operation that waits, for errors.
   // CommunicationError if the missing rank has left or ended, or does not answer in time.
-  static constexpr int spin_limit = 2000;  // some ten microseconds, then the thread sleeps
   void wait(const char* operation, const std::function<std::optional<int>()>& missing) const;
 
  private:

@@ -1,7 +1,5 @@
 // The host name, also if it has bytes that a record must not contain.
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string_view>
 
 #include <doctest/doctest.h>
@@ -10,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/host.h"
+#include "tests/support/scratch_folder.h"
 
 namespace {
 
@@ -56,9 +55,7 @@ TEST_CASE("exactly one function asks the system for the host name") {
        {"base", "models", "experiments", "runner", "db", "orchestrator", "reports", "tools"}) {
     for (const auto& entry : std::filesystem::recursive_directory_iterator(root / folder)) {
       if (!is_source(entry.path())) continue;
-      std::ifstream file(entry.path());
-      const std::string text{std::istreambuf_iterator<char>(file), {}};
-      if (text.find("gethostname(") == std::string::npos) continue;
+      if (tests::read_text(entry.path()).find("gethostname(") == std::string::npos) continue;
       ++askers;
       CHECK(entry.path() == root / "base" / "host.cpp");
     }

@@ -1,7 +1,5 @@
 #include "base/loaded_library.h"
 
-#include <cmath>
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "tests/support/contains.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/scratch_folder.h"
 

@@ -67,7 +67,7 @@ const std::vector<std::string>& rows_here() {
     const e2e::Scratch scratch;
     scratch.write("train.py", e2e::documented_example());
     scratch.write("here.toml", mixed_file("exclusive = \"devices\"\n"));
-    const auto here = e2e::run_trainyard(scratch.path(), {"run", "here.toml", "--no-report"});
+    const auto here = e2e::scratch.at({"run", "here.toml", "--no-report"});
     if (here.code != 0) throw std::runtime_error(here.out + here.err);
     return tests::result_rows(scratch.path() / "yard");
   }();

@@ -32,7 +32,7 @@ TEST_CASE(
   scratch.write("hosts", "localhost slots=2\n");
   scratch.write("train.py", e2e::documented_example());
   scratch.write("mpi.toml", mixed_file(by_mpirun));
-  const auto there = run_trainyard(scratch.path(), {"run", "mpi.toml", "--no-report", "--yard", "there"});
+  const auto there = scratch.at({"run", "mpi.toml", "--no-report", "--yard", "there"});
   REQUIRE_MESSAGE(there.code == 0, (there.out + there.err));
   CHECK(tests::result_rows(scratch.path() / "there") == rows_here());
   check_nothing_left(scratch);
@@ -44,14 +44,14 @@ TEST_CASE("under mpirun, the first rank that dies is the cause, and a run that h
   scratch.write("hosts", "localhost slots=2\n");
   scratch.write("sleep.sh", dying_program);
   scratch.write("dies.toml", sleeping_file(1, 2, by_mpirun));
-  const auto died = run_trainyard(scratch.path(), {"run", "dies.toml", "--no-report", "--yard", "dies"});
+  const auto died = scratch.at({"run", "dies.toml", "--no-report", "--yard", "dies"});
   CHECK(died.code == 1);
   CHECK_MESSAGE(contains(died.err, "error: the loss is not a number"), (died.out + died.err));
   CHECK(contains(died.err, "rank-1.log"));
 
   scratch.write("sleep.sh", sleeping_program(1000));
   scratch.write("hangs.toml", sleeping_file(1, 2, std::string(by_mpirun) + "progress_timeout = 2\n"));
-  const auto hung = run_trainyard(scratch.path(), {"run", "hangs.toml", "--no-report", "--yard", "hangs"});
+  const auto hung = scratch.at({"run", "hangs.toml", "--no-report", "--yard", "hangs"});
   CHECK(hung.code == 1);
   CHECK_MESSAGE(contains(hung.err, "no progress for 2 s"), (hung.out + hung.err));
   check_nothing_left(scratch);
@@ -71,7 +71,7 @@ TEST_CASE("ranks of mpirun end when their orchestrator is killed, and the same c
   }
   check_nothing_left(scratch);
   scratch.write("sleep.sh", sleeping_program(0));
-  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(starts(scratch.path()).size() == 4);
 }
@@ -84,18 +84,18 @@ TEST_CASE("if mpirun refuses a run, the error quotes mpirun") {
   scratch.write(
       "sweep.toml",
       sleeping_file(1, 2, "launcher = \"mpi\"\nhosts = \"hosts\"\noptions = [\"--allow-run-as-root\"]\n"));
-  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
   CHECK(output.code == 1);
   CHECK_MESSAGE(contains(output.err, "not enough slots"), (output.out + output.err));
 }
 
 TEST_CASE("list keys prints the keys of [machine] and their launchers") {
   const Scratch scratch;
-  const auto all = run_trainyard(scratch.path(), {"list", "keys"}).out;
+  const auto all = scratch.at({"list", "keys"}).out;
   for (const char* key :
        {"launcher", "spool", "partition", "time_limit", "cpus_per_task", "hosts", "options"})
     CHECK_MESSAGE(contains(all, "\n" + std::string(key) + " "), key);
-  const auto one = run_trainyard(scratch.path(), {"list", "keys", "time_limit"}).out;
+  const auto one = scratch.at({"list", "keys", "time_limit"}).out;
   CHECK(contains(one, "(slurm)"));
   CHECK(contains(one, "sbatch --time"));
 }

@@ -1,11 +1,9 @@
 #include "tests/cluster/real_slurm.h"
 
-#include <array>
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 
 #include <doctest/doctest.h>

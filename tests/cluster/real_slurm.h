@@ -2,7 +2,6 @@
 // each. It uses free ports, does not touch the host's own Slurm, and leaves no process.
 #pragma once
 
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>

@@ -1,7 +1,6 @@
 // Faults of jobs, nodes and the controller: a sweep ends with the rows of an undisturbed one, or with a
 // reason.
 #include <csignal>
-#include <fstream>
 #include <thread>
 
 #include <doctest/doctest.h>
@@ -58,7 +57,7 @@ TEST_CASE(
   const Scratch scratch;
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("here.toml", sleeping_file(5, 2, "exclusive = \"devices\"\n"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
+  REQUIRE(scratch.at({"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
   scratch.write("sleep.sh", held_program());
   std::filesystem::remove(scratch.path() / "starts");
 
@@ -83,7 +82,7 @@ TEST_CASE(
   CHECK(contains(output.out, "its Slurm job " + jobs[0] + ": CANCELLED"));
   CHECK(contains(output.out, "NODE_FAIL"));
   CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(scratch.at({"db", "check"}).code == 0);
   check_nothing_left(*cluster, scratch);
 }
 
@@ -93,7 +92,7 @@ TEST_CASE("a run without progress is ended with its job, and a run at its time l
   const Scratch scratch;
   scratch.write("sleep.sh", sleeping_program(1000));
   scratch.write("hangs.toml", sleeping_file(1, 2, std::string(as_jobs) + "progress_timeout = 2\n"));
-  const auto hung = run_trainyard(scratch.path(), {"run", "hangs.toml", "--no-report"});
+  const auto hung = scratch.at({"run", "hangs.toml", "--no-report"});
   CHECK(hung.code == 1);
   CHECK_MESSAGE(contains(hung.err, "no progress for 2 s"), (hung.out + hung.err));
   check_nothing_left(*cluster, scratch);
@@ -123,7 +122,7 @@ TEST_CASE("Ctrl-C ends running and waiting jobs of a sweep, and resume finishes 
   }
   check_nothing_left(*cluster, scratch);
   scratch.write("sleep.sh", sleeping_program(0));
-  CHECK(run_trainyard(scratch.path(), {"resume", "--no-report"}).code == 0);
+  CHECK(scratch.at({"resume", "--no-report"}).code == 0);
   CHECK(starts(scratch.path()).size() == 4 + 2 * 4);
 }
 
@@ -133,7 +132,7 @@ TEST_CASE("a rank that dies is the cause, its peer ends with it, and no process 
   const Scratch scratch;
   scratch.write("sleep.sh", dying_program);
   scratch.write("sweep.toml", sleeping_file(1, 2, std::string(as_jobs) + "nodes = 2\n"));
-  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
   CHECK(output.code == 1);
   CHECK_MESSAGE(contains(output.err, "error: the loss is not a number"), (output.out + output.err));
   CHECK(contains(output.err, "rank-1.log"));
@@ -147,7 +146,7 @@ TEST_CASE("if Slurm refuses a job, the error quotes Slurm, and nothing has run")
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("sweep.toml",
                 sleeping_file(1, 1, std::string(as_jobs) + "partition = \"nowhere; touch hacked\"\n"));
-  const auto output = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
   CHECK(output.code == 2);
   CHECK_MESSAGE(contains(output.err, "invalid partition specified"), output.err);
   CHECK(starts(scratch.path()).empty());
@@ -165,11 +164,10 @@ TEST_CASE(
   scratch.write("sweep.toml", sleeping_file(1, 1, std::string(as_jobs) + "spool = \"50% %j spool\"\n"));
   // This process and its children see another folder there than the nodes.
   const auto hidden =
-      run_trainyard(scratch.path(),
-                    {"--mount", "/bin/sh", "-c",
-                     "mount -t tmpfs none \"$1\" || exit 77; exec \"$0\" run sweep.toml --no-report",
-                     TRAINYARD_PROGRAM, spool.string()},
-                    {}, "/usr/bin/unshare");
+      scratch.at({"--mount", "/bin/sh", "-c",
+                  "mount -t tmpfs none \"$1\" || exit 77; exec \"$0\" run sweep.toml --no-report",
+                  TRAINYARD_PROGRAM, spool.string()},
+                 {}, "/usr/bin/unshare");
   if (hidden.code == 77 || hidden.code == 1) {
     MESSAGE("skipped: no file system may be mounted here: " << hidden.err);
   } else {
@@ -179,13 +177,13 @@ TEST_CASE(
     CHECK(starts(scratch.path()).empty());
     std::filesystem::remove_all(scratch.path() / "yard");
   }
-  const auto seen = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report"});
+  const auto seen = scratch.at({"run", "sweep.toml", "--no-report"});
   CHECK_MESSAGE(seen.code == 0, (seen.out + seen.err));
   CHECK(std::filesystem::is_symlink(scratch.path() / "yard/runs"));
   const auto rows = tests::result_rows(scratch.path() / "yard");
-  CHECK(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  CHECK(scratch.at({"db", "rebuild"}).code == 0);
   CHECK(tests::result_rows(scratch.path() / "yard") == rows);
-  const auto other = run_trainyard(scratch.path(), {"run", "sweep.toml", "--no-report", "--yard", "other"});
+  const auto other = scratch.at({"run", "sweep.toml", "--no-report", "--yard", "other"});
   CHECK(other.code == 2);
   CHECK_MESSAGE(contains(other.err, "belongs to yard"), other.err);
 }
@@ -209,7 +207,7 @@ checkpoint = "epoch"
 )";
   scratch.write("here.toml", text + "exclusive = \"devices\"\n");
   scratch.write("limit.toml", text + as_jobs + "time_limit = \"10:00\"\n");
-  REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
+  REQUIRE(scratch.at({"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
   e2e::Trainyard sweep(scratch.path(), {"run", "limit.toml", "--no-report"});
   REQUIRE(comes_true([&] { return contains(records_below(scratch.path() / "yard"), "\"epoch\":4"); }));
   cluster->client({"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});
@@ -229,7 +227,7 @@ checkpoint = "epoch"
   CHECK(contains(output.out, "its Slurm job " + job + ": it was requeued"));
   for (const char* attempt : {"attempt 1", "attempt 2"})  // each attempt resumed from the one before
     CHECK_MESSAGE(contains(output.out, std::string(" of ") + attempt), output.out);
-  const auto shown = run_trainyard(scratch.path(), {"show", "last"}).out;
+  const auto shown = scratch.at({"show", "last"}).out;
   CHECK_MESSAGE(contains(shown, "Slurm job " + job + ", resumes after epoch"), shown);
   CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   check_nothing_left(*cluster, scratch);

@@ -30,12 +30,12 @@ TEST_CASE(
   const Scratch scratch;
   scratch.write("train.py", e2e::documented_example());
   scratch.write("slurm.toml", mixed_file(two_nodes));
-  const auto there = run_trainyard(scratch.path(), {"run", "slurm.toml", "--no-report", "--yard", "there"});
+  const auto there = scratch.at({"run", "slurm.toml", "--no-report", "--yard", "there"});
   REQUIRE_MESSAGE(there.code == 0, (there.out + there.err));
   CHECK(tests::result_rows(scratch.path() / "there") == rows_here());
   CHECK(contains(cluster->client({"squeue", "-h", "--states=all", "--format=%j %N"}), " n[1-2]\n"));
   CHECK(cluster->becomes_empty());
-  const auto again = run_trainyard(scratch.path(), {"run", "slurm.toml", "--no-report", "--yard", "there"});
+  const auto again = scratch.at({"run", "slurm.toml", "--no-report", "--yard", "there"});
   CHECK(contains(again.out, "0 runs finished, 3 were finished before"));
 }
 
@@ -64,7 +64,7 @@ TEST_CASE("an orchestrator that was killed and restarted resumes its jobs and su
   CHECK(starts(scratch.path()).size() == 6);
   CHECK(keys.size() == 6);
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(scratch.at({"db", "check"}).code == 0);
   CHECK(cluster->becomes_empty());
   CHECK(e2e::ranks_below(scratch.path()).empty());
 }
@@ -79,8 +79,7 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
   const std::string allocation =
       orchestrator::lines_of(cluster->client({"squeue", "-h", "--format=%i"})).at(0);
   const std::map<std::string, std::string> inside{{"SLURM_JOB_ID", allocation}};
-  const auto there = run_trainyard(
-      scratch.path(),
+  const auto there = scratch.at(
       {"run", "shared.toml", "--no-report", "--yard", "there", "--exclude-where", "strategy=mine"}, inside);
   CHECK_MESSAGE(there.code == 0, (there.out + there.err));
   const auto rows = tests::result_rows(scratch.path() / "there");
@@ -96,20 +95,19 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
     killed.signal(SIGKILL);
     killed.wait();
   }
-  const auto output = run_trainyard(scratch.path(), {"run", "sleepers.toml", "--no-report"}, inside);
+  const auto output = scratch.at({"run", "sleepers.toml", "--no-report"}, inside);
   CHECK_MESSAGE(output.code == 0, (output.out + output.err));
   CHECK(cluster->client({"squeue", "-h", "--format=%i"}) == allocation + "\n");  // no other job
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("here.toml", sleeping_file(2, 2, "exclusive = \"devices\"\n"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
+  REQUIRE(scratch.at({"run", "here.toml", "--no-report", "--yard", "here"}).code == 0);
   CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   cluster->client({"scancel", allocation});
   CHECK(cluster->becomes_empty());
   CHECK(e2e::ranks_below(scratch.path()).empty());
 
   scratch.write("outside.toml", sleeping_file(1, 1, std::string(two_nodes) + "allocation = \"shared\"\n"));
-  const auto outside =
-      run_trainyard(scratch.path(), {"run", "outside.toml", "--no-report", "--yard", "outside"});
+  const auto outside = scratch.at({"run", "outside.toml", "--no-report", "--yard", "outside"});
   CHECK(outside.code == 2);
   CHECK(contains(outside.err, "trainyard does not run inside a Slurm allocation"));
 }

@@ -7,6 +7,7 @@
 
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -30,7 +31,7 @@ Output check_gpu(const Scratch& scratch, std::vector<std::string> more) {
                                      "--patience",
                                      "10"};
   arguments.insert(arguments.end(), more.begin(), more.end());
-  return run_trainyard(scratch.path(), arguments, {}, TRAINYARD_SOURCE "/tools/check-gpu");
+  return scratch.at(arguments, {}, TRAINYARD_SOURCE "/tools/check-gpu");
 }
 
 json found(const Scratch& scratch) {
@@ -96,8 +97,7 @@ TEST_CASE(
     "a bundle has the headers, libraries and CMake packages that the build needs, and prints its size") {
   const Scratch scratch;
   const std::filesystem::path bundle = scratch.path() / "bundle";
-  const Output output =
-      run_trainyard(scratch.path(), {"--output", bundle.string()}, {}, TRAINYARD_SOURCE "/tools/bundle");
+  const Output output = scratch.at({"--output", bundle.string()}, {}, TRAINYARD_SOURCE "/tools/bundle");
   CAPTURE(output.err);
   CHECK(output.code == 0);
   CHECK(contains(output.out, bundle.string() + ": "));
@@ -108,10 +108,9 @@ TEST_CASE(
   }
   CHECK_FALSE(std::filesystem::exists(bundle / "include" / "boost" / "asio.hpp"));
   // Paths inside the packages point into the bundle.
-  std::ifstream file(bundle / "lib" / "cmake" / "doctest" / "doctestTargets.cmake");
-  const std::string doctest_package((std::istreambuf_iterator<char>(file)), {});
+  const std::string doctest_package = tests::read_text(bundle / "lib/cmake/doctest/doctestTargets.cmake");
   CHECK(contains(doctest_package, "_IMPORT_PREFIX"));
   CHECK_FALSE(contains(doctest_package, "\"/usr\""));
   CHECK(std::filesystem::exists(bundle / "share" / "cmake" / "nlohmann_json"));
-  CHECK(run_trainyard(scratch.path(), {"--outptu", "x"}, {}, TRAINYARD_SOURCE "/tools/bundle").code == 2);
+  CHECK(scratch.at({"--outptu", "x"}, {}, TRAINYARD_SOURCE "/tools/bundle").code == 2);
 }

@@ -1,7 +1,5 @@
 // Runs with checkpoints, through the real programs. A killed and resumed run has the same results as an
 // uninterrupted one.
-#include <fstream>
-#include <sstream>
 
 #include <doctest/doctest.h>
 #include <signal.h>
@@ -10,6 +8,7 @@
 #include "db/queries/queries.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/sweep_file.h"
 
 using namespace trainyard;
@@ -49,16 +48,10 @@ std::string results(const Scratch& scratch, const std::string& yard) {
   return text;
 }
 
-std::string bytes_of(const fs::path& file) {
-  std::ostringstream bytes;
-  bytes << std::ifstream(file, std::ios::binary).rdbuf();
-  return bytes.str();
-}
-
 // The best weights of this attempt at the only run of the yard.
 std::string weights(const Scratch& scratch, const std::string& yard, int attempt) {
   const auto run = fs::directory_iterator(scratch.path() / yard / "runs")->path();
-  return bytes_of(run / ("attempt-" + std::to_string(attempt)) / "weights.safetensors");
+  return tests::read_text(run / ("attempt-" + std::to_string(attempt)) / "weights.safetensors");
 }
 
 }  // namespace
@@ -73,17 +66,17 @@ TEST_CASE("a run whose orchestrator was killed resumes after its last epoch, wit
     running.wait();
   }
   REQUIRE(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
-  const auto resumed = run_trainyard(scratch.path(), {"resume", "--no-report"});
+  const auto resumed = scratch.at({"resume", "--no-report"});
   CHECK_MESSAGE(resumed.code == 0, (resumed.out + resumed.err));
-  const auto whole = run_trainyard(scratch.path(), {"run", "small.toml", "--no-report", "--yard", "whole"});
+  const auto whole = scratch.at({"run", "small.toml", "--no-report", "--yard", "whole"});
   CHECK_MESSAGE(whole.code == 0, (whole.out + whole.err));
   CHECK(results(scratch, "yard") == results(scratch, "whole"));
   CHECK(weights(scratch, "yard", 2) == weights(scratch, "whole", 1));
-  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  const auto shown = scratch.at({"show", "last"});
   CHECK(contains(shown.out, "attempt 2: finished"));
   CHECK(contains(shown.out, "resumes after epoch "));
   CHECK_FALSE(has_checkpoint(scratch.path() / "yard"));
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(scratch.at({"db", "check"}).code == 0);
 }
 
 TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run starts again from epoch 1") {
@@ -104,20 +97,11 @@ TEST_CASE("a run with a killed rank or a Ctrl-C is resumed, and a removed run st
     running.signal(SIGINT);
     CHECK(running.wait().code == 130);
   }
-  const auto shown = run_trainyard(scratch.path(), {"show", "last"});
+  const auto shown = scratch.at({"show", "last"});
   CHECK(contains(shown.out, "resumes after epoch "));
-  CHECK(run_trainyard(scratch.path(), {"rm", "last"}).code == 0);
+  CHECK(scratch.at({"rm", "last"}).code == 0);
   CHECK_FALSE(has_checkpoint(yard));
-  const auto again = run_trainyard(scratch.path(), sweep);
+  const auto again = scratch.at(sweep);
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
   CHECK_FALSE(contains(again.out + again.err, "resumes after epoch"));
-}
-
-TEST_CASE("list shows the key for checkpoints, and the error for a wrong value names the allowed ones") {
-  const Scratch scratch;
-  scratch.write("small.toml", sweep_file(1));
-  CHECK(contains(run_trainyard(scratch.path(), {"list", "keys", "checkpoint"}).out, "\"none\", \"epoch\""));
-  const auto wrong = run_trainyard(scratch.path(), {"check", "small.toml", "--set", "checkpoint=often"});
-  CHECK(wrong.code == 2);
-  CHECK(contains(wrong.out + wrong.err, "checkpoint must be one of \"none\", \"epoch\""));
 }

@@ -32,9 +32,7 @@ TEST_CASE(
     "one of several backups to the same file is complete, the others are refused, and no file is left over") {
   const TwoRuns scratch;
   const fs::path copies = scratch.path() / "copies";
-  const auto runs_of = [&](const char* yard) {
-    return run_trainyard(scratch.path(), {"export", "runs", "--yard", yard}).out;
-  };
+  const auto runs_of = [&](const char* yard) { return scratch.at({"export", "runs", "--yard", yard}).out; };
   const std::string runs = runs_of("yard");
   REQUIRE(contains(runs, "finished"));
   for (int round = 0; round < 5; ++round) {
@@ -67,29 +65,26 @@ TEST_CASE("a journal entry with a value of the wrong type is a damaged line, and
   const fs::path journal = scratch.path() / "yard/journal.jsonl";
   auto entry = nlohmann::json::parse(std::ifstream(journal));
   entry.erase("crc");
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
   const auto write_entry = [&] { std::ofstream(journal) << experiments::sealed(entry.dump()) << '\n'; };
   const auto varied = entry.at("varied");
   for (const char* wrong : {"[7]", R"([{"name": "seed"}])"}) {
     entry["varied"] = nlohmann::json::parse(wrong);
     write_entry();
-    const auto checked = at({"db", "check"});
+    const auto checked = scratch.at({"db", "check"});
     CHECK(checked.code == 1);
     CHECK_MESSAGE(contains(checked.out, "journal.jsonl:1: member varied of a journal entry: "), checked.out);
   }
-  const auto rebuilt = at({"db", "rebuild"});
+  const auto rebuilt = scratch.at({"db", "rebuild"});
   CHECK(rebuilt.code == 0);
   CHECK_MESSAGE(contains(rebuilt.err, "journal.jsonl:1: member varied of a journal entry: "), rebuilt.err);
   CHECK(contains(rebuilt.out, "left out: 1 damaged line"));
   CHECK_MESSAGE(contains(rebuilt.err, "journal.jsonl has 0 of 1 line. A rebuild keeps the rows"),
                 rebuilt.err);
-  CHECK(at({"report"}).code == 0);
+  CHECK(scratch.at({"report"}).code == 0);
   entry["varied"] = varied;
   write_entry();
-  CHECK(at({"db", "rebuild"}).code == 0);
-  CHECK(at({"report"}).code == 0);
+  CHECK(scratch.at({"db", "rebuild"}).code == 0);
+  CHECK(scratch.at({"report"}).code == 0);
 }
 
 TEST_CASE("a user with read access can check a yard, and errors name what is missing") {

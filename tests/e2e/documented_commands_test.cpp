@@ -14,6 +14,7 @@
 
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard::e2e;
 namespace fs = std::filesystem;
@@ -48,12 +49,6 @@ const std::vector<Placeholder> placeholders{
 
 constexpr const char* exported_models = "exported-models.md";  // needs a Python with torch
 
-std::string text_of_file(const fs::path& file) {
-  std::ifstream in(file);
-  REQUIRE_MESSAGE(in, file.string());
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 struct Block {
   std::string language;
   std::vector<std::string> lines;
@@ -61,7 +56,7 @@ struct Block {
 
 // The fenced blocks of a page, in order.
 std::vector<Block> blocks_of(const fs::path& page) {
-  std::istringstream in(text_of_file(page));
+  std::istringstream in(tests::read_text(page));
   std::vector<Block> blocks;
   bool inside = false;
   for (std::string line; std::getline(in, line);) {
@@ -178,7 +173,7 @@ void check_language_model(const fs::path& folder) {
       sql("SELECT SUM(weight) = 64 * 500 FROM metric m JOIN run r USING (run_key) WHERE name = 'correct' AND "
           "phase = 'train' AND epoch = 1 AND strategy = 'ddp' AND seed = 0 AND model = 'gpt'") == "1\n");
   CHECK(contains(shell(folder, "trainyard compare").out, "test perplexity"));
-  CHECK(contains(text_of_file(folder / "yard/reports/gpt/index.html"), "Test perplexity"));
+  CHECK(contains(tests::read_text(folder / "yard/reports/gpt/index.html"), "Test perplexity"));
 }
 
 // "--data" of "trainyard data get mnist --data ~/data".
@@ -244,7 +239,7 @@ TEST_CASE("documented commands that no test can run have options and files that 
     if (!program.starts_with("tools/") && !program.starts_with("bench/")) continue;
     CAPTURE(command);
     REQUIRE(fs::exists(source / program));
-    const std::string text = text_of_file(source / program);
+    const std::string text = tests::read_text(source / program);
     for (const std::string& option : options_of(command))
       if (option != "--help") CHECK_MESSAGE(contains(text, option), option);
   }

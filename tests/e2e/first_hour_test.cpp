@@ -1,14 +1,9 @@
 // A new user's first hour, with the real programs.
-#include <algorithm>
 #include <cstdlib>
-#include <fstream>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
-#include "db/database/database.h"
-#include "db/ingest/replay.h"
-#include "db/queries/queries.h"
 #include "tests/support/contains.h"
 #include "tests/support/needed_programs.h"
 #include "tests/support/program.h"
@@ -21,30 +16,24 @@ using namespace trainyard::e2e;
 namespace {
 
 nlohmann::json query(const Scratch& scratch, const std::string& sql) {
-  const auto answer = run_trainyard(scratch.path(), {"sql", sql, "--format", "json"});
+  const auto answer = scratch.at({"sql", sql, "--format", "json"});
   REQUIRE_MESSAGE(answer.code == 0, answer.err);
   return nlohmann::json::parse(answer.out);
 }
-
-const std::vector<std::string> views = {"run_summary", "epoch_average", "epoch_rank", "final_metrics",
-                                        "run_axis"};
 
 }  // namespace
 
 TEST_CASE("a new file is checked, planned, trained, reported, and not trained twice") {
   const Scratch scratch;
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
-  REQUIRE(at({"new", "first.toml"}).code == 0);
-  CHECK(at({"new", "first.toml"}).code == 2);  // an existing file is not overwritten
-  CHECK(contains(at({"check", "first.toml"}).out, "first.toml: ok"));
+  REQUIRE(scratch.at({"new", "first.toml"}).code == 0);
+  CHECK(scratch.at({"new", "first.toml"}).code == 2);  // an existing file is not overwritten
+  CHECK(contains(scratch.at({"check", "first.toml"}).out, "first.toml: ok"));
 
   const std::vector<std::string> small = {"first.toml", "--set",  "epochs=2", "--set",    "train_samples=400",
                                           "--where",    "seed=0", "--where",  "model=mlp"};
   auto command = [&](std::vector<std::string> arguments) {
     arguments.insert(arguments.end(), small.begin(), small.end());
-    return at(arguments);
+    return scratch.at(arguments);
   };
   const auto planned = command({"plan"});
   CHECK_MESSAGE(planned.code == 0, planned.err);
@@ -61,24 +50,21 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
   CHECK(contains(command({"plan"}).out, "0 to run"));
   CHECK(query(scratch, "SELECT count(*) AS n FROM run_summary WHERE status = 'finished'")[0]["n"] == 2);
 
-  const auto shown = at({"show", "last"});
+  const auto shown = scratch.at({"show", "last"});
   CHECK_MESSAGE(shown.code == 0, shown.err);
   CHECK(contains(shown.out, "by hand:"));
-  CHECK(at({"status"}).code == 0);
-  CHECK(at({"report", "--out", "again"}).code == 0);
-  std::ifstream one(page, std::ios::binary), two(scratch.path() / "again/index.html", std::ios::binary);
-  const std::string a((std::istreambuf_iterator<char>(one)), {}),
-      b((std::istreambuf_iterator<char>(two)), {});
-  CHECK_MESSAGE(std::equal(a.begin(), a.end(), b.begin(), b.end()),
-                "from the database alone, the same bytes");
+  CHECK(scratch.at({"status"}).code == 0);
+  CHECK(scratch.at({"report", "--out", "again"}).code == 0);
+  const bool same = tests::read_text(page) == tests::read_text(scratch.path() / "again/index.html");
+  CHECK_MESSAGE(same, "from the database alone, the same bytes");
 }
 
 TEST_CASE("after a yard was moved, `show` prints the current paths, quoted for a shell") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(1, R"("single")", 1));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "small.toml", "--no-report"}).code == 0);
   std::filesystem::rename(scratch.path() / "yard", scratch.path() / "the yard's $HOME");
-  const auto shown = run_trainyard(scratch.path(), {"show", "last", "--yard", "the yard's $HOME"}).out;
+  const auto shown = scratch.at({"show", "last", "--yard", "the yard's $HOME"}).out;
   CHECK_FALSE(contains(shown, scratch.path().string() + "/yard/"));
   const std::string title = "by hand: ";
   const auto begin = shown.find(title);
@@ -89,29 +75,6 @@ TEST_CASE("after a yard was moved, `show` prints the current paths, quoted for a
   CHECK(std::filesystem::exists(scratch.path() / "by-hand/rank-0.records.jsonl"));
 }
 
-TEST_CASE("single and two replicas train alike, and a replay of all files gives the same views") {
-  const Scratch scratch;
-  scratch.write("small.toml", sweep_file(3));
-  const auto output = run_trainyard(scratch.path(), {"run", "small.toml"});
-  REQUIRE_MESSAGE(output.code == 0, output.err);
-  const auto rows =
-      query(scratch,
-            "SELECT a.seed, a.epoch, a.train_loss AS single, b.train_loss AS ddp FROM epoch_average a "
-            "JOIN epoch_average b ON a.seed = b.seed AND a.epoch = b.epoch "
-            "WHERE a.strategy = 'single' AND b.strategy = 'ddp'");
-  REQUIRE(rows.size() == 6);
-  for (const auto& row : rows)
-    CHECK(row["ddp"].get<double>() == doctest::Approx(row["single"].get<double>()).epsilon(1e-3));
-  CHECK(query(scratch, "SELECT count(*) AS n FROM epoch_rank WHERE strategy = 'ddp'")[0]["n"] == 12);
-
-  const auto written = db::Database::open_read_only(scratch.path() / "yard/results.db");
-  auto replayed = db::Database::open_for_writing(scratch.path() / "replayed.db");
-  CHECK(db::replay(scratch.path() / "yard", replayed).damaged_lines == 0);
-  for (const auto& view : views)
-    CHECK(db::select(written, "SELECT * FROM " + view).rows ==
-          db::select(replayed, "SELECT * FROM " + view).rows);
-}
-
 TEST_CASE("report writes every format, with published numbers, and for a part of the runs") {
   const Scratch scratch;
   scratch.write("p.toml",
@@ -120,11 +83,8 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   std::string file = sweep_file(2);
   file.insert(file.find("[matrix]"), "published = \"p.toml\"\n");
   scratch.write("small.toml", file);
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
-  REQUIRE(at({"run", "small.toml", "--no-report"}).code == 0);
-  const auto made = at({"report", "--format", "html,pdf,svg,png,latex,markdown,csv", "--out", "all"});
+  REQUIRE(scratch.at({"run", "small.toml", "--no-report"}).code == 0);
+  const auto made = scratch.at({"report", "--format", "html,pdf,svg,png,latex,markdown,csv", "--out", "all"});
   CHECK_MESSAGE(made.code == 0, made.err);
   const auto folder = scratch.path() / "all";
   for (const char* name :
@@ -134,8 +94,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
         "figures/efficiency.png", "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.csv"})
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
   // The answer is on the first screen of the page, and first in the Markdown report and on the terminal.
-  std::ifstream first_page(folder / "index.html");
-  const std::string top = std::string(std::istreambuf_iterator<char>(first_page), {});
+  const std::string top = tests::read_text(folder / "index.html");
   const std::string opened = "<div class=\"answer\"><p>";
   const std::size_t answer = top.find(opened);
   REQUIRE(answer != std::string::npos);
@@ -144,23 +103,22 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK(contains(top, "<dt>Published study</dt><dd>paper. Training time: IMPROVES for MLP."));
   CHECK(contains(top, "<dt>Machine</dt>"));
   CHECK_MESSAGE(made.out.starts_with(words), made.out);
-  const std::string compared = at({"compare"}).out;
+  const std::string compared = scratch.at({"compare"}).out;
   CHECK_MESSAGE(compared.starts_with(words), compared);
   CHECK_MESSAGE(contains(compared, "\nMachine: "), compared);
   CHECK(contains(compared, ". Trained on the CPU. "));
   if (const std::string python = tests::python_with_pandas(TRAINYARD_SOURCE); !python.empty()) {
-    REQUIRE(at({"export", "final", "--out", "final.csv"}).code == 0);
-    REQUIRE(at({"export", "runs", "--out", "runs.csv"}).code == 0);
+    REQUIRE(scratch.at({"export", "final", "--out", "final.csv"}).code == 0);
+    REQUIRE(scratch.at({"export", "runs", "--out", "runs.csv"}).code == 0);
     const std::string script = TRAINYARD_SOURCE "/tests/support/pandas_results.py";
     CHECK(std::system(("cd " + scratch.path().string() + " && " + python + " " + script +
                        " all/tables/results.csv final.csv runs.csv")
                           .c_str()) == 0);
   }
-  std::ifstream svg(folder / "figures/mlp-train-accuracy.svg");
-  const std::string drawn{std::istreambuf_iterator<char>(svg), {}};
+  const std::string drawn = tests::read_text(folder / "figures/mlp-train-accuracy.svg");
   CHECK(contains(drawn, "published single"));
   CHECK_FALSE(contains(drawn, "ddp rank 1"));
-  REQUIRE(at({"report", "--format", "svg", "--ranks", "--out", "ranks"}).code == 0);
+  REQUIRE(scratch.at({"report", "--format", "svg", "--ranks", "--out", "ranks"}).code == 0);
   CHECK(contains(tests::read_text(scratch.path() / "ranks/figures/mlp-train-accuracy.svg"), "ddp rank 1"));
   // `run` stored the data profile: 500 training samples of ten classes, one channel.
   const auto profile =
@@ -172,42 +130,23 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK(samples == 500);
   CHECK(profile[0]["channels"] == 1);
 
-  const auto part = at({"report", "--where", "seed=1", "--out", "part"});
+  const auto part = scratch.at({"report", "--where", "seed=1", "--out", "part"});
   CHECK_MESSAGE(part.code == 0, part.err);
-  std::ifstream page(scratch.path() / "part/index.html");
-  CHECK(contains({std::istreambuf_iterator<char>(page), {}},
+  CHECK(contains(tests::read_text(scratch.path() / "part/index.html"),
                  "This report includes only a part of the runs (seed=1)"));
-  const auto wrong = at({"report", "--where", "sed=1"});
+  const auto wrong = scratch.at({"report", "--where", "sed=1"});
   CHECK(wrong.code == 2);
   CHECK(contains(wrong.err, "did you mean \"seed\""));
-  CHECK(at({"report", "--since", "2999-01-01"}).code == 2);
-  CHECK(at({"report", "--format", "pfd"}).code == 2);
-}
-
-TEST_CASE("wrong input ends with code 2 and the error gives its place") {
-  const Scratch scratch;
-  scratch.write("wrong.toml",
-                "name = \"wrong\"\n[matrix]\nmodel = [\"mpl\"]\nstrategy = [\"single\"]\nseed = [0]\n");
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
-  const auto checked = at({"check", "wrong.toml"});
-  CHECK(checked.code == 2);
-  CHECK(contains(checked.err, "wrong.toml:3:"));
-  CHECK(contains(checked.err, "did you mean \"mlp\""));
-  CHECK(at({"run", "missing.toml"}).code == 2);
-  CHECK(at({"rnu"}).code == 2);
-  const auto nothing = at({"status"});
-  CHECK(nothing.code == 2);
-  CHECK(contains(nothing.err, "no results in"));
+  CHECK(scratch.at({"report", "--since", "2999-01-01"}).code == 2);
+  CHECK(scratch.at({"report", "--format", "pfd"}).code == 2);
 }
 
 TEST_CASE("sql prints four formats and refuses to write") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(1, R"("single")", 1));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "small.toml", "--no-report"}).code == 0);
   const auto ask = [&](const std::string& sql, const std::string& format) {
-    return run_trainyard(scratch.path(), {"sql", sql, "--format", format});
+    return scratch.at({"sql", sql, "--format", format});
   };
   const std::string statement = "SELECT model, seed, '=1' AS formula FROM run_summary";
   CHECK(ask(statement, "table").out == "model  seed  formula\nmlp       0  =1\n");
@@ -232,7 +171,7 @@ seed = { count = 2 }
 dataset = "synthetic-digits"
 train_samples = 2000
 )");
-  const auto output = run_trainyard(scratch.path(), {"run", "depth.toml"});
+  const auto output = scratch.at({"run", "depth.toml"});
   REQUIRE_MESSAGE(output.code == 0, output.err);
   const auto accuracy =
       query(scratch,
@@ -250,9 +189,9 @@ TEST_CASE("installed programs train a sweep and make its report") {
                               (scratch.path() / "install.log").string();
   REQUIRE(std::system(install.c_str()) == 0);
   const auto program = (prefix / "bin/trainyard").string();
-  CHECK(run_trainyard(scratch.path(), {"--version"}, {}, program).out.rfind("trainyard 0.", 0) == 0);
+  CHECK(scratch.at({"--version"}, {}, program).out.rfind("trainyard 0.", 0) == 0);
   scratch.write("small.toml", sweep_file(1, R"("single", "ddp")", 1));
-  const auto output = run_trainyard(scratch.path(), {"run", "small.toml"}, {}, program);
+  const auto output = scratch.at({"run", "small.toml"}, {}, program);
   CHECK_MESSAGE(output.code == 0, output.err);
   CHECK(std::filesystem::exists(scratch.path() / "yard/reports/small/index.html"));
   CHECK(std::filesystem::exists(prefix / "share/trainyard/experiments/demo.toml"));

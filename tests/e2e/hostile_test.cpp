@@ -1,8 +1,6 @@
 // Names and texts with a special meaning in a terminal, shell, page, database or path. Each verb treats them
 // as text or refuses them when it reads the file. Links in a yard never lead to changes outside it.
 #include <algorithm>
-#include <csignal>
-#include <fstream>
 #include <set>
 
 #include <doctest/doctest.h>
@@ -10,6 +8,7 @@
 
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
 #include "tests/support/terminal.h"
 
@@ -42,11 +41,6 @@ const std::vector<std::string> hostile_names = {"$(touch hacked)",
 // As a TOML or JSON string.
 std::string quoted(const std::string& text) {
   return nlohmann::json(text).dump(-1, ' ', true);
-}
-
-std::string text_of(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
 }
 
 std::set<std::string> names_below(const fs::path& folder) {
@@ -128,7 +122,7 @@ TEST_CASE("invalid names are refused when the file is read, and no yard is creat
       file.replace(at, 4, text);
     scratch.write("hostile.toml", file);
     for (const char* verb : {"plan", "run"}) {
-      const auto refused = run_trainyard(scratch.path(), {verb, "hostile.toml"});
+      const auto refused = scratch.at({verb, "hostile.toml"});
       CHECK_MESSAGE(refused.code == 2, text);
       for (const char* line : {"1", "3", "5", "6"})  // experiment, model, axis, arm
         CHECK_MESSAGE(contains(refused.err, "hostile.toml:" + std::string(line) + ":"),
@@ -146,7 +140,7 @@ TEST_CASE("every verb escapes the texts that a user's program records, and so do
   scratch.write("evil.txt", evil_text);
   scratch.write("evil.toml", evil_file());
   const auto at = [&](const std::vector<std::string>& arguments) {
-    auto output = run_trainyard(scratch.path(), arguments);
+    auto output = scratch.at(arguments);
     CHECK_MESSAGE(!has_control_characters(output.out + output.err), arguments.front());
     return output;
   };
@@ -178,7 +172,7 @@ TEST_CASE("every verb escapes the texts that a user's program records, and so do
   CHECK(at({"report", "--format", "html,markdown,svg,latex,csv", "--out", "all"}).code == 0);
   for (const auto& entry : fs::recursive_directory_iterator(scratch.path() / "all")) {
     if (!entry.is_regular_file() || entry.path().extension() == ".csv") continue;
-    const std::string text = text_of(entry.path());
+    const std::string text = tests::read_text(entry.path());
     for (const char* raw : {"<script>alert", "<img src=x", "\x1b["})
       CHECK_MESSAGE(!contains(text, raw), entry.path().string());
     if (entry.path().extension() == ".tex") CHECK_MESSAGE(!contains(text, "\\input{"), entry.path().string());
@@ -190,7 +184,7 @@ TEST_CASE("arguments on the command line are treated as text too") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   for (const std::string name :
        {"../../outside", "$(touch hacked)", "x' OR 1=1; DROP TABLE run; --\x1b[31m"}) {
     for (const auto& arguments :
@@ -203,48 +197,35 @@ TEST_CASE("arguments on the command line are treated as text too") {
                                                {"resume", "--", name},
                                                {"plan", "arms.toml", "--where", "strategy=" + name},
                                                {"plan", "arms.toml", "--set", name + "=1"}}) {
-      const auto refused = run_trainyard(scratch.path(), arguments);
+      const auto refused = scratch.at(arguments);
       CHECK_MESSAGE(refused.code == 2, (arguments.front() + " " + name + refused.out + refused.err));
       CHECK_FALSE(has_control_characters(refused.out + refused.err));
     }
   }
   check_nothing_hacked(scratch);
-  CHECK(contains(run_trainyard(scratch.path(), {"status", "--runs"}).out, "finished"));
-}
-
-TEST_CASE("a folder whose name is not UTF-8 is refused, because no file of the yard could name it") {
-  const Scratch scratch;
-  const fs::path folder = scratch.path() / "caf\xe9";
-  fs::create_directories(folder);
-  std::ofstream(folder / "arms.toml") << shell_arm_file("[1]");
-  const auto refused = run_trainyard(folder, {"run", "arms.toml"});
-  CHECK(refused.code == 2);
-  CHECK_MESSAGE(contains(refused.err, "caf\\xe9/yard is not UTF-8"), refused.err);
+  CHECK(contains(scratch.at({"status", "--runs"}).out, "finished"));
 }
 
 TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change nothing outside it") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("{ count = 2 }"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   const fs::path runs = scratch.path() / "yard/runs", outside = scratch.path() / "elsewhere";
   const fs::path run = fs::directory_iterator(runs)->path();
   const std::string key = run.filename();
   const auto precious = [&] {
-    return !text_of(outside / "attempt-1/run.json").empty() && names_below(outside).size() >= 5;
-  };
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
+    return !tests::read_text(outside / "attempt-1/run.json").empty() && names_below(outside).size() >= 5;
   };
 
   fs::rename(run, outside);  // the folder of a run
   fs::create_directory_symlink(outside, run);
   REQUIRE(precious());
-  const auto kept = at({"rm", "--files", key});
+  const auto kept = scratch.at({"rm", "--files", key});
   CHECK(kept.code == 2);
   CHECK_MESSAGE(contains(kept.err, "is a link: the files behind it stay"), kept.err);
-  CHECK(contains(at({"rm", key}).out, "removed " + key));
-  const auto resumed = at({"resume", "--no-report"});
+  CHECK(contains(scratch.at({"rm", key}).out, "removed " + key));
+  const auto resumed = scratch.at({"resume", "--no-report"});
   CHECK(resumed.code == 2);
   CHECK_MESSAGE(contains(resumed.err, "is a link"), resumed.err);
   CHECK(precious());
@@ -253,27 +234,27 @@ TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change no
   fs::create_directories(run);
   fs::create_directory_symlink(outside / "attempt-1", run / "attempt-1");
   fs::create_directory_symlink(outside / "nowhere", run / "attempt-2");
-  CHECK(contains(at({"resume", "--no-report"}).out, "1 run finished, 1 was finished before"));
-  CHECK(contains(at({"show", key}).out, "attempt 3: finished"));
-  CHECK(at({"db", "rebuild"}).code == 0);
-  CHECK(at({"db", "check"}).code == 0);
-  CHECK(contains(at({"rm", "--files", key}).out, "and its files"));
+  CHECK(contains(scratch.at({"resume", "--no-report"}).out, "1 run finished, 1 was finished before"));
+  CHECK(contains(scratch.at({"show", key}).out, "attempt 3: finished"));
+  CHECK(scratch.at({"db", "rebuild"}).code == 0);
+  CHECK(scratch.at({"db", "check"}).code == 0);
+  CHECK(contains(scratch.at({"rm", "--files", key}).out, "and its files"));
   CHECK(precious());
 
   const fs::path reports =
       scratch.path() / "yard/reports/arms";  // the folder, page and figures of the report
   fs::create_directories(reports.parent_path());
   fs::create_directory_symlink(outside, reports);
-  CHECK(contains(at({"report"}).err, "reports/arms is a link"));
-  CHECK(at({"report", "--out", "elsewhere-indeed"}).code == 0);
+  CHECK(contains(scratch.at({"report"}).err, "reports/arms is a link"));
+  CHECK(scratch.at({"report", "--out", "elsewhere-indeed"}).code == 0);
   fs::remove(reports);
   fs::create_directories(reports);
   fs::create_symlink(outside / "attempt-1/run.json", reports / "index.html");
-  CHECK(at({"report"}).code == 0);
+  CHECK(scratch.at({"report"}).code == 0);
   CHECK_FALSE(fs::is_symlink(reports / "index.html"));
   fs::remove_all(reports / "figures");
   fs::create_directory_symlink(outside, reports / "figures");
-  CHECK(contains(at({"report", "--format", "svg"}).err, "figures is a link"));
+  CHECK(contains(scratch.at({"report", "--format", "svg"}).err, "figures is a link"));
   CHECK(precious());
 
   const fs::path database = scratch.path() / "yard/results.db";  // the database, and a dangling link
@@ -282,7 +263,7 @@ TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change no
     fs::create_symlink(outside / target, database);
     for (const auto& verb : std::vector<std::vector<std::string>>{
              {"resume"}, {"status"}, {"rm", key}, {"db", "rebuild"}, {"db", "check"}, {"report"}})
-      CHECK_MESSAGE(contains(at(verb).err, "results.db is a link"), verb.front());
+      CHECK_MESSAGE(contains(scratch.at(verb).err, "results.db is a link"), verb.front());
     fs::remove(database);
   }
   CHECK_FALSE(fs::exists(outside / "nowhere.db"));
@@ -290,7 +271,7 @@ TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change no
   fs::rename(outside / "results.db", database);  // a dangling link to the spool: its target is created
   fs::remove_all(runs);
   fs::create_directory_symlink("../spool/runs", runs);
-  const auto spooled = at({"resume", "--no-report"});
+  const auto spooled = scratch.at({"resume", "--no-report"});
   CHECK_MESSAGE(contains(spooled.out, "1 run finished"), (spooled.out + spooled.err));
   CHECK(fs::is_directory(scratch.path() / "spool/runs" / key));
 }
@@ -309,23 +290,24 @@ batch = 500
 [strategy.ddp]
 replicas = 2
 )");
-  const auto output = run_trainyard(scratch.path(),
-                                    {"--uts", "/bin/sh", "-c",
-                                     "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
-                                     "exec \"$0\" run own.toml --no-report",
-                                     TRAINYARD_PROGRAM},
-                                    {}, "/usr/bin/unshare");
+  const auto output = scratch.at({"--uts", "/bin/sh", "-c",
+                                  "printf 'caf\\351' > /proc/sys/kernel/hostname || exit 77; "
+                                  "exec \"$0\" run own.toml --no-report",
+                                  TRAINYARD_PROGRAM},
+                                 {}, "/usr/bin/unshare");
   if (output.code == 77 || contains(output.err, "unshare failed")) {
     MESSAGE("only on a host that may be named: " << output.err);
     return;
   }
   REQUIRE_MESSAGE(output.code == 0, (output.out + output.err));
+  const std::string query = "SELECT json_extract(circumstances, '$.host') FROM attempt";
+  const auto host = scratch.at({"sql", query, "--format", "csv"});
+  CHECK_MESSAGE(contains(host.out, "\ncaf\\xe9\n"), host.out);
   std::size_t starts = 0;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard")) {
     if (!entry.path().string().ends_with(".records.jsonl")) continue;
-    std::ifstream file(entry.path());
-    std::string line;
-    while (std::getline(file, line)) starts += contains(line, R"("host":"caf\\xe9")") ? 1 : 0;
+    for (const std::string& line : tests::read_lines(entry.path()))
+      starts += contains(line, R"("host":"caf\\xe9")") ? 1 : 0;
   }
   CHECK(starts == 2);
 }

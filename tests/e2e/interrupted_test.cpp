@@ -9,6 +9,7 @@
 #include "db/queries/queries.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
 #include "tests/support/sweep_file.h"
 
@@ -65,9 +66,9 @@ TEST_CASE("if the orchestrator is killed, its ranks end too, and the same comman
   running.signal(SIGKILL);
   running.wait();
   CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
-  CHECK(contains(run_trainyard(scratch.path(), {"status"}).out, "no sweep manages these runs"));
+  CHECK(contains(scratch.at({"status"}).out, "no sweep manages these runs"));
 
-  const auto output = run_trainyard(scratch.path(), sweep);
+  const auto output = scratch.at(sweep);
   CHECK_MESSAGE(output.code == 0, output.err);
   CHECK(statuses(scratch) == std::vector<std::string>{"finished", "finished"});
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
@@ -131,8 +132,8 @@ namespace {
 bool has_launched(const std::filesystem::path& yard) {
   std::error_code missing;
   for (const auto& run : std::filesystem::directory_iterator(yard / "runs", missing)) {
-    std::ifstream in(run.path() / "attempt-1/orchestrator.records.jsonl");
-    if (contains({std::istreambuf_iterator<char>(in), {}}, "\"launched\"")) return true;
+    const auto records = tests::read_text(run.path() / "attempt-1/orchestrator.records.jsonl");
+    if (contains(records, "\"launched\"")) return true;
   }
   return false;
 }
@@ -179,11 +180,11 @@ TEST_CASE("a sweep whose yard is renamed ends its ranks, creates nothing at the 
   CHECK(ranks_below(scratch.path()).empty());
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
   scratch.write("go", "");
-  const auto again = run_trainyard(scratch.path(), {"resume", "--yard", "renamed", "--no-report"});
+  const auto again = scratch.at({"resume", "--yard", "renamed", "--no-report"});
   CHECK_MESSAGE(again.code == 0, (again.out + again.err));
   CHECK_MESSAGE(contains(again.out, "was interrupted: the orchestrator ended first"), again.out);
   CHECK_MESSAGE(contains(again.out, "3 runs finished, 0 were finished before, 0 failed"), again.out);
-  CHECK(run_trainyard(scratch.path(), {"db", "check", "--yard", "renamed"}).code == 0);
+  CHECK(scratch.at({"db", "check", "--yard", "renamed"}).code == 0);
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
 }
 

@@ -1,6 +1,4 @@
 // The log of a sweep and the logs of its ranks.
-#include <algorithm>
-#include <fstream>
 #include <regex>
 #include <sstream>
 
@@ -37,11 +35,11 @@ struct Arms {
     scratch.write("arms.toml", shell_arm_file("{ count = 2 }"));
     Texts arguments{"run", "arms.toml", "--no-report", "--backoff", "0"};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    run = run_trainyard(scratch.path(), arguments, environment);
+    run = scratch.at(arguments, environment);
   }
   fs::path file() const { return scratch.path() / "yard/trainyard.log"; }
   std::string text() const { return read_text(file()); }
-  Output at(const Texts& arguments) const { return run_trainyard(scratch.path(), arguments); }
+  Output at(const Texts& arguments) const { return scratch.at(arguments); }
 
   Scratch scratch;
   Output run;
@@ -96,9 +94,9 @@ TEST_CASE("a failed run is logged with its cause and its retries, without contro
 TEST_CASE("ranks log what they train and one line per epoch, and logs prints it") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(3, R"("ddp")", 1));
-  const auto run = run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"});
+  const auto run = scratch.at({"run", "small.toml", "--no-report"});
   REQUIRE_MESSAGE(run.code == 0, run.err);
-  const auto log = run_trainyard(scratch.path(), {"logs", "last", "--rank", "1"});
+  const auto log = scratch.at({"logs", "last", "--rank", "1"});
   CHECK(log.err.empty());
   const Texts starts = lines_with(log.out, " starts run=");
   REQUIRE_MESSAGE(starts.size() == 1, log.out);
@@ -113,10 +111,9 @@ TEST_CASE("ranks log what they train and one line per epoch, and logs prints it"
   CHECK(lines_with(log.out, " finished ").size() == 1);
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard/store.log"));  // the ranks meet in a file
 
-  CHECK(run_trainyard(scratch.path(),
-                      {"run", "small.toml", "--no-report", "--set", "epochs=1", "--log-level", "error"})
-            .code == 0);
-  const auto silent = run_trainyard(scratch.path(), {"logs", "last"});
+  CHECK(scratch.at({"run", "small.toml", "--no-report", "--set", "epochs=1", "--log-level", "error"}).code ==
+        0);
+  const auto silent = scratch.at({"logs", "last"});
   CHECK(silent.out.empty());
   CHECK_MESSAGE(contains(silent.err, "--log-level"), silent.err);
 }

@@ -12,21 +12,18 @@ using namespace trainyard::e2e;
 
 TEST_CASE("independent runs at once train like single, and the speed-up figure has them as the limit") {
   const Scratch scratch;
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
   scratch.write("small.toml", sweep_file(3, R"("single", "ddp")") + R"(save = "last"
 [[include]]
 strategy = "independent"
 seed = 0
 )");
-  const Output run = at({"run", "small.toml"});
+  const Output run = scratch.at({"run", "small.toml"});
   REQUIRE_MESSAGE(run.code == 0, run.err);
   CHECK(contains(run.out, "5 runs finished"));
   CHECK_FALSE(contains(run.out, "independent  "));  // no verdict row
 
   const auto rows = [&](const std::string& sql) {
-    const Output answer = at({"sql", sql, "--format", "json"});
+    const Output answer = scratch.at({"sql", sql, "--format", "json"});
     REQUIRE_MESSAGE(answer.code == 0, answer.err);
     return nlohmann::json::parse(answer.out);
   };
@@ -41,28 +38,26 @@ seed = 0
         nlohmann::json::parse(R"([{"rank": 0, "replica": 0, "stage": 0, "world_size": 2},
                                   {"rank": 1, "replica": 1, "stage": 0, "world_size": 2}])"));
 
-  REQUIRE(at({"report", "--format", "csv", "--out", "csv"}).code == 0);
+  REQUIRE(scratch.at({"report", "--format", "csv", "--out", "csv"}).code == 0);
   CHECK(contains(tests::read_text(scratch.path() / "csv/figures/speed-up.csv"),
                  ",independent runs at once,2,"));
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "independent runs at once, the limit of the machine"));
-  const Output asked = at({"compare", "single", "independent"});  // an explicit comparison is answered
+  const Output asked =
+      scratch.at({"compare", "single", "independent"});  // an explicit comparison is answered
   CHECK(contains(asked.out, "train seconds"));
 }
 
 TEST_CASE("ranks use the [machine] communicator, and another one is another circumstance") {
   const Scratch scratch;
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
   for (const std::string machine : {"auto", "gloo"}) {
     scratch.write("small.toml",
                   sweep_file(1, R"("ddp")", 1) + "[machine]\ncommunicator = \"" + machine + "\"\n");
-    const Output run = at({"run", "small.toml", "--no-report"});
+    const Output run = scratch.at({"run", "small.toml", "--no-report"});
     REQUIRE_MESSAGE(run.code == 0, run.err);
   }
   const Output used =
-      at({"sql", "SELECT DISTINCT attempt, json_extract(start_extra, '$.transport') FROM process", "--format",
-          "csv"});
+      scratch.at({"sql", "SELECT DISTINCT attempt, json_extract(start_extra, '$.transport') FROM process",
+                  "--format", "csv"});
   CHECK(contains(used.out, "1,shared memory\n2,gloo\n"));
 }

@@ -35,8 +35,7 @@ TEST_CASE("MNIST reaches more than 92 % in ten epochs, and two replicas train li
     return;
   }
   const Scratch scratch;
-  const auto output =
-      run_trainyard(scratch.path(), {"run", TRAINYARD_SOURCE "/experiments/mnist.toml", "--data", data});
+  const auto output = scratch.at({"run", TRAINYARD_SOURCE "/experiments/mnist.toml", "--data", data});
   REQUIRE_MESSAGE(output.code == 0, output.err);
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
   const auto accuracy = mean_test_accuracy(database);

@@ -81,18 +81,6 @@ TEST_CASE(
   CHECK(contains(at_once(scratch.path(), {"check", "numbers.toml"}).err, "is not a readable file"));
 }
 
-TEST_CASE("a folder of the kernel in `files` is refused at once, with its place") {
-  const Scratch scratch;
-  scratch.write("proc.toml", "name = \"a\"\n" + one_arm + "files = [\"/proc\"]\n");
-  for (const char* verb : {"check", "plan", "run"}) {
-    const Output said = at_once(scratch.path(), {verb, "proc.toml"});
-    CHECK_MESSAGE(said.code == 2, said.err);
-    CHECK_MESSAGE(
-        contains(said.err, "proc.toml:11:9: `files` has \"/proc\", but /proc is made by the kernel"),
-        said.err);
-  }
-}
-
 TEST_CASE("a FIFO, device or folder in place of a data file is refused at once") {
   const Scratch scratch;
   scratch.write("data/mnist/train-labels-idx1-ubyte", "labels");
@@ -116,7 +104,7 @@ TEST_CASE("a FIFO, device or folder in place of a file to write is refused at on
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   check_refused(scratch, {"out.csv", {"export", "--out", "out.csv"}});
   check_refused(scratch, {"pages/index.html", {"report", "--out", "pages"}, 2, false});
 }
@@ -125,7 +113,7 @@ TEST_CASE("no command waits for a FIFO in the yard, and the database is checked 
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("echo text\nepoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   const fs::path yard = scratch.path() / "yard", good = scratch.path() / "good";
   fs::rename(yard, good);
   const std::string key = fs::directory_iterator(good / "runs")->path().filename();

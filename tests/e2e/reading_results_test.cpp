@@ -1,7 +1,5 @@
 // Finished sweeps on the command line: help, status, show, logs, sql, rm, and experiments by name.
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -10,8 +8,8 @@
 #include "base/text.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
-#include "tests/support/sweep_file.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
@@ -58,10 +56,10 @@ class Finished {
 
 TEST_CASE("without arguments the help is printed, with one line per verb") {
   const Scratch scratch;
-  const auto bare = run_trainyard(scratch.path(), {});
+  const auto bare = scratch.at({});
   CHECK(bare.code == 0);
   CHECK(bare.err.empty());
-  CHECK(bare.out == run_trainyard(scratch.path(), {"--help"}).out);
+  CHECK(bare.out == scratch.at({"--help"}).out);
   const Texts lines = lines_of(bare.out);
   for (const std::string& verb : verbs) {
     CAPTURE(verb);
@@ -72,7 +70,7 @@ TEST_CASE("without arguments the help is printed, with one line per verb") {
   }
   for (const std::string& line : lines) CHECK_MESSAGE(line.size() <= 80, line);
   CHECK(lines.size() <= 45);
-  const auto group = run_trainyard(scratch.path(), {"db"});
+  const auto group = scratch.at({"db"});
   CHECK(group.code == 0);
   CHECK(contains(group.out, "  rebuild "));
 }
@@ -81,7 +79,7 @@ TEST_CASE("the help of each verb ends with examples, in lines of at most 80 colu
   const Scratch scratch;
   for (const std::string& verb : verbs) {
     CAPTURE(verb);
-    const auto help = run_trainyard(scratch.path(), {verb, "--help"});
+    const auto help = scratch.at({verb, "--help"});
     CHECK(help.code == 0);
     CHECK(lines_of(help.out).back().starts_with("  trainyard " + verb));
     for (const std::string& line : lines_of(help.out)) CHECK_MESSAGE(columns(line) <= 80, line);
@@ -89,8 +87,7 @@ TEST_CASE("the help of each verb ends with examples, in lines of at most 80 colu
   for (const std::string verb :
        {"data get", "data list", "data verify", "db check", "db backup", "db rebuild"}) {
     CAPTURE(verb);
-    const auto help = run_trainyard(
-        scratch.path(), {verb.substr(0, verb.find(' ')), verb.substr(verb.find(' ') + 1), "--help"});
+    const auto help = scratch.at({verb.substr(0, verb.find(' ')), verb.substr(verb.find(' ') + 1), "--help"});
     CHECK(contains(help.out, "\n  trainyard " + verb));
   }
 }
@@ -218,8 +215,7 @@ TEST_CASE("rm takes an experiment by name, and with --where removes only the mat
 TEST_CASE("report writes figures of a given width, with captions as text files") {
   const Finished yard;
   const auto read = [&](const std::string& file) {
-    std::ifstream in(yard.scratch().path() / "paper" / file);
-    return std::string{std::istreambuf_iterator<char>(in), {}};
+    return tests::read_text(yard.scratch().path() / "paper" / file);
   };
   const auto made = yard.at({"report", "--width", "7cm", "--font-size", "9", "--no-title", "--format",
                              "pdf,svg", "--out", "paper"});
@@ -252,9 +248,9 @@ TEST_CASE("show prints the mean time of each part of a step, or of an epoch with
                             R"("seconds":{"forward":0.006,"backward":0.012,"bubble":0,)" +
                             R"("other":0.002},"metrics":[]'; finish)"));
     scratch.write("arms.toml", shell_arm_file("[7]"));
-    const auto run = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+    const auto run = scratch.at({"run", "arms.toml", "--no-report"});
     REQUIRE_MESSAGE(run.code == 0, run.err);
-    return run_trainyard(scratch.path(), {"show", "last"}).out;
+    return scratch.at({"show", "last"}).out;
   };
   const std::string by_step = shown("\"steps\":10,");
   CHECK_MESSAGE(contains(by_step, "part of a step     ms     %\n"), by_step);
@@ -285,10 +281,7 @@ class Tested {
   }
   const Output& run() const { return run_; }
   Output at(const Texts& arguments) const { return run_trainyard(scratch_.path(), arguments); }
-  std::string page() const {
-    std::ifstream in(scratch_.path() / "yard/reports/one/index.html", std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string page() const { return tests::read_text(scratch_.path() / "yard/reports/one/index.html"); }
 
  private:
   Scratch scratch_;

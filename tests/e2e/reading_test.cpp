@@ -43,9 +43,7 @@ struct Sweep {
     run = at({"run", "rates.toml"});
     REQUIRE_MESSAGE(run.code == 0, run.err);
   }
-  Output at(const std::vector<std::string>& arguments) const {
-    return run_trainyard(scratch.path(), arguments);
-  }
+  Output at(const std::vector<std::string>& arguments) const { return scratch.at(arguments); }
 };
 
 std::string first_line(const std::string& text) {

@@ -1,11 +1,11 @@
 // Arms with impossible records. They fail with the rank, the record and the error, and get no verdict.
-#include <fstream>
 
 #include <doctest/doctest.h>
 
 #include "experiments/protocol/record.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/shell_arm.h"
 #include "tests/support/sweep_file.h"
 
@@ -30,7 +30,7 @@ struct Ended {
 Ended ended(const Scratch& scratch, const std::string& body) {
   scratch.write("arm.sh", shell_arm(honest + body));
   scratch.write("arms.toml", shell_arm_file("[1]", 2));
-  const auto output = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report", "--set", "epochs=3"});
+  const auto output = scratch.at({"run", "arms.toml", "--no-report", "--set", "epochs=3"});
   return {output.code, output.out + output.err};
 }
 
@@ -39,9 +39,9 @@ std::string failure_of(const std::string& body) {
   const Scratch scratch;
   const Ended run = ended(scratch, body);
   CHECK_MESSAGE(run.code == 1, run.said);
-  const auto status = run_trainyard(scratch.path(), {"status", "--runs"});
+  const auto status = scratch.at({"status", "--runs"});
   CHECK_MESSAGE(contains(status.out, "failed"), status.out);
-  const auto check = run_trainyard(scratch.path(), {"db", "check"});
+  const auto check = scratch.at({"db", "check"});
   CHECK_MESSAGE(check.code == 0, (check.out + check.err));
   return run.said;
 }
@@ -138,11 +138,6 @@ TEST_CASE("ranks that state different terms fail the run, with the rank and the 
 
 namespace {
 
-std::string content_of(const std::filesystem::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
-
 // The folder of the only run's first attempt. Empty if there is none.
 std::filesystem::path only_attempt(const std::filesystem::path& yard) {
   std::error_code missing;
@@ -152,7 +147,7 @@ std::filesystem::path only_attempt(const std::filesystem::path& yard) {
 }
 
 std::string states(const Scratch& scratch) {
-  return run_trainyard(scratch.path(), {"sql", "SELECT status FROM run_summary", "--format", "csv"}).out;
+  return scratch.at({"sql", "SELECT status FROM run_summary", "--format", "csv"}).out;
 }
 
 }  // namespace
@@ -160,30 +155,29 @@ std::string states(const Scratch& scratch) {
 TEST_CASE("the runner refuses an attempt whose rank has records, and changes nothing") {
   const Scratch scratch;
   scratch.write("small.toml", sweep_file(1, R"("single")", 1));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "small.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "small.toml", "--no-report"}).code == 0);
   const std::filesystem::path attempt = only_attempt(scratch.path() / "yard");
-  const std::string before = content_of(attempt / "rank-0.records.jsonl");
-  const auto again = run_trainyard(scratch.path(), {}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
-                                   TRAINYARD_BUILD "/trainyard-runner");
+  const std::string before = tests::read_text(attempt / "rank-0.records.jsonl");
+  const auto again = scratch.at({}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
+                                TRAINYARD_BUILD "/trainyard-runner");
   CHECK(again.code == 1);
   CHECK_MESSAGE(contains(again.err, "rank-0.records.jsonl: has records already"), again.err);
-  CHECK(content_of(attempt / "rank-0.records.jsonl") == before);
-  const auto into_the_attempt = run_trainyard(scratch.path(), {"--records", attempt.string()},
-                                              {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
-                                              TRAINYARD_BUILD "/trainyard-runner");
+  CHECK(tests::read_text(attempt / "rank-0.records.jsonl") == before);
+  const auto into_the_attempt =
+      scratch.at({"--records", attempt.string()}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
+                 TRAINYARD_BUILD "/trainyard-runner");
   CHECK(into_the_attempt.code == 1);
-  CHECK(content_of(attempt / "rank-0.records.jsonl") == before);
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
+  CHECK(tests::read_text(attempt / "rank-0.records.jsonl") == before);
+  CHECK(scratch.at({"db", "check"}).code == 0);
 }
 
 TEST_CASE("a finished run stays finished if records are appended to it and the database is rebuilt") {
   const Scratch scratch;
   scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
   scratch.write("arms.toml", shell_arm_file("[1]", 2));
-  REQUIRE(run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"}).code == 0);
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
   const auto metrics = [&] {
-    return run_trainyard(scratch.path(), {"sql", "SELECT train_loss FROM final_metrics", "--format", "csv"})
-        .out;
+    return scratch.at({"sql", "SELECT train_loss FROM final_metrics", "--format", "csv"}).out;
   };
   const std::string before = metrics();
   const std::filesystem::path attempt = only_attempt(scratch.path() / "yard");
@@ -195,13 +189,13 @@ TEST_CASE("a finished run stays finished if records are appended to it and the d
     records.append("test", {{"seconds", 0.1}});
     records.append("end", {{"status", rank == 0 ? "finished" : "failed"}});
   }
-  const auto check = run_trainyard(scratch.path(), {"db", "check"});
+  const auto check = scratch.at({"db", "check"});
   CHECK_MESSAGE(contains(check.out, "A rebuild takes the files"), check.out);
   CHECK(states(scratch) == "status\nfinished\n");
-  REQUIRE(run_trainyard(scratch.path(), {"db", "rebuild"}).code == 0);
+  REQUIRE(scratch.at({"db", "rebuild"}).code == 0);
   CHECK(states(scratch) == "status\nfinished\n");
   CHECK(metrics() == before);
-  CHECK(run_trainyard(scratch.path(), {"db", "check"}).code == 0);
-  const auto again = run_trainyard(scratch.path(), {"run", "arms.toml", "--no-report"});
+  CHECK(scratch.at({"db", "check"}).code == 0);
+  const auto again = scratch.at({"run", "arms.toml", "--no-report"});
   CHECK_MESSAGE(contains(again.out, "0 runs finished, 1 was finished before"), (again.out + again.err));
 }

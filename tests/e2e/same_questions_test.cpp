@@ -1,5 +1,4 @@
 // `check`, `plan` and `run` make the same checks and print the same errors.
-#include <fstream>
 
 #include <doctest/doctest.h>
 
@@ -26,13 +25,12 @@ void all_refuse(const Scratch& scratch, const std::string& line, std::vector<std
     CAPTURE(verb);
     std::vector<std::string> arguments{verb, "same.toml"};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    const Output output = run_trainyard(scratch.path(), arguments, no_data);
+    const Output output = scratch.at(arguments, no_data);
     CHECK(output.code == 2);
     CHECK_MESSAGE(contains(output.err, line), output.err);
     CHECK(output.out == "");
   }
-  CHECK(run_trainyard(scratch.path(), {"check", "same.toml", "--file-only"}, no_data).out ==
-        "same.toml: ok, 1 run\n");
+  CHECK(scratch.at({"check", "same.toml", "--file-only"}, no_data).out == "same.toml: ok, 1 run\n");
 }
 
 }  // namespace
@@ -48,7 +46,7 @@ TEST_CASE("check, plan and run refuse missing data, and name --data and TRAINYAR
   all_refuse(scratch, advice);
   all_refuse(scratch, "data set \"mnist\" was not found in elsewhere, nowhere", {"--data", "elsewhere"});
   scratch.write("same.toml", mnist_file("[data]\nmnist = \"synthetic\"\n"));
-  CHECK(run_trainyard(scratch.path(), {"check", "same.toml"}, no_data).code == 0);
+  CHECK(scratch.at({"check", "same.toml"}, no_data).code == 0);
 }
 
 TEST_CASE("like run, check finds real data by --data, by TRAINYARD_DATA and by [data]") {
@@ -59,10 +57,10 @@ TEST_CASE("like run, check finds real data by --data, by TRAINYARD_DATA and by [
   }
   const Scratch scratch;
   scratch.write("same.toml", mnist_file());
-  CHECK(run_trainyard(scratch.path(), {"check", "same.toml", "--data", data}, no_data).code == 0);
-  CHECK(run_trainyard(scratch.path(), {"check", "same.toml"}, {{"TRAINYARD_DATA", data}}).code == 0);
+  CHECK(scratch.at({"check", "same.toml", "--data", data}, no_data).code == 0);
+  CHECK(scratch.at({"check", "same.toml"}, {{"TRAINYARD_DATA", data}}).code == 0);
   scratch.write("same.toml", mnist_file("[data]\nmnist = \"" + data + "\"\n"));
-  CHECK(run_trainyard(scratch.path(), {"check", "same.toml"}, no_data).code == 0);
+  CHECK(scratch.at({"check", "same.toml"}, no_data).code == 0);
 }
 
 TEST_CASE("check, plan and run refuse more training samples than the data has") {
@@ -78,7 +76,7 @@ TEST_CASE("check, plan and run refuse a missing file of a program") {
   scratch.write("same.toml", file);
   all_refuse(scratch, "missing.py of a strategy cannot be read");
   scratch.write("missing.py", "");
-  CHECK(run_trainyard(scratch.path(), {"check", "same.toml"}, no_data).code == 0);
+  CHECK(scratch.at({"check", "same.toml"}, no_data).code == 0);
 }
 
 TEST_CASE("check, plan and run refuse a missing host file of mpirun") {
@@ -95,7 +93,7 @@ TEST_CASE("plan prints a warning on many values of an axis once, with their numb
                 "learning_rate = [0.1, 0.05, 0.01, 0.005]\nseed = { count = 3 }\n"
                 "[defaults]\ndataset = \"synthetic-digits\"\ntrain_samples = 100\n"
                 "[compare]\nmargins = { accuracy_points = 0.01 }\n");
-  const Output planned = run_trainyard(scratch.path(), {"plan", "axis.toml"});
+  const Output planned = scratch.at({"plan", "axis.toml"});
   REQUIRE_MESSAGE(planned.code == 0, planned.err);
   std::size_t warnings = 0;
   for (std::size_t at = 0; (at = planned.err.find("warning: ", at)) != std::string::npos; ++at) ++warnings;
@@ -107,8 +105,7 @@ TEST_CASE("plan prints a warning on many values of an axis once, with their numb
       planned.err);
   CHECK_MESSAGE(contains(planned.err, "warning: mlp, learning_rate 0.1 and 3 others: the accuracy of "),
                 planned.err);
-  const Output one = run_trainyard(
-      scratch.path(),
+  const Output one = scratch.at(
       {"plan", "axis.toml", "--where", "learning_rate=0.1,strategy=single", "--where", "strategy=ddp"});
   CHECK_MESSAGE(contains(one.err, "warning: mlp ddp: NO CHANGE is unlikely with 3 seeds"), one.err);
 }

@@ -53,9 +53,7 @@ struct Sweep {
     scratch.write("arms.toml", arms_file);
     run = at({"run", "arms.toml"});
   }
-  Output at(const std::vector<std::string>& arguments) const {
-    return run_trainyard(scratch.path(), arguments);
-  }
+  Output at(const std::vector<std::string>& arguments) const { return scratch.at(arguments); }
   std::string file(const std::string& name) const { return tests::read_text(scratch.path() / name); }
 };
 
@@ -102,9 +100,6 @@ TEST_CASE("programs that state nothing are not called fair, and missing terms ar
 
 TEST_CASE("in a joint report, a comparison of one file does not include runs of another") {
   const Scratch scratch;
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
   scratch.write("arm.sh", shell_arm("epoch 1; finish"));
   const std::string arm = "command = [\"/bin/sh\", \"arm.sh\", \"{seed}\", \"";
   scratch.write(
@@ -119,10 +114,10 @@ TEST_CASE("in a joint report, a comparison of one file does not include runs of 
                 "axis = \"batch\"\nbaseline = 32\n[strategy.a]\n" +
                     arm + "a\"]\n");
   for (const char* file : {"one.toml", "two.toml"}) {
-    const Output run = at({"run", file, "--no-report"});
+    const Output run = scratch.at({"run", file, "--no-report"});
     REQUIRE_MESSAGE(run.code == 0, run.err);
   }
-  const Output report = at({"report", "one", "two", "--format", "csv", "--out", "joint"});
+  const Output report = scratch.at({"report", "one", "two", "--format", "csv", "--out", "joint"});
   REQUIRE_MESSAGE(report.code == 0, report.err);
   const std::string verdicts = tests::read_text(scratch.path() / "joint/tables/verdicts.csv");
   CHECK(contains(verdicts, "strategy,a,"));
@@ -137,9 +132,6 @@ TEST_CASE("in a joint report, a comparison of one file does not include runs of 
 
 TEST_CASE("two experiments on one model keep their comparisons in a joint report, and no file has cut text") {
   const Scratch scratch;
-  const auto at = [&](const std::vector<std::string>& arguments) {
-    return run_trainyard(scratch.path(), arguments);
-  };
   scratch.write("arm.sh", shell_arm("epoch 1; finish"));
   const std::string arm = "command = [\"/bin/sh\", \"arm.sh\", \"{seed}\", \"";
   const auto file = [&](const std::string& name, const std::string& more) {
@@ -152,9 +144,9 @@ TEST_CASE("two experiments on one model keep their comparisons in a joint report
   const std::string second = "a second experiment with a name that is longer than any column";
   scratch.write("one.toml", file("one", "batch = 64\n") + "[expect.mlp]\ntrain_loss = { at_most = 0.0 }\n");
   scratch.write("two.toml", file(second, "batch = 32\nlearning_rate = 0.02\nmomentum = 0.5\n"));
-  for (const char* name : {"one.toml", "two.toml"}) at({"run", name, "--no-report"});
+  for (const char* name : {"one.toml", "two.toml"}) scratch.at({"run", name, "--no-report"});
   const Output report =
-      at({"report", "one", second, "--format", "html,svg,csv,markdown,latex", "--out", "joint"});
+      scratch.at({"report", "one", second, "--format", "html,svg,csv,markdown,latex", "--out", "joint"});
   CHECK(contains(report.out, "one: verdicts against a\n"));
   CHECK(contains(report.out, second + ": verdicts against a\n"));
   CHECK(times_in("missed: ", report.err) == 6);  // the runs of "one" only

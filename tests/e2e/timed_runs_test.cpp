@@ -1,7 +1,6 @@
 // Timed runs have the host to themselves: two sweeps in two yards take turns. No other sweep uses their cores.
 // The share of other processes is recorded and decides whether times count.
 #include <csignal>
-#include <fstream>
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -182,13 +181,12 @@ TEST_CASE("times of a run beside busy processes do not count, and every output g
   scratch.write("small.toml", sweep_file(100, R"("single")", 1));
   {
     const Burners burners;
-    const Output output =
-        run_trainyard(scratch.path(), {"run", "small.toml"}, {{"TRAINYARD_OTHERS_LIMIT", ""}});
+    const Output output = scratch.at({"run", "small.toml"}, {{"TRAINYARD_OTHERS_LIMIT", ""}});
     CHECK_MESSAGE(output.code == 0, output.err);
     CHECK_MESSAGE(contains(output.out, "its times do not count: other processes took "), output.out);
   }
   const std::string reason = " % of its cores (limit 2 %)";
-  const Output show = run_trainyard(scratch.path(), {"show", "last"});
+  const Output show = scratch.at({"show", "last"});
   CHECK_MESSAGE(contains(show.out, "times do not count: other processes took "), show.out);
   CHECK(contains(show.out, reason));
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
@@ -199,10 +197,10 @@ TEST_CASE("times of a run beside busy processes do not count, and every output g
   const auto rows = db::select(database, "SELECT times_count, other_share > 0.02 FROM run_summary").rows;
   CHECK(rows == std::vector<std::vector<nlohmann::json>>{{0, 1}});
 
-  const Output plan = run_trainyard(scratch.path(), {"plan", "small.toml"});
+  const Output plan = scratch.at({"plan", "small.toml"});
   CHECK(contains(plan.out, "the times of 1 finished run do not count: other processes took "));
   CHECK(contains(plan.out, "`run` with --retrain-times trains them again"));
-  const Output again = run_trainyard(scratch.path(), {"run", "small.toml", "--retrain-times"});
+  const Output again = scratch.at({"run", "small.toml", "--retrain-times"});
   CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), again.out);
   CHECK(db::select(database, "SELECT times_count FROM run_summary").rows ==
         std::vector<std::vector<nlohmann::json>>{{1}});

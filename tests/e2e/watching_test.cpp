@@ -166,7 +166,7 @@ TEST_CASE("logs --follow continues through the retries of a run") {
   CHECK(followed.code == 0);
   CHECK(followed.out == "try 1\n==> attempt 2 <==\ntry 2\n==> attempt 3 <==\ntry 3\n");
   CHECK(sweep.wait().code == 0);
-  const auto second = run_trainyard(scratch.path(), {"logs", "last", "--follow", "--attempt", "2"});
+  const auto second = scratch.at({"logs", "last", "--follow", "--attempt", "2"});
   CHECK(second.out == "try 2\n");
 }
 

@@ -8,17 +8,9 @@
 
 #include <zlib.h>
 
-#include "base/error.h"
-
 namespace trainyard::tests {
 
 namespace {
-
-std::string big_endian(std::uint32_t number) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 255U);
-  return bytes;
-}
 
 std::string numbered_pixels(std::uint32_t number, std::size_t size) {
   std::string pixels(size, '\x55');
@@ -34,6 +26,12 @@ std::filesystem::path DataFolder::write(const std::string& name, const std::stri
   std::filesystem::create_directories(file.parent_path());
   std::ofstream(file, std::ios::binary) << (name.ends_with(".gz") ? gzipped(bytes) : bytes);
   return file;
+}
+
+std::string big_endian(std::uint32_t number) {
+  std::string bytes;
+  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 255U);
+  return bytes;
 }
 
 std::string gzipped(const std::string& bytes) {
@@ -119,15 +117,6 @@ std::vector<int> sample_numbers(const models::Images& images) {
     numbers.push_back(images.pixels[at] * 256 + images.pixels[at + 1]);
   }
   return numbers;
-}
-
-std::string user_error_of(const std::function<void()>& action) {
-  try {
-    action();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
 }
 
 }  // namespace trainyard::tests

@@ -3,12 +3,12 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <functional>
 #include <string>
 #include <vector>
 
 #include "models/datasets/datasets.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 namespace trainyard::tests {
 
@@ -17,6 +17,8 @@ class DataFolder : public ScratchFolder {
   // Writes the file `name` and creates its folders. Compresses it if the name ends in ".gz".
   std::filesystem::path write(const std::string& name, const std::string& bytes) const;
 };
+
+std::string big_endian(std::uint32_t number);
 
 std::string gzipped(const std::string& bytes);
 
@@ -45,8 +47,5 @@ std::string fingerprint(const models::Dataset& source, const std::filesystem::pa
 
 // The number in the first two pixels of each sample.
 std::vector<int> sample_numbers(const models::Images& images);
-
-// The text of the UserError that `action` throws. Empty if it throws none.
-std::string user_error_of(const std::function<void()>& action);
 
 }  // namespace trainyard::tests

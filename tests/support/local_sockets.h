@@ -6,9 +6,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
-#include <fstream>
 #include <functional>
-#include <sstream>
 #include <string>
 #include <thread>
 
@@ -165,12 +163,6 @@ inline bool in_own_network(const std::function<void()>& action) {
     done = true;
   }).join();
   return done;
-}
-
-inline std::string text_of_file(const char* file) {
-  std::ostringstream text;
-  text << std::ifstream(file).rdbuf();
-  return text.str();
 }
 
 }  // namespace trainyard::tests

@@ -1,8 +1,6 @@
 #include "tests/support/program.h"
 
 #include <cstdlib>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 
 #include <SQLiteCpp/Database.h>
@@ -16,13 +14,6 @@
 namespace trainyard::e2e {
 namespace fs = std::filesystem;
 namespace {
-
-std::string content(const fs::path& file) {
-  std::ifstream in(file, std::ios::binary);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
-}
 
 void redirect(const fs::path& file, int target) {
   const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
@@ -48,22 +39,6 @@ int exit_code(int status) {
 }
 
 }  // namespace
-
-Scratch::Scratch() {
-  std::string name = (fs::temp_directory_path() / "trainyard-e2e-XXXXXX").string();
-  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("no temporary folder");
-  path_ = name;
-}
-
-Scratch::~Scratch() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
-
-fs::path Scratch::write(const std::string& name, const std::string& text) const {
-  std::ofstream(path_ / name) << text;
-  return path_ / name;
-}
 
 Trainyard::Trainyard(const fs::path& folder, const std::vector<std::string>& arguments,
                      const std::map<std::string, std::string>& environment, const std::string& program)
@@ -92,7 +67,7 @@ Output Trainyard::wait() {
   int status = 0;
   if (waitpid(pid_, &status, 0) != pid_) throw std::runtime_error("the process cannot be waited for");
   pid_ = -1;
-  return {exit_code(status), content(out_), content(err_)};
+  return {exit_code(status), tests::read_text(out_), tests::read_text(err_)};
 }
 
 Output run_trainyard(const fs::path& folder, const std::vector<std::string>& arguments,
@@ -114,7 +89,7 @@ std::vector<pid_t> ranks_below(const fs::path& folder) {
 }
 
 std::string documented_example() {
-  const std::string page = content(fs::path(TRAINYARD_SOURCE) / "docs/record-protocol.md");
+  const std::string page = tests::read_text(fs::path(TRAINYARD_SOURCE) / "docs/record-protocol.md");
   const std::string fence = "```python\n";
   const auto begin = page.find(fence);
   if (begin == std::string::npos) throw std::runtime_error("docs/record-protocol.md has no example");

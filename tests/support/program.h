@@ -8,26 +8,14 @@
 
 #include <sys/types.h>
 
+#include "tests/support/scratch_folder.h"
+
 namespace trainyard::e2e {
 
 struct Output {
   int code = 0;  // exit code, or 128 + signal
   std::string out;
   std::string err;
-};
-
-// A temporary folder that is removed at the end.
-class Scratch {
- public:
-  Scratch();
-  ~Scratch();
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  const std::filesystem::path& path() const { return path_; }
-  std::filesystem::path write(const std::string& name, const std::string& text) const;
-
- private:
-  std::filesystem::path path_;
 };
 
 // A `trainyard` process, started in `folder` in its own process group. Its output goes to stdout.txt and
@@ -53,6 +41,16 @@ class Trainyard {
 Output run_trainyard(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
                      const std::map<std::string, std::string>& environment = {},
                      const std::string& program = TRAINYARD_PROGRAM);
+
+// A temporary folder, in which `at` runs the program to its end.
+class Scratch : public tests::ScratchFolder {
+ public:
+  Output at(const std::vector<std::string>& arguments,
+            const std::map<std::string, std::string>& environment = {},
+            const std::string& program = TRAINYARD_PROGRAM) const {
+    return run_trainyard(path(), arguments, environment, program);
+  }
+};
 
 // Gives a database another schema version.
 void make_older(const std::filesystem::path& database, int schema);

@@ -9,6 +9,7 @@
 
 #include "base/fd.h"
 #include "tests/support/local_sockets.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using tests::connection_to;
@@ -134,5 +135,5 @@ TEST_CASE("the live tables of /proc/net name the same user as the kernel's answe
   const ListeningSocket server;
   const FileDescriptor client = connection_to(server.port);
   const FileDescriptor accepted(::accept(server.fd.get(), nullptr, nullptr));
-  CHECK(user_in_table(tests::text_of_file("/proc/net/tcp"), ends_of(accepted.get()).value()) == ::geteuid());
+  CHECK(user_in_table(tests::read_text("/proc/net/tcp"), ends_of(accepted.get()).value()) == ::geteuid());
 }

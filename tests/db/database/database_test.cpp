@@ -17,6 +17,7 @@
 #include "db/queries/queries.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/user_error.h"
 #include "tests/support/without_rights.h"
 
 using namespace trainyard;
@@ -24,17 +25,6 @@ using namespace trainyard::db;
 using namespace trainyard::db::testing;
 
 namespace {
-
-// The text of the UserError that `work` throws.
-template <typename Work>
-std::string user_error(Work&& work) {
-  try {
-    work();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "no UserError";
-}
 
 void fill(const std::filesystem::path& file) {
   Database database = Database::open_for_writing(file);
@@ -83,8 +73,8 @@ TEST_CASE("opening a database of another schema fails with both versions and doe
   for (const int version : {-1, 0, schema_version - 1, schema_version + 1}) {
     CAPTURE(version);
     SQLite::Database(file, SQLite::OPEN_READWRITE).exec("PRAGMA user_version = " + std::to_string(version));
-    for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
-                              user_error([&] { Database::open_read_only(file); })}) {
+    for (const auto& error : {tests::user_error_of([&] { Database::open_for_writing(file); }),
+                              tests::user_error_of([&] { Database::open_read_only(file); })}) {
       CHECK_MESSAGE(error.starts_with(file.string() + ": has schema " + std::to_string(version) +
                                       " (this program needs " + std::to_string(schema_version) + "); "),
                     error);
@@ -119,8 +109,8 @@ TEST_CASE("a database whose schema cannot be read is refused, and the error name
   const auto file = folder / "results.db";
   fill(file);
   std::ofstream(file, std::ios::in | std::ios::out).seekp(100) << std::string(3000, 'x');  // its first page
-  for (const auto& error : {user_error([&] { Database::open_for_writing(file); }),
-                            user_error([&] { Database::open_read_only(file); })}) {
+  for (const auto& error : {tests::user_error_of([&] { Database::open_for_writing(file); }),
+                            tests::user_error_of([&] { Database::open_read_only(file); })}) {
     CHECK_MESSAGE(error.starts_with(file.string() + ": is damaged: "), error);
     CHECK(contains(error, "`trainyard db rebuild` rebuilds it from the journal"));
   }
@@ -148,7 +138,7 @@ TEST_CASE("another program may write to the database after its writer was killed
 
 TEST_CASE("a missing database is an error that names the file and does not create it") {
   const TemporaryFolder folder;
-  const std::string error = user_error([&] { Database::open_read_only(folder / "results.db"); });
+  const std::string error = tests::user_error_of([&] { Database::open_read_only(folder / "results.db"); });
   CHECK(contains(error, (folder / "results.db").string()));
   CHECK(contains(error, "trainyard run"));
   CHECK(!std::filesystem::exists(folder / "results.db"));
@@ -160,8 +150,10 @@ TEST_CASE("a file that is not a database is refused and not changed") {
       "this is a letter, not a database, and long enough to have a header of 100 bytes: " +
       std::string(100, '.');
   std::ofstream(folder / "letter.db") << text;
-  CHECK(contains(user_error([&] { Database::open_read_only(folder / "letter.db"); }), "is not a database"));
-  CHECK(contains(user_error([&] { Database::open_for_writing(folder / "letter.db"); }), "is not a database"));
+  CHECK(contains(tests::user_error_of([&] { Database::open_read_only(folder / "letter.db"); }),
+                 "is not a database"));
+  CHECK(contains(tests::user_error_of([&] { Database::open_for_writing(folder / "letter.db"); }),
+                 "is not a database"));
   CHECK(std::filesystem::file_size(folder / "letter.db") == text.size());
 }
 
@@ -169,9 +161,9 @@ TEST_CASE("another program's database is refused and not changed") {
   const TemporaryFolder folder;
   SQLite::Database(folder / "foreign.db", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE)
       .exec("CREATE TABLE t (x)");
-  CHECK(contains(user_error([&] { Database::open_read_only(folder / "foreign.db"); }),
+  CHECK(contains(tests::user_error_of([&] { Database::open_read_only(folder / "foreign.db"); }),
                  "not written by trainyard"));
-  CHECK(contains(user_error([&] { Database::open_for_writing(folder / "foreign.db"); }),
+  CHECK(contains(tests::user_error_of([&] { Database::open_for_writing(folder / "foreign.db"); }),
                  "not written by trainyard"));
   SQLite::Database again(folder / "foreign.db");
   CHECK(again.execAndGet("SELECT COUNT(*) FROM sqlite_schema").getInt() == 1);
@@ -180,14 +172,14 @@ TEST_CASE("another program's database is refused and not changed") {
 TEST_CASE("an empty file is not a database for readers, and a writer turns it into one") {
   const TemporaryFolder folder;
   std::ofstream(folder / "results.db").close();
-  CHECK(contains(user_error([&] { Database::open_read_only(folder / "results.db"); }), "is empty"));
+  CHECK(contains(tests::user_error_of([&] { Database::open_read_only(folder / "results.db"); }), "is empty"));
   Database::open_for_writing(folder / "results.db");
   CHECK(experiment_names(Database::open_read_only(folder / "results.db")).empty());
 }
 
 TEST_CASE("opening for writing in a missing folder is a user error") {
   const TemporaryFolder folder;
-  CHECK(contains(user_error([&] { Database::open_for_writing(folder / "nowhere" / "results.db"); }),
+  CHECK(contains(tests::user_error_of([&] { Database::open_for_writing(folder / "nowhere" / "results.db"); }),
                  "cannot open"));
 }
 
@@ -257,7 +249,7 @@ TEST_CASE("transactions in the -wal file of a killed writer are never silently o
   ::chmod(copy.c_str(), 0555);
   {
     const WithoutRights nobody;
-    CHECK(contains(user_error([&] { Database::open_read_only(copy / "results.db"); }), "-wal"));
+    CHECK(contains(tests::user_error_of([&] { Database::open_read_only(copy / "results.db"); }), "-wal"));
   }
   ::chmod(copy.c_str(), 0755);
   CHECK(experiment_names(Database::open_read_only(copy / "results.db")) == std::vector<std::string>{"sweep"});

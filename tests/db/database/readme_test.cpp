@@ -1,6 +1,4 @@
 // db/README.md is part of the contract: its queries run, and it describes the whole schema.
-#include <fstream>
-#include <sstream>
 
 #include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>
@@ -8,6 +6,7 @@
 #include "db/ingest/ingest.h"
 #include "db/queries/queries.h"
 #include "tests/db/support/yard.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard::db;
 using namespace trainyard::db::testing;
@@ -16,11 +15,7 @@ namespace experiments = trainyard::experiments;
 namespace {
 
 std::string readme() {
-  std::ifstream in(std::string(TRAINYARD_SOURCE_DIR) + "/db/README.md");
-  REQUIRE(in);
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return tests::read_text(std::string(TRAINYARD_SOURCE_DIR) + "/db/README.md");
 }
 
 // The contents of all ```sql blocks.

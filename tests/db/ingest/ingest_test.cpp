@@ -1,8 +1,6 @@
 // How each record is stored, and that it is stored once.
 #include "db/ingest/ingest.h"
 
-#include <ctime>
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"
@@ -272,28 +270,4 @@ TEST_CASE("an invalid run file is an error and leaves no rows behind") {
   CHECK_THROWS_AS(ingest.run_file(wrong), InternalError);
   CHECK_THROWS_AS(ingest.run_file({{"v", 1}, {"run", "x"}}), InternalError);
   CHECK(rows_of(database, "SELECT * FROM run").empty());
-}
-
-TEST_CASE("thousands of records in one transaction are ingested within ten seconds") {
-  TemporaryFolder folder;
-  Database database = Database::open_for_writing(folder / "results.db");
-  Ingest ingest(database);
-  const auto run = make_run("mlp", 2, 0, 1000);
-  ingest.run_file(experiments::to_json(make_launch(run)));
-  const std::vector<json> metrics = {metric("train", "loss", 10, 4), metric("train", "correct", 3, 4),
-                                     metric("validation", "loss", 10, 4),
-                                     metric("validation", "correct", 3, 4)};
-  std::vector<experiments::Record> records;
-  RecordLog zero(run, 1, 0), one(run, 1, 1);
-  for (int epoch = 1; epoch <= 1000; ++epoch)
-    for (RecordLog* log : {&zero, &one})
-      records.push_back(log->next("epoch", epoch_body(epoch, 1.5, 0.25, metrics)));
-  const std::clock_t begin = std::clock();
-  ingest.together([&] {
-    for (const auto& record : records) ingest.record(record);
-  });
-  const double milliseconds = 1000.0 * static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
-  MESSAGE("2,000 epoch records with 4 metrics each: " << milliseconds << " ms of CPU");
-  CHECK(rows_of(database, "SELECT COUNT(*) FROM metric") == std::vector<std::string>{"[8000]"});
-  CHECK(milliseconds < 10'000);
 }

@@ -1,7 +1,6 @@
 // Maintenance of a database: checks, copies, and rebuilding it from the files.
 #include "db/ingest/maintenance.h"
 
-#include <algorithm>
 #include <fstream>
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -17,6 +16,8 @@
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -178,7 +179,7 @@ TEST_CASE("opening a database of another schema for writing rebuilds it and keep
 TEST_CASE("a yard of another format is refused, and a damaged number is damage") {
   Small yard;
   const auto journal = yard.folder / "journal.jsonl";
-  auto entry = nlohmann::json::parse(lines_of(journal).at(0));
+  auto entry = nlohmann::json::parse(tests::read_lines(journal).at(0));
   entry.erase("crc");
   entry["v"] = 2;
   const std::string other = experiments::sealed(entry.dump());

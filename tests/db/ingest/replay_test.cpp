@@ -140,7 +140,7 @@ TEST_CASE("a line without its newline is ignored, in spools and in the journal")
   yard.journal(run_entry("sweep", {run}, "2026-11-20T08:00:00.000Z"));
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
   epoch(attempt, 0, 1);
-  const std::string line = lines_of(attempt.file(0)).at(0);
+  const std::string line = tests::read_lines(attempt.file(0)).at(0);
   append_line(attempt.file(0), line.substr(0, line.size() / 2));
   append_line(yard.folder / "journal.jsonl", R"({"v":1,"type":"rm","keys":[")" + experiments::run_key(run));
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
@@ -158,7 +158,7 @@ TEST_CASE("a damaged line is counted and named, and only its own record log ends
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
   for (int number = 1; number <= 3; ++number)
     for (int rank = 0; rank < 2; ++rank) epoch(attempt, rank, number);
-  auto lines = lines_of(attempt.file(0));
+  auto lines = tests::read_lines(attempt.file(0));
   lines[1][40] ^= 1;  // flips one bit
   std::ofstream(attempt.file(0)) << lines[0] << '\n' << lines[1] << '\n' << lines[2] << '\n';
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
@@ -202,7 +202,7 @@ TEST_CASE("records of another rank in a record log count as damaged lines") {
   const auto run = make_run("mlp", 2, 0);
   LiveAttempt attempt(yard, run, 1, "2026-11-20T08:00:01.000Z");
   epoch(attempt, 1, 1);
-  append_line(attempt.file(0), lines_of(attempt.file(1)).at(0) + "\n");
+  append_line(attempt.file(0), tests::read_lines(attempt.file(1)).at(0) + "\n");
   Database rebuilt = Database::open_for_writing(yard.folder / "rebuilt.db");
   const Replay result = replay(yard.folder.path(), rebuilt);
   CHECK(result.damaged_lines == 1);

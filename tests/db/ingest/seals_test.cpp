@@ -14,6 +14,7 @@
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::db;
@@ -41,10 +42,6 @@ struct Yard1 : LiveYard {
   fs::path records() const { return attempt() / "rank-0.records.jsonl"; }
 };
 
-std::string content(const fs::path& file) {
-  return tests::read_text(file);
-}
-
 void write(const fs::path& file, const std::string& bytes) {
   std::ofstream(file, std::ios::binary) << bytes;
 }
@@ -65,7 +62,7 @@ void flip_each_byte(const fs::path& yard, const fs::path& file, std::size_t step
   Replay result;
   const auto whole = replayed_runs(yard, result);
   REQUIRE(result.problems.empty());
-  const std::string sound = content(file);
+  const std::string sound = tests::read_text(file);
   for (std::size_t place = 0; place < sound.size(); place += step) {
     std::string flipped = sound;
     flipped[place] = static_cast<char>(flipped[place] ^ (1 << (place % 8)));
@@ -84,7 +81,7 @@ void flip_each_byte(const fs::path& yard, const fs::path& file, std::size_t step
 TEST_CASE("a flipped bit at any byte of a journal line never becomes a result") {
   const Yard1 yard;
   flip_each_byte(yard.folder.path(), yard.journal_file(), 61);
-  std::string text = content(yard.journal_file());
+  std::string text = tests::read_text(yard.journal_file());
   text[text.find("\"seed\":1") + 7] ^= 4;  // seed 5
   write(yard.journal_file(), text);
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
@@ -103,7 +100,7 @@ TEST_CASE("a flipped bit at any byte of run.json never becomes a result") {
 TEST_CASE("an entry or run file without a seal is damage, and the rows of the database are kept") {
   const Yard1 yard;
   for (const fs::path& file : {yard.journal_file(), yard.attempt() / "run.json"}) {
-    const std::string sound = content(file);
+    const std::string sound = tests::read_text(file);
     auto object = nlohmann::json::parse(sound);
     object.erase("crc");
     write(file, object.dump() + "\n");
@@ -128,7 +125,7 @@ TEST_CASE("zeros at the end of a record file are damage") {
 
 TEST_CASE("the records after a line of zeros are read, as the orchestrator read them") {
   const Yard1 yard;
-  const std::string sound = content(yard.records());
+  const std::string sound = tests::read_text(yard.records());
   const std::size_t place = sound.find('\n') + 1;
   write(yard.records(), sound.substr(0, place) + std::string(10, '\0') + "\n" + sound.substr(place));
   const FileCheck check = check_files(yard.folder.path(), &yard.live);
@@ -140,7 +137,7 @@ TEST_CASE("the records after a line of zeros are read, as the orchestrator read 
 
 TEST_CASE("a missing, halved or replaced record file, or something else in its place, is damage") {
   const Yard1 yard;
-  const std::string file = yard.records().string(), sound = content(yard.records());
+  const std::string file = yard.records().string(), sound = tests::read_text(yard.records());
   const auto first_lines = [&](int count) {
     std::size_t end = 0;
     for (int line = 0; line < count; ++line) end = sound.find('\n', end) + 1;
@@ -152,7 +149,7 @@ TEST_CASE("a missing, halved or replaced record file, or something else in its p
       {"cut between two lines", {[&] { write(file, first_lines(3)); }, " has 3 of 6 records"}},
       {"empty", {[&] { write(file, ""); }, " has 0 of 6 records"}},
       {"replaced",
-       {[&] { write(file, content(yard.attempt() / "orchestrator.records.jsonl")); },
+       {[&] { write(file, tests::read_text(yard.attempt() / "orchestrator.records.jsonl")); },
         ":1: a record of another run, attempt or rank"}},
       {"a folder", {[&] { fs::create_directory(file); }, ": is a folder, not a plain file"}},
       {"a link", {[&] { fs::create_symlink("/dev/zero", file); }, ": is a link, which is not followed"}},
@@ -218,7 +215,8 @@ TEST_CASE("a rebuild keeps the rows of a finished run whose files are damaged or
   using Damage = std::function<void(const Yard1&)>;
   const std::map<std::string, Damage> damages{
       {"run.json", [](const Yard1& yard) { write(yard.attempt() / "run.json", "{}"); }},
-      {"records", [](const Yard1& yard) { write(yard.records(), content(yard.records()).substr(700)); }},
+      {"records",
+       [](const Yard1& yard) { write(yard.records(), tests::read_text(yard.records()).substr(700)); }},
       {"the attempt", [](const Yard1& yard) { fs::remove_all(yard.attempt()); }},
       {"all runs", [](const Yard1& yard) { fs::remove_all(yard.folder / "runs"); }},
       {"the journal", [](const Yard1& yard) { write(yard.journal_file(), "x"); }},
@@ -263,7 +261,7 @@ TEST_CASE("a rebuild takes the files if they are whole, whatever was changed in 
 TEST_CASE("a rebuild takes the files if both sides are whole and have other values") {
   const Yard1 yard;
   std::string text;
-  for (const std::string& line : lines_of(yard.records()))  // sealed again, as by another program
+  for (const std::string& line : tests::read_lines(yard.records()))  // sealed again, as by another program
     text += line.substr(0, line.rfind(",\"crc\"")) + "}\n";
   text.replace(text.find("\"sum\":9"), 7, "\"sum\":8");  // 8 of 10 predictions are correct
   write(yard.records(), text);
@@ -280,7 +278,7 @@ TEST_CASE("a removed run stays removed if its files or its entry in the journal 
     Yard1 yard;
     yard.journal(rm_entry({yard.key}, "2026-11-20T12:00:00.000Z"));
     if (of_journal)
-      write(yard.journal_file(), lines_of(yard.journal_file()).at(0) + "\n");
+      write(yard.journal_file(), tests::read_lines(yard.journal_file()).at(0) + "\n");
     else
       fs::remove(yard.records());
     rebuild(yard.folder.path());
@@ -313,7 +311,7 @@ TEST_CASE("entries and records that only the files have are taken") {
   CHECK(std::ranges::find(check.differences,
                           "the journal: the database has other rows of experiment, experiment_run, journal, "
                           "journal_key. A rebuild takes the files") != check.differences.end());
-  std::string text = content(yard.journal_file());
+  std::string text = tests::read_text(yard.journal_file());
   write(yard.journal_file(), "x" + text.substr(1));  // now each side has an entry that the other one lacks
   rebuild(yard.folder.path());
   CHECK(experiment_names(Database::open_read_only(yard.folder / "results.db")).size() == 2);
@@ -328,7 +326,7 @@ TEST_CASE("another record with a known number is a conflict, and the first one i
     record.time = time;
     return record;
   };
-  const auto last = experiments::parse_line(lines_of(yard.records()).back()).record;
+  const auto last = experiments::parse_line(tests::read_lines(yard.records()).back()).record;
   REQUIRE(last.has_value());
   CHECK(yard.ingest.record(*last) == Accepted::known);
   CHECK(yard.ingest.record(record_of(last->seq, "2026-11-21T00:00:00.000Z")) == Accepted::conflict);

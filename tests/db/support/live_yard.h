@@ -13,15 +13,9 @@
 #include "experiments/protocol/record.h"
 #include "experiments/protocol/seal.h"
 #include "tests/db/support/yard.h"
+#include "tests/support/scratch_folder.h"
 
 namespace trainyard::db::testing {
-
-inline std::vector<std::string> lines_of(const std::filesystem::path& file) {
-  std::ifstream in(file);
-  std::vector<std::string> lines;
-  for (std::string line; std::getline(in, line);) lines.push_back(line);
-  return lines;
-}
 
 inline void append_line(const std::filesystem::path& file, const std::string& text) {
   std::ofstream(file, std::ios::app) << text;
@@ -61,7 +55,7 @@ class LiveAttempt {
   // Ingests the new lines of every record log.
   void collect() {
     for (RecordLog& log : logs_) {
-      const auto lines = lines_of(log.file);
+      const auto lines = tests::read_lines(log.file);
       for (; log.read < lines.size(); ++log.read) {
         const auto parsed = experiments::parse_line(lines[log.read]);
         if (parsed.record) yard_.ingest.record(*parsed.record);

@@ -2,7 +2,6 @@
 // write them.
 #pragma once
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,5 +1,4 @@
 // Models and data sets that a file declares for user programs.
-#include <fstream>
 
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>

@@ -2,7 +2,6 @@
 #include "experiments/design/contract.h"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "experiments/file/file.h"
 #include "tests/support/contains.h"

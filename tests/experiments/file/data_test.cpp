@@ -6,6 +6,7 @@
 #include "experiments/file/file.h"
 #include "models/datasets/datasets.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -37,12 +38,7 @@ Experiment in_folder(const std::filesystem::path& folder, const std::string& res
 const std::string on_mnist = "[matrix]\nmodel = [\"mlp\"]\nseed = [0, 1]\n";
 
 std::string error_of(Experiment experiment, const std::optional<std::filesystem::path>& search) {
-  try {
-    resolve_data(experiment, search);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return user_error_of([&] { resolve_data(experiment, search); });
 }
 
 }  // namespace

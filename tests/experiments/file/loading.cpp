@@ -1,5 +1,6 @@
 #include "tests/experiments/file/loading.h"
 
+#include <sstream>
 #include <utility>
 
 #include <doctest/doctest.h>
@@ -37,10 +38,36 @@ Labels labels(const Experiment& experiment) {
   return all;
 }
 
+namespace {
+
+// Whether `text` begins with the parts of `pattern` in their order.
+bool begins_as(const std::string& text, const std::string& pattern) {
+  const std::string gap = "…";
+  std::size_t at = 0, begin = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + gap.size()) {
+    end = pattern.find(gap, begin);
+    const std::string part = pattern.substr(begin, end - begin);
+    const std::size_t found = text.find(part, at);
+    if (found == std::string::npos || (begin == 0 && found != 0)) return false;
+    at = found + part.size();
+  }
+  return true;
+}
+
+}  // namespace
+
 void check_all(const std::vector<Wrong>& table) {
   for (const Wrong& wrong : table) {
     CAPTURE(wrong.toml);
-    CHECK(problem_of(wrong.toml) == wrong.problem);
+    std::istringstream errors(wrong.errors);
+    std::string error;
+    for (const std::string& problem : problems_of(wrong.toml)) {
+      REQUIRE_MESSAGE(!std::getline(errors, error).fail(), problem);
+      const auto end = error.find(": ") + 2;  // of the place
+      CHECK_MESSAGE(begins_as(problem, "f.toml:" + error.substr(0, end) + "error: " + error.substr(end)),
+                    problem);
+    }
+    CHECK(std::getline(errors, error).fail());
   }
 }
 

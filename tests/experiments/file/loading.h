@@ -22,10 +22,11 @@ experiments::Experiment loaded(const std::string& toml, const experiments::Selec
 using Labels = std::vector<std::string>;
 Labels labels(const experiments::Experiment& experiment);
 
-// A file and its only problem.
+// A file and its errors, one per line: the place and the first words, as in "5:10: epochs must be … but is 0".
+// "…" stands for any text.
 struct Wrong {
   std::string toml;
-  std::string problem;
+  std::string errors;
 };
 void check_all(const std::vector<Wrong>& table);
 

@@ -1,4 +1,4 @@
-// Invalid experiment files: each kind with the exact error line.
+// Invalid experiment files: each kind with the place and the words of its error.
 #include <doctest/doctest.h>
 
 #include "base/named_row.h"
@@ -14,12 +14,11 @@ using namespace trainyard::tests;
 
 TEST_CASE("invalid TOML is an error at its place") {
   check_all({
-      {"name = \"x", "f.toml:1:10: error: not TOML: parsing string: encountered end-of-file"},
+      {"name = \"x", "1:10: not TOML: parsing string: encountered end-of-file"},
       {"name = \"x\"\nname = \"y\"",
-       "f.toml:2:8: error: not TOML: parsing key-value pair: cannot redefine existing string 'name'"},
+       "2:8: not TOML: parsing key-value pair: cannot redefine existing string 'name'"},
       {"a = 1\n" + std::string("b.") + std::string(40, '.'),
-       "f.toml:2:3: error: not TOML: parsing key: expected bare key "
-       "starting character or string delimiter, saw '.'"},
+       "2:3: not TOML: parsing key: expected bare key starting character or string delimiter, saw"},
   });
   std::string deep = "[a";
   for (int i = 0; i < 300'000; ++i) deep += ".a";
@@ -51,19 +50,17 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
       "(a folder has this name), but is ";
   check_all({
       {"[matrix]\nmodel = [\"mlp\"]",
-       "f.toml:1:1: error: the experiment has no name; add one, as in name = \"first sweep\""},
-      {"name = \"a/b\"" + rest, "f.toml:1:8: error: " + allowed + "\"a/b\""},
-      {"name = \"\"" + rest, "f.toml:1:8: error: " + allowed + "\"\""},
-      {"name = \"..\"" + rest, "f.toml:1:8: error: " + allowed + "\"..\""},
+       "1:1: the experiment has no name; add one, as in name = \"first sweep\""},
+      {"name = \"a/b\"" + rest, "1:8: " + allowed + "\"a/b\""},
+      {"name = \"\"" + rest, "1:8: " + allowed + "\"\""},
+      {"name = \"..\"" + rest, "1:8: " + allowed + "\"..\""},
       {"name = \"" + std::string(5000, 'a') + "\"" + rest,
-       "f.toml:1:8: error: " + allowed + "\"" + std::string(118, 'a') + "…"},
-      {"name = \"-rf\"" + rest, "f.toml:1:8: error: " + allowed + "\"-rf\""},
-      {"name = \" x\"" + rest, "f.toml:1:8: error: " + allowed + "\" x\""},
-      {"name = 3" + rest, "f.toml:1:8: error: " + allowed + "3"},
-      {"name = \"x\"\ndata_seed = -1" + rest,
-       "f.toml:2:13: error: data_seed must be an integer >= 0, but is -1"},
-      {"name = \"x\"\ndata_seed = 1.5" + rest,
-       "f.toml:2:13: error: data_seed must be an integer >= 0, but is 1.5"},
+       "1:8: " + allowed + "\"" + std::string(118, 'a') + "…"},
+      {"name = \"-rf\"" + rest, "1:8: " + allowed + "\"-rf\""},
+      {"name = \" x\"" + rest, "1:8: " + allowed + "\" x\""},
+      {"name = 3" + rest, "1:8: " + allowed + "3"},
+      {"name = \"x\"\ndata_seed = -1" + rest, "2:13: data_seed must be an integer >= 0, but is -1"},
+      {"name = \"x\"\ndata_seed = 1.5" + rest, "2:13: data_seed must be an integer >= 0, but is 1.5"},
   });
   CHECK(problems_of("name = \"" + std::string(80, 'n') + "\"" + rest).empty());
   CHECK(problems_of("name = \"" + std::string(81, 'n') + "\"" + rest).size() == 1);
@@ -72,67 +69,55 @@ TEST_CASE("invalid names and seeds of an experiment are errors") {
 TEST_CASE("unknown keys, and keys in the wrong place, are errors") {
   const std::string advice = "; run `trainyard list keys` to see all keys";
   check_all({
-      {start + "[mtrix]", "f.toml:4:2: error: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},
+      {start + "[mtrix]", "4:2: \"mtrix\" is not a key of the file; did you mean \"matrix\"?"},
       {"epochs = 3\n" + start,
-       "f.toml:1:1: error: \"epochs\" is not a key of the file; it belongs in [defaults], [model.*], "
-       "[strategy.*] or "
-       "[matrix]"},
+       "1:1: \"epochs\" is not a key of the file; it belongs in [defaults], [model.*]"},
       {start + "[defaults]\nepoch = 3",
-       "f.toml:5:1: error: \"epoch\" is not a key of [defaults]; did you mean \"epochs\"?"},
-      {start + "[defaults]\nquantised = true",
-       "f.toml:5:1: error: \"quantised\" is not a key of [defaults]" + advice},
+       "5:1: \"epoch\" is not a key of [defaults]; did you mean \"epochs\"?"},
+      {start + "[defaults]\nquantised = true", "5:1: \"quantised\" is not a key of [defaults]" + advice},
       {start + "[defaults]\nmodel = \"mlp\"",
-       "f.toml:5:1: error: \"model\" is not a key of [defaults]; it belongs in [matrix]"},
+       "5:1: \"model\" is not a key of [defaults]; it belongs in [matrix]"},
       {start + "[defaults]\nreplicas = 2",
-       "f.toml:5:1: error: \"replicas\" is not a key of [defaults]; it belongs in [strategy.*] or [matrix]"},
+       "5:1: \"replicas\" is not a key of [defaults]; it belongs in [strategy.*] or [matrix]"},
       {start + "[defaults]\nchannels = [1, 2]",
-       "f.toml:5:1: error: \"channels\" is not a key of [defaults]; it belongs in [model.*], [defaults] or "
-       "[matrix], "
-       "for models that have it"},
-      {start + "[model.resnet]", "f.toml:4:8: error: there is no model \"resnet\"" +
+       "5:1: \"channels\" is not a key of [defaults]; it belongs in [model.*], [defaults]"},
+      {start + "[model.resnet]", "4:8: there is no model \"resnet\"" +
                                      name_advice("resnet", models::model_names()) +
                                      "; a model of your own needs a title"},
-      {start + "[model.nlp]", "f.toml:4:8: error: there is no model \"nlp\"; did you mean \"mlp\"?"},
-      {start + "[model.mlp]\n\"a\\nb\" = 1",
-       "f.toml:5:1: error: \"a\\nb\" is not a key of [model.mlp]" + advice},
-      {start + "[strategy.sngle]",
-       "f.toml:4:11: error: there is no strategy \"sngle\" (a name of your own needs a command or a kind: "
-       "one of "
-       "\"single\", "
-       "\"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"); did you mean \"single\"?"},
+      {start + "[model.nlp]", "4:8: there is no model \"nlp\"; did you mean \"mlp\"?"},
+      {start + "[model.mlp]\n\"a\\nb\" = 1", "5:1: \"a\\nb\" is not a key of [model.mlp]" + advice},
+      {start + "[strategy.sngle]", "4:11: there is no strategy \"sngle\" …; did you mean \"single\"?"},
       {start + "[strategy.ddp]\ncommand = [\"x\"]",
-       "f.toml:4:11: error: strategy \"ddp\" is one of trainyard's; give a strategy with a command another "
-       "name"},
+       "4:11: strategy \"ddp\" is one of trainyard's; give a strategy with a command another name"},
       {start + "[machine]\nspool = \"/x\"",
-       "f.toml:5:1: error: spool needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
+       "5:1: spool needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
       {start + "[machine]\nlaunchr = \"slurm\"",
-       "f.toml:5:1: error: \"launchr\" is not a key of [machine]; did you mean \"launcher\"?"},
+       "5:1: \"launchr\" is not a key of [machine]; did you mean \"launcher\"?"},
       {start + "[machine]\nlauncher = \"slurm\"\npartition = \"--wrap=x\"",
-       "f.toml:6:13: error: partition must be a text, but is \"--wrap=x\""},
+       "6:13: partition must be a text, but is \"--wrap=x\""},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"--mem=4G\", \"--job-na=x\"]",
-       "f.toml:6:24: error: \"--job-na=x\" is set by trainyard; remove it from options"},
+       "6:24: \"--job-na=x\" is set by trainyard; remove it from options"},
       {start + "[machine]\nlauncher = \"slurm\"\noptions = [\"rm -rf\"]",
-       "f.toml:6:12: error: an option of sbatch must be \"--name\" or \"--name=value\", but is \"rm -rf\""},
+       "6:12: an option of sbatch must be \"--name\" or \"--name=value\", but is \"rm -rf\""},
       {start + "[machine]\nlauncher = \"mpi\"\noptions = [\"-np\", \"3\"]",
-       "f.toml:6:12: error: \"-np\" is set by trainyard; remove it from options"},
+       "6:12: \"-np\" is set by trainyard; remove it from options"},
       {start + "[machine]\nlauncher = \"mpi\"\noptions = [1]",
-       "f.toml:6:11: error: options must be a list of texts, but is [1]"},
+       "6:11: options must be a list of texts, but is [1]"},
       {start + "[machine]\nlauncher = \"slurm\"\ntime_limit = \"soon\"",
-       "f.toml:6:14: error: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", but is \"soon\""},
+       "6:14: time_limit must be \"MINUTES\", \"H:MM:SS\" or \"D-HH:MM:SS\", but is \"soon\""},
       {start + "[machine]\nlauncher = \"mpi\"\nexclusive = \"devices\"",
-       "f.toml:6:13: error: exclusive must be \"host\" if launcher = \"mpi\": mpirun does not share hosts "
-       "between runs"},
+       "6:13: exclusive must be \"host\" if launcher = \"mpi\": mpirun does not share hosts"},
       {start + "[machine]\nlauncher = \"slurm\"\ninterface = \"ib0; id\"",
-       "f.toml:6:13: error: interface must be the name of a network interface, but is \"ib0; id\""},
+       "6:13: interface must be the name of a network interface, but is \"ib0; id\""},
       {start + "[machine]\ninterface = \"ib0\"",
-       "f.toml:5:1: error: interface needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
+       "5:1: interface needs launcher = \"slurm\" or \"mpi\", but the launcher is \"local\""},
       {start + "[machine]\naccelerator = \"gpu\"",
-       "f.toml:5:15: error: accelerator must be one of \"auto\", \"cpu\", \"cuda\", but is \"gpu\""},
+       "5:15: accelerator must be one of \"auto\", \"cpu\", \"cuda\", but is \"gpu\""},
       {start + "[machine]\naccelerator = \"cpu\"\ncommunicator = \"nccl\"",
-       "f.toml:6:16: error: communicator \"nccl\" needs GPUs, but accelerator is \"cpu\""},
+       "6:16: communicator \"nccl\" needs GPUs, but accelerator is \"cpu\""},
       {start + "[machine]\naccelerator = \"cpu\"\nlauncher = \"slurm\"\ngpus_per_task = 1",
-       "f.toml:7:1: error: gpus_per_task needs GPUs, but accelerator is \"cpu\""},
-      {start + "quantised = [1]\n", "f.toml:4:1: error: \"quantised\" is not a key of [matrix]" + advice},
+       "7:1: gpus_per_task needs GPUs, but accelerator is \"cpu\""},
+      {start + "quantised = [1]\n", "4:1: \"quantised\" is not a key of [matrix]" + advice},
   });
 }
 
@@ -186,12 +171,9 @@ TEST_CASE("a key of the file that is below a section is an error that names its 
 
 TEST_CASE("names in capital letters are errors that suggest the small ones") {
   check_all({
-      {start + "strategy = [\"DDP\"]",
-       "f.toml:4:13: error: there is no strategy \"DDP\"; did you mean \"ddp\"?"},
+      {start + "strategy = [\"DDP\"]", "4:13: there is no strategy \"DDP\"; did you mean \"ddp\"?"},
       {start + "[defaults]\noptimizer = \"SGD\"",
-       "f.toml:5:13: error: optimizer must be one of \"sgd\", \"adam\", \"adamw\", but is \"SGD\"; did you "
-       "mean "
-       "\"sgd\"?"},
+       "5:13: optimizer must be … but is \"SGD\"; did you mean \"sgd\"?"},
   });
 }
 
@@ -233,9 +215,7 @@ TEST_CASE("errors in command-line values are located there") {
 TEST_CASE("the terms of a comparison are not checked if the file has errors") {
   const std::string of_model = "name = \"x\"\n[matrix]\nstrategy = [\"single\", \"ddp\"]\nmodel = ";
   check_all({{of_model + "[\"nbow\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"cifar10\"",
-              "f.toml:7:11: error: model \"nbow\" cannot be trained on \"cifar10\", only on imdb, "
-              "synthetic-reviews"},
+              "7:11: model \"nbow\" cannot be trained on \"cifar10\", only on imdb, synthetic-reviews"},
              {of_model + "[\"conv-autoencoder\"]\n[defaults]\nbatch_norm = \"sync\"\ndataset = \"imdb\"",
-              "f.toml:7:11: error: model \"conv-autoencoder\" cannot be trained on \"imdb\", only on mnist, "
-              "cifar10, fashion-mnist, synthetic-digits, synthetic-color-digits, folder"}});
+              "7:11: model \"conv-autoencoder\" cannot be trained on \"imdb\", only on mnist, cifar10"}});
 }

@@ -5,9 +5,10 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "base/files.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -28,19 +29,7 @@ Checkpoint example_checkpoint() {
 }
 
 std::string error_of(const fs::path& folder) {
-  try {
-    check_checkpoint(folder, 5, 1);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
+  return tests::user_error_of([&] { check_checkpoint(folder, 5, 1); });
 }
 
 }  // namespace

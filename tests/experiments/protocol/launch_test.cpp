@@ -15,6 +15,7 @@
 #include "experiments/protocol/record.h"
 #include "experiments/protocol/seal.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -61,12 +62,7 @@ Launch example_launch(const std::filesystem::path& records) {
 }
 
 std::string error_of(const std::filesystem::path& file) {
-  try {
-    read_launch(file);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return tests::user_error_of([&] { read_launch(file); });
 }
 
 }  // namespace

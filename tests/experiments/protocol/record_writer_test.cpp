@@ -1,5 +1,4 @@
 // Records: appending to a spool.
-#include <sstream>
 
 #include <doctest/doctest.h>
 
@@ -9,17 +8,6 @@
 
 using namespace trainyard;
 using namespace trainyard::experiments;
-
-namespace {
-
-std::vector<std::string> lines_of(const std::filesystem::path& file) {
-  std::vector<std::string> lines;
-  std::istringstream text(tests::read_text(file));
-  for (std::string line; std::getline(text, line);) lines.push_back(line);
-  return lines;
-}
-
-}  // namespace
 
 TEST_CASE("records of a rank have all common members, in order, and no gaps") {
   const tests::ScratchFolder folder;
@@ -32,7 +20,7 @@ TEST_CASE("records of a rank have all common members, in order, and no gaps") {
     writer.append("end");
     writer.sync();
   }
-  const auto lines = lines_of(spool);
+  const auto lines = tests::read_lines(spool);
   REQUIRE(lines.size() == 3);
   double elapsed = 0;
   for (std::size_t i = 0; i < lines.size(); ++i) {
@@ -54,7 +42,7 @@ TEST_CASE("numbers continue after the larger of the file and the database") {
   const auto spool = folder / orchestrator_records_name;
   RecordWriter(spool, "a", 1, std::nullopt, 5).append("leased");  // the file has lost five records
   RecordWriter(spool, "a", 1, std::nullopt, 2).append("launched");
-  const auto lines = lines_of(spool);
+  const auto lines = tests::read_lines(spool);
   REQUIRE(lines.size() == 2);
   CHECK(parse_line(lines[0]).record->seq == 5);
   CHECK(parse_line(lines[1]).record->seq == 6);
@@ -67,7 +55,7 @@ TEST_CASE("numbers continue after a last line of any length") {
     RecordWriter(spool, "a", 1, std::nullopt, 5).append("message", {{"text", std::string(length, 'x')}});
     RecordWriter(spool, "a", 1, std::nullopt).append("launched");
     CAPTURE(length);
-    CHECK(parse_line(lines_of(spool).at(1)).record.value().seq == 6);
+    CHECK(parse_line(tests::read_lines(spool).at(1)).record.value().seq == 6);
   }
 }
 
@@ -75,7 +63,7 @@ TEST_CASE("the orchestrator's own records have no rank") {
   const tests::ScratchFolder folder;
   RecordWriter(folder / orchestrator_records_name, "a", 1, std::nullopt)
       .append("leased", {{"devices", {"cpu:0"}}});
-  const ParsedLine parsed = parse_line(lines_of(folder / orchestrator_records_name).at(0));
+  const ParsedLine parsed = parse_line(tests::read_lines(folder / orchestrator_records_name).at(0));
   REQUIRE(parsed.record.has_value());
   CHECK_FALSE(parsed.record->rank.has_value());
   CHECK_FALSE(parsed.record->body.contains("rank"));
@@ -87,7 +75,7 @@ TEST_CASE("a reopened spool continues after its last complete record, and a torn
   RecordWriter(spool, "a", 1, 0).append("start");
   tests::write_text(spool, tests::read_text(spool) + R"({"v":1,"run":"a","attempt":1,"ra)");
   RecordWriter(spool, "a", 1, 0).append("end");
-  const auto lines = lines_of(spool);
+  const auto lines = tests::read_lines(spool);
   REQUIRE(lines.size() == 2);
   CHECK(parse_line(lines[0]).record->seq == 0);
   CHECK(parse_line(lines[1]).record->seq == 1);
@@ -102,7 +90,7 @@ TEST_CASE("two writers of one spool never tear each other's lines") {
     first.append("message", {{"text", std::string(100, 'x')}});
     second.append("message", {{"text", std::string(3000, 'y')}});
   }
-  const auto lines = lines_of(spool);
+  const auto lines = tests::read_lines(spool);
   CHECK(lines.size() == 100);
   for (const std::string& line : lines) CHECK(parse_line(line).record.has_value());
 }
@@ -130,7 +118,7 @@ TEST_CASE("a partial record on a full disk is removed again") {
   }
   CHECK(std::filesystem::file_size(spool) == size);
   writer.append("end");
-  const auto lines = lines_of(spool);
+  const auto lines = tests::read_lines(spool);
   REQUIRE(lines.size() == 2);
   CHECK(parse_line(lines[1]).record->seq == 1);
 }

@@ -6,7 +6,7 @@
 
 #include <doctest/doctest.h>
 
-#include "base/error.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -18,12 +18,7 @@ const Gpus cores{"", ""}, own{"GPU-a", "GPU-b"}, one_for_both{"GPU-a", "GPU-a"};
 const NcclSupport none{}, old{"2.29.7", true}, disabled{"2.30.3", false}, sharing{"2.32.3", true};
 
 std::string refusal(const Gpus& gpus, const NcclSupport& nccl) {
-  try {
-    transport_of("nccl", gpus, nccl);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return tests::user_error_of([&] { transport_of("nccl", gpus, nccl); });
 }
 
 bool has(const std::string& text, const std::string& part) {

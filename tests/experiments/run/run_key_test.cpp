@@ -1,5 +1,4 @@
 // Run keys and their canonical text.
-#include <cmath>
 #include <limits>
 #include <set>
 

@@ -8,6 +8,7 @@
 #include "tests/models/exported/pt2_file.h"
 #include "tests/support/contains.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -44,11 +45,10 @@ std::string problem_with(const Pt2File& file, const std::string& keys = "",
           task + "\"\ndataset = \"" + dataset + "\"\n" + keys,
       folder / "f.toml");
   std::string problem = texts(loaded.problems);
-  if (loaded.experiment) try {
-      resolve_data(*loaded.experiment, {});
-    } catch (const UserError& error) {
-      problem = error.what();
-    }
+  if (loaded.experiment) {
+    const std::string error = tests::user_error_of([&] { resolve_data(*loaded.experiment, {}); });
+    if (!error.empty()) problem = error;
+  }
   for (auto at = problem.find(folder.path().string()); at != std::string::npos;
        at = problem.find(folder.path().string()))
     problem.erase(at, folder.path().string().size() + 1);

@@ -1,5 +1,4 @@
 #include <cstdlib>
-#include <fstream>
 #include <iterator>
 
 #include <doctest/doctest.h>

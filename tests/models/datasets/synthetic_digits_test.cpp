@@ -1,7 +1,6 @@
 #include "models/datasets/synthetic_digits.h"
 
 #include <algorithm>
-#include <array>
 #include <set>
 #include <string_view>
 

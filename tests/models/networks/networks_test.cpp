@@ -1,4 +1,3 @@
-#include <cmath>
 #include <set>
 
 #include "base/error.h"
@@ -102,11 +101,6 @@ TEST_CASE("initial weights depend only on seed and layer path, and not on the ty
 TEST_CASE("the seed of a stream is from the SHA-256 of its name") {
   // printf 'weights/7/1' | sha256sum
   CHECK(stream_seed("weights", 7, "1") == 0x349eefed);
-}
-
-TEST_CASE("an unknown model is an error with the nearest name") {
-  CHECK_THROWS_WITH_AS(build_network("mlpp", {}, {{1, 4, 4}, 10}, 0),
-                       doctest::Contains("there is no model \"mlpp\"; did you mean \"mlp\"?"), UserError);
 }
 
 TEST_CASE("a stage has only its own layers, with the weights that they have in the whole network") {

@@ -9,9 +9,10 @@
 
 #include <torch/csrc/autograd/variable.h>
 
-#include "base/error.h"
 #include "models/networks/operator_node.h"
 #include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/support/contains.h"
+#include "tests/support/user_error.h"
 
 namespace trainyard::operator_nodes {
 
@@ -112,24 +113,8 @@ inline void check_node(const Node& node, const Activations& inputs,
   for (std::size_t i = 0; i < gradients.size(); ++i) check_same(own_gradients[i], gradients[i]);
 }
 
-// The message of the UserError that `call` throws. Empty if there is none.
-inline std::string refusal(const std::function<void()>& call) {
-  try {
-    call();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
 inline std::string refusal(const Node& node) {
-  return refusal([&] { operator_forward(node, at::kCPU); });
-}
-
-inline bool contains(const std::string& whole_text, const std::string& part) {
-  CAPTURE(whole_text);
-  CAPTURE(part);
-  return whole_text.find(part) != std::string::npos;
+  return tests::user_error_of([&] { operator_forward(node, at::kCPU); });
 }
 
 }  // namespace trainyard::operator_nodes

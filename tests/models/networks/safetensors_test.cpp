@@ -1,4 +1,4 @@
-// The format of our own files. pytorch_networks_test.cpp tests that Python can read and write them, too.
+// The format of our own files. pytorch_training_test.cpp tests that Python can read and write them, too.
 #include "models/networks/safetensors.h"
 
 #include <filesystem>

@@ -1,7 +1,5 @@
 // Skip connections: no layer overwrites a value that another layer still reads.
-// Each network is compared bit by bit with the same network without in-place operators. One network is also
-// compared with PyTorch, if there is a Python with torch.
-#include <cstdlib>
+// Each network is compared bit by bit with the same network without in-place operators.
 #include <functional>
 #include <utility>
 
@@ -10,16 +8,13 @@
 #include "models/catalogue.h"
 #include "models/chain.h"
 #include "models/networks/network.h"
-#include "models/networks/safetensors.h"
 #include "tests/models/networks/catalogue_network.h"
 #include "tests/runner/support/doctest_beside_torch.h"
-#include "tests/support/scratch_folder.h"
 
 namespace trainyard::networks::skip_connections_test {
 
 using models::Chain;
 using models::InputShape;
-using trainyard::tests::ScratchFolder;
 
 constexpr std::int64_t steps = 20, batch = 6, width = 5;
 constexpr double learning_rate = 0.1;
@@ -218,54 +213,6 @@ TEST_CASE(
     }
   }
   CHECK(seen >= 2 * (2 + 3 + 8 + 4));
-}
-
-// pytorch_residual.py beside this file has the same network.
-TEST_CASE("a small residual network of convolutions trains as in PyTorch") {
-  if (std::string(TRAINYARD_TORCH_PYTHON).empty()) {
-    MESSAGE("skipped: no Python with torch was found when this was configured");
-    return;
-  }
-  const auto convolution = [&](const char* path, std::int64_t inputs) {
-    return last_of(Chain({.image = {inputs, 6, 6}, .classes = 4}).convolution(4), path);
-  };
-  const Chain end = Chain({.image = {4, 6, 6}, .classes = 4}).flatten();
-  Builder builder;
-  const auto kept = builder.add(convolution("0", 2), {0});
-  const auto inside =
-      builder.add_all({relu(true), convolution("1", 4), relu(true), convolution("2", 4)}, kept);
-  const auto sum = builder.add(add(), {inside, kept});
-  const Network network =
-      builder.network(builder.add_all({relu(true), last_of(end), last_of(Chain(end).linear(4), "3")}, sum));
-  at::manual_seed(2);
-  const at::Tensor inputs = at::rand({steps, batch, 2, 6, 6}, at::kDouble);
-  const at::Tensor labels = at::randint(4, {steps, batch}, at::kLong);
-  const ScratchFolder folder;
-  write_safetensors(folder.path() / "batches.safetensors", {{"inputs", inputs}, {"labels", labels}});
-  write_safetensors(folder.path() / "weights.safetensors", network.parameters());
-  const std::string command = std::string(TRAINYARD_TORCH_PYTHON) +
-                              " tests/models/networks/pytorch_residual.py " + folder.path().string();
-  REQUIRE(std::system(command.c_str()) == 0);
-  std::vector<at::Tensor> losses;
-  for (std::int64_t step = 0; step < steps; ++step) {
-    const at::Tensor loss = at::cross_entropy_loss(network.forward({inputs[step]}).front(), labels[step]);
-    loss.backward();
-    const at::NoGradGuard no_grad;
-    for (const at::Tensor& parameter : network.parameter_values()) {
-      at::Tensor(parameter).sub_(parameter.grad(), learning_rate);
-      parameter.grad().zero_();
-    }
-    losses.push_back(loss.detach());
-  }
-  std::vector<NamedParameter> found = network.parameters();
-  found.push_back({"losses", at::stack(losses)});
-  const auto expected = read_safetensors(folder.path() / "result.safetensors");
-  REQUIRE(expected.size() == found.size());
-  for (const NamedParameter& each : expected) {
-    CAPTURE(each.name);
-    for (const NamedParameter& own : found)
-      if (own.name == each.name) CHECK((own.value.detach() - each.value).abs().max().item<double>() < 1e-9);
-  }
 }
 
 }  // namespace trainyard::networks::skip_connections_test

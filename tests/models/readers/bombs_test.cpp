@@ -18,12 +18,6 @@ using namespace trainyard::tests;
 
 namespace {
 
-std::string big_endian(std::uint32_t number) {
-  std::string bytes;
-  for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(number >> shift & 0xFFU);
-  return bytes;
-}
-
 std::string chunk(const std::string& type, const std::string& data) {
   const std::string body = type + data;
   const auto crc = ::crc32(0, reinterpret_cast<const Bytef*>(body.data()), static_cast<uInt>(body.size()));

@@ -2,7 +2,6 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "db/queries/queries.h"
 #include "experiments/protocol/checkpoint.h"

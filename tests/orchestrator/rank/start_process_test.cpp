@@ -14,6 +14,7 @@
 #include "orchestrator/rank/process.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -78,13 +79,8 @@ TEST_CASE("no descriptor stays open and no child stays unreaped, whether program
 
 TEST_CASE("the error for a failed start names the step and the reason") {
   const TemporaryFolder folder;
-  const auto message = [](const RankCommand& command) -> std::string {
-    try {
-      start_process(command);
-    } catch (const UserError& error) {
-      return error.what();
-    }
-    return "it started";
+  const auto message = [](const RankCommand& command) {
+    return tests::user_error_of([&] { start_process(command); });
   };
   CHECK(message(command_of(folder, {"/nowhere/runner"})) ==
         "cannot start /nowhere/runner: executing it: No such file or directory");
@@ -114,13 +110,8 @@ TEST_CASE("if no descriptor is left for its log, a process does not start, and t
   ::close(lowest);
   const rlimit few{static_cast<rlim_t>(lowest) + 1, old.rlim_max};  // for its input
   REQUIRE(::setrlimit(RLIMIT_NOFILE, &few) == 0);
-  std::string message;
   const RankCommand command = command_of(folder, {"/bin/true"});
-  try {
-    start_process(command);
-  } catch (const UserError& error) {
-    message = error.what();
-  }
+  const std::string message = tests::user_error_of([&] { start_process(command); });
   ::setrlimit(RLIMIT_NOFILE, &old);
   CHECK(message == "cannot start /bin/true: log " + command.log.string() + ": Too many open files");
 }

@@ -239,12 +239,10 @@ TEST_CASE("1,100 callers that say nothing do not keep a rank from the store") {
   const Launched launch;
   std::vector<FileDescriptor> idle;
   for (int i = 0; i < 1100; ++i) idle.push_back(connection_to(launch.gateway.port()));
-  const auto begin = std::chrono::steady_clock::now();
   const auto gateway = find_gateway(launch.secret, launch.endpoint());
   REQUIRE(gateway);
   const StoreEntrance entrance(launch.secret, *gateway);
   CHECK(echo_of("key", std::stoi(entrance.address().port)) == "key");
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(5));
   // The oldest ones were closed after their challenge.
   CHECK(read_bytes(idle.front().get(), challenge_size).size() == challenge_size);
   CHECK(closed_without_answer(idle.front().get()));

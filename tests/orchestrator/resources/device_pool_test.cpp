@@ -2,7 +2,6 @@
 #include "orchestrator/resources/device_pool.h"
 
 #include <algorithm>
-#include <cmath>
 #include <random>
 
 #include <doctest/doctest.h>

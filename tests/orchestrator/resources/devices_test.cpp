@@ -6,6 +6,7 @@
 #include "base/error.h"
 #include "orchestrator/resources/cpu_topology.h"
 #include "tests/support/contains.h"
+#include "tests/support/user_error.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
@@ -169,12 +170,7 @@ TEST_CASE("more threads per rank than cores are an error with its place in the f
   for (const int column : {12, 15, 18, 21})
     experiment.thread_locations.push_back(Location{"bench.toml", 7, column});
   const auto refusal = [&](std::size_t cores) {
-    try {
-      check_threads(experiment, cores);
-    } catch (const UserError& error) {
-      return std::string(error.what());
-    }
-    return std::string();
+    return tests::user_error_of([&] { check_threads(experiment, cores); });
   };
   CHECK(refusal(1024).empty());
   const std::string here = refusal(2);

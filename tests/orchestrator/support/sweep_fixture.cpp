@@ -6,6 +6,7 @@
 #include <sstream>
 #include <thread>
 
+#include <doctest/doctest.h>
 #include <unistd.h>
 
 #include "base/host.h"
@@ -14,6 +15,7 @@
 #include "models/catalogue.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
+#include "tests/support/scratch_folder.h"
 
 namespace trainyard::orchestrator {
 
@@ -129,10 +131,13 @@ std::string SweepFixture::status_of(std::size_t run, int number) const {
 }
 
 std::string text_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+  return tests::read_text(file);
+}
+
+bool have_two_cores() {
+  const bool found = usable_cores().size() >= 2;
+  if (!found) MESSAGE("skipped: it needs two cores");
+  return found;
 }
 
 bool alive(int pid) {

@@ -72,7 +72,8 @@ class SweepFixture {
 
 experiments::Circumstances machine_circumstances(const Programs& programs);
 std::string text_of(const std::filesystem::path& file);
-bool alive(int pid);  // false for a zombie
+bool have_two_cores();  // if not, the test is skipped with a message
+bool alive(int pid);    // false for a zombie
 int pid_in(const std::filesystem::path& file);
 bool becomes_true(double seconds, const std::function<bool()>& condition);  // polls
 double seconds_of(const std::function<void()>& work);

@@ -102,7 +102,7 @@ class Stranger {
 
 }  // namespace
 
-TEST_CASE("ranks of a killed orchestrator end within five seconds, and the same command finishes the sweep") {
+TEST_CASE("ranks of a killed orchestrator end, and the same command finishes the sweep") {
   SweepFixture bench({mlp_run("ddp", 2, 0)});
   bench.journal();
   bench.on_message("", "deaf");
@@ -348,21 +348,6 @@ TEST_CASE("an incomplete record of a killed rank is not ingested, but the record
   const auto after = db::attempts_of_run(again, bench.key(0));
   REQUIRE(after.size() == before.size());
   for (std::size_t i = 0; i < after.size(); ++i) CHECK(after[i].status == before[i].status);
-}
-
-TEST_CASE("replaying all files of a sweep gives the metrics that it wrote") {
-  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("ddp", 2, 0)});
-  bench.journal();
-  CHECK(bench.sweep().finished == 2);
-  auto again = db::Database::open_for_writing(bench.folder.path / "again.db");
-  db::replay(bench.yard.root(), again);
-  const auto before = db::final_metrics(bench.database, "bench");
-  const auto after = db::final_metrics(again, "bench");
-  REQUIRE(after.size() == before.size());
-  for (std::size_t i = 0; i < after.size(); ++i) {
-    CHECK(after[i].run_key == before[i].run_key);
-    CHECK(after[i]["test_accuracy"] == before[i]["test_accuracy"]);
-  }
 }
 
 TEST_CASE("if the folder of a run was removed, its next attempt has a new number") {

@@ -1,7 +1,6 @@
 // No process survives: a grandchild of a rank that left its session and emptied its environment is ended, whichever
 // process is killed. No further command is run.
 #include <csignal>
-#include <functional>
 #include <sstream>
 
 #include <doctest/doctest.h>

@@ -2,27 +2,16 @@
 
 #include <cerrno>
 #include <fstream>
-#include <sstream>
 #include <system_error>
 
 #include <doctest/doctest.h>
 
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/file_size_limit.h"
+#include "tests/support/scratch_folder.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
-
-namespace {
-
-std::vector<std::string> lines_of(const std::filesystem::path& file) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text_of(file));
-  for (std::string line; std::getline(stream, line);) lines.push_back(line);
-  return lines;
-}
-
-}  // namespace
 
 TEST_CASE("a run entry has the whole file, its comparisons, and every run by key") {
   experiments::Experiment experiment;
@@ -52,9 +41,9 @@ TEST_CASE("each entry is one sealed line, and half a line of a killed writer is 
   std::ofstream(journal, std::ios::app) << R"({"n":)";
   append_to_journal(journal, {{"n", 2}});
   // The CRC-32C of {"n":1 and of {"n":2
-  CHECK(lines_of(journal) ==
+  CHECK(tests::read_lines(journal) ==
         std::vector<std::string>{R"({"n":1,"crc":"fbd8009e"})", R"({"n":2,"crc":"e888f36a"})"});
-  CHECK(lines_of(folder.path / "journal.jsonl.damaged") == std::vector<std::string>{R"({"n":)"});
+  CHECK(tests::read_lines(folder.path / "journal.jsonl.damaged") == std::vector<std::string>{R"({"n":)"});
 }
 
 TEST_CASE("a last entry whose newline is missing is kept") {
@@ -62,8 +51,8 @@ TEST_CASE("a last entry whose newline is missing is kept") {
   const auto journal = folder.path / "journal.jsonl";
   std::ofstream(journal) << R"({"n":1,"crc":"fbd8009e"})";
   append_to_journal(journal, {{"n", 2}});
-  REQUIRE(lines_of(journal).size() == 2);
-  CHECK(lines_of(journal)[0] == R"({"n":1,"crc":"fbd8009e"})");
+  REQUIRE(tests::read_lines(journal).size() == 2);
+  CHECK(tests::read_lines(journal)[0] == R"({"n":1,"crc":"fbd8009e"})");
 }
 
 TEST_CASE("on a full disk the journal keeps its bytes, and the error names the cause") {

@@ -12,29 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/error.h"
 #include "orchestrator/yard/journal.h"
 #include "orchestrator/yard/writer_lock.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 #include "tests/support/patience.h"
+#include "tests/support/user_error.h"
 #include "tests/support/without_rights.h"
 
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-namespace {
-
-// The text of the UserError that `work` throws.
-std::string refusal(const std::function<void()>& work) {
-  try {
-    work();
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
-
-}  // namespace
+namespace {}  // namespace
 
 TEST_CASE("the files of a yard have absolute paths, with or without a slash at its end") {
   const Yard yard("/tmp/some/../yard/");
@@ -77,7 +65,8 @@ TEST_CASE("the error for a second lock on a yard has the process, command and ti
   const TemporaryFolder folder;
   const Yard yard(folder.path / "yard");
   const YardLock first(yard, "trainyard run first.toml");
-  const std::string text = refusal([&] { const YardLock second(yard, "trainyard run second.toml"); });
+  const std::string text =
+      tests::user_error_of([&] { const YardLock second(yard, "trainyard run second.toml"); });
   CHECK(text.find("process " + std::to_string(::getpid()) + " (trainyard run first.toml), since 20") !=
         std::string::npos);
 }
@@ -92,17 +81,18 @@ TEST_CASE("the lock ends with the process that held it, however it died") {
     while (true) ::pause();
   }
   REQUIRE(becomes_true(tests::patience, [&] { return text_of(folder.path / "held") == "yes"; }));
-  CHECK(refusal([&] { const YardLock lock(yard, "second"); }).find("process " + std::to_string(holder)) !=
-        std::string::npos);
+  CHECK(tests::user_error_of([&] {
+          const YardLock lock(yard, "second");
+        }).find("process " + std::to_string(holder)) != std::string::npos);
   ::kill(holder, SIGKILL);
   ::waitpid(holder, nullptr, 0);
-  CHECK(refusal([&] { const YardLock lock(yard, "second"); }).empty());
+  CHECK(tests::user_error_of([&] { const YardLock lock(yard, "second"); }).empty());
 }
 
 namespace {
 
 std::string refused_lock(const Yard& yard) {
-  return refusal([&] { const YardLock lock(yard, "trainyard rm"); });
+  return tests::user_error_of([&] { const YardLock lock(yard, "trainyard rm"); });
 }
 
 // An exclusive lock of an open file, as an unknown program with write access could take it.
@@ -203,7 +193,7 @@ TEST_CASE("a process that checks whether a yard is in use, and pauses meanwhile,
     std::this_thread::sleep_for(std::chrono::milliseconds(300));
     ::close(asked);
   });
-  CHECK(refusal([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
+  CHECK(tests::user_error_of([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
   goes_on.join();
 }
 
@@ -229,7 +219,8 @@ TEST_CASE("a yard is in use as long as its lock exists, and checking never preve
   std::thread asking([&] {
     for (; !over; std::this_thread::sleep_for(std::chrono::milliseconds(1))) static_cast<void>(in_use(yard));
   });
-  for (int i = 0; i < 100; ++i) CHECK(refusal([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
+  for (int i = 0; i < 100; ++i)
+    CHECK(tests::user_error_of([&] { const YardLock lock(yard, "trainyard rm"); }).empty());
   over = true;
   asking.join();
 }
@@ -274,7 +265,7 @@ TEST_CASE("a copy of a yard does not get the spool of the original, and a rename
   const auto runs = with_spool(yard, spool).runs();
   std::filesystem::create_directory(copy.root());
   std::filesystem::create_directory_symlink(runs, copy.root() / "runs");
-  const std::string error = refusal([&] { with_spool(Yard(copy.root()), spool); });
+  const std::string error = tests::user_error_of([&] { with_spool(Yard(copy.root()), spool); });
   CHECK_MESSAGE(error.starts_with("the spool " + spool.string() + " belongs to yard " + yard.root().string()),
                 error);
   std::filesystem::remove_all(copy.root());

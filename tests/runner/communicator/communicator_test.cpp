@@ -9,7 +9,6 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.h"
 #include "tests/runner/communicator/transports.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 

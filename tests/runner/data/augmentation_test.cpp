@@ -1,6 +1,4 @@
-#include <variant>
 
-#include "base/error.h"
 #include "runner/data/image_dataset.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/replicas.h"

@@ -3,9 +3,6 @@
 // an error. So is reading a value while a NoQuestions object exists.
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include <c10/core/Device.h>
 
 namespace trainyard::runner::testing {

@@ -1,7 +1,5 @@
 #include "runner/gradients/reducer.h"
 
-#include <set>
-
 #include "base/error.h"
 #include "runner/parity/parity_check.h"
 #include "tests/runner/support/doctest_beside_torch.h"

@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "base/error.h"
 #include "runner/gradients/clipping.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 

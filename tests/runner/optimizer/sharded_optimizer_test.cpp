@@ -1,8 +1,6 @@
 // Replicas that each update a shard compute the same as one optimizer.
 #include "runner/optimizer/sharded_optimizer.h"
 
-#include <cmath>
-
 #include <ATen/ATen.h>
 
 #include "tests/runner/support/doctest_beside_torch.h"

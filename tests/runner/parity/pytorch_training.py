@@ -12,24 +12,54 @@ Training writes FOLDER/CASE.result.safetensors or FOLDER/CASE.dropout.result.saf
   gradient.NAME  of each step
   value.NAME     of each parameter and buffer after training
   output         of the first batch after training, in evaluation
-  evaluation     mean loss of all samples, input.I.all and target.all, after training"""
+  evaluation     mean loss of all samples, input.I.all and target.all, after training
+  flops.PATH     operations that PyTorch counts for the layer PATH in the forward pass of one sample"""
 import copy
 import importlib
 import itertools
 import json
 import pathlib
+import struct
 import sys
 from unittest import mock
 
 import torch
 import torch.nn.functional as functional
+from torch.utils.flop_counter import FlopCounterMode
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT / "tests/models/networks"), *map(str, (ROOT / "models").iterdir())]
+sys.path[:0] = map(str, (ROOT / "models").iterdir())
 import exported_networks  # noqa: E402
-from pytorch_networks import loss_of, read_safetensors, write_safetensors  # noqa: E402
 
 KEPT = {"dropout": functional.dropout, "scaled_dot_product_attention": functional.scaled_dot_product_attention}
+TYPES = {"F64": torch.float64, "I64": torch.int64}
+
+
+def read_safetensors(file):
+    data = file.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, values = json.loads(data[8:8 + length]), data[8 + length:]
+    assert max((entry["data_offsets"][1] for entry in header.values()), default=0) == len(values)
+    return {name: torch.frombuffer(bytearray(values[slice(*entry["data_offsets"])]), dtype=TYPES[entry["dtype"]])
+            .reshape(entry["shape"]) for name, entry in header.items()}
+
+
+def write_safetensors(file, tensors):
+    header, values = {"__metadata__": {"format": "pt"}}, b""
+    for name, tensor in tensors.items():
+        data = tensor.detach().double().contiguous().numpy().tobytes()
+        header[name] = {"dtype": "F64", "shape": list(tensor.shape), "data_offsets": [len(values), len(values) + len(data)]}
+        values += data
+    text = json.dumps(header).encode()
+    file.write_bytes(struct.pack("<Q", len(text)) + text + values)
+
+
+def loss_of(task, output, target):
+    if task == "reconstruction":
+        return functional.mse_loss(output, target)
+    if task == "translation":
+        return functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=0)
+    return functional.cross_entropy(output, target)
 
 
 def build(folder, case, dropout):
@@ -64,6 +94,19 @@ class Batches:
         return self.tensors[f"target.{step}"]
 
 
+def counted_operations(case, network):
+    shape = case["input"]
+    texts = [vocabulary for vocabulary in (shape["vocabulary"], shape["target_vocabulary"]) if vocabulary]
+    inputs = [torch.full((1, length), 4) for length, _ in zip(case["counted_lengths"], texts)]
+    inputs = inputs or [torch.zeros(1, shape["channels"], shape["height"], shape["width"], dtype=torch.float64)]
+    counter = FlopCounterMode(display=False)
+    with counter, torch.no_grad():
+        network(*inputs)
+    by_module = counter.get_flop_counts()
+    return {"flops." + path: torch.tensor(float(sum(by_module.get(f"{type(network).__name__}.{path}", {}).values())))
+            for path, _ in network.named_children()}
+
+
 def train(file, case, network, batches):
     optimizer = torch.optim.SGD(network.parameters(), lr=case["learning_rate"], momentum=case["momentum"],
                                 weight_decay=case["weight_decay"])
@@ -81,6 +124,8 @@ def train(file, case, network, batches):
     with torch.no_grad():
         result["output"] = network.eval()(*batches.inputs(0))
         result["evaluation"] = loss_of(case["task"], network(*batches.inputs("all")), batches.target("all"))
+    if not case["model"].startswith("exported-"):
+        result |= counted_operations(case, network)
     write_safetensors(file, result)
 
 

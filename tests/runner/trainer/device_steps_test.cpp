@@ -1,7 +1,5 @@
 // Steps off the CPU: operations on whole tensors give the same results, and the host waits for nothing.
 // The tests call these operations on the CPU.
-#include <string>
-#include <tuple>
 
 #include "models/networks/dropout.h"
 #include "models/networks/layer_kinds.h"

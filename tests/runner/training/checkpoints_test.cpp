@@ -4,7 +4,7 @@
 #include <fstream>
 #include <map>
 
-#include "base/error.h"
+#include "base/files.h"
 #include "experiments/protocol/checkpoint.h"
 #include "experiments/protocol/record.h"
 #include "tests/runner/support/doctest_beside_torch.h"
@@ -13,6 +13,7 @@
 #include "tests/runner/support/small_runs.h"
 #include "tests/support/file_size_limit.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/user_error.h"
 
 namespace trainyard::runner::checkpoints_test {
 
@@ -43,13 +44,6 @@ std::map<std::string, std::string> results_of(const experiments::Launch& launch)
   return results;
 }
 
-std::vector<std::string> names_in(const fs::path& folder) {
-  std::vector<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder)) names.push_back(entry.path().filename());
-  std::ranges::sort(names);
-  return names;
-}
-
 // Checks that `resumed` trained the remaining epochs of `whole` with the same results, and nothing else.
 void check_equal(const experiments::Launch& resumed, const experiments::Launch& whole) {
   const auto expected = results_of(whole);
@@ -64,12 +58,7 @@ void check_equal(const experiments::Launch& resumed, const experiments::Launch& 
 }
 
 std::string error_of(const experiments::Launch& launch) {
-  try {
-    train_launched(launch);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
+  return trainyard::tests::user_error_of([&] { train_launched(launch); });
 }
 
 TEST_CASE("a resumed run trains the same bits as the uninterrupted run, under every strategy") {

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <new>
-#include <sstream>
 
 #include <doctest/doctest.h>
 

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 
 #include <SQLiteCpp/Database.h>
@@ -11,6 +10,7 @@
 #include "db/ingest/ingest.h"
 #include "tests/db/support/yard.h"
 #include "tests/support/contains.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/tools/trainyard/commands/program_says.h"
 
 using namespace trainyard;
@@ -29,10 +29,7 @@ struct OneRun {
     ingest.journal_entry(run_entry("demo", {run}, "2026-11-20T08:00:00.000Z"));
     finish(ingest, run, make_launch(run), {1, 1, 1});
   }
-  std::string text_of(const char* file) const {
-    std::ifstream in(folder / file, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string text_of(const char* file) const { return read_text(folder / file); }
   Outcome asks(const std::string& arguments) const {
     return trainyard_says(arguments + " --yard '" + folder.path().string() + "'");
   }

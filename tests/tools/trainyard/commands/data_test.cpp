@@ -1,7 +1,6 @@
 #include "tools/trainyard/commands/data.h"
 
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
 #include <doctest/doctest.h>
@@ -9,6 +8,7 @@
 #include "base/sha256.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/tools/trainyard/commands/file_server.h"
 
 using namespace trainyard;
@@ -17,11 +17,6 @@ using namespace trainyard::tests;
 namespace fs = std::filesystem;
 
 namespace {
-
-std::string text_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
-}
 
 // The names of files below `folder`, sorted and joined.
 std::string names_in(const fs::path& folder) {
@@ -58,7 +53,7 @@ struct Site {
   std::string error(const models::KnownDataset& set, const std::string& mode) const {
     return user_error_of([&] { get(set, mode); });
   }
-  std::string requests() const { return text_of(served.path() / "requests"); }
+  std::string requests() const { return read_text(served.path() / "requests"); }
 };
 
 }  // namespace
@@ -68,7 +63,7 @@ TEST_CASE("a file is downloaded completely, verified, and not downloaded again")
   site.served.write("a.bin", content);
   CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: downloaded, as published"));
   CHECK(names_in(site.data.path()) == "sub/a.bin");
-  CHECK(text_of(site.data.path() / "sub/a.bin") == content);
+  CHECK(read_text(site.data.path() / "sub/a.bin") == content);
   CHECK(contains(site.get(known("a.bin", content), "range"), "sub/a.bin: already there, as published"));
   CHECK(site.requests() == "/a.bin -\n");
 }
@@ -83,7 +78,7 @@ TEST_CASE("an interrupted download leaves only its part, and the next one downlo
   CHECK(fs::file_size(site.data.path() / "sub/a.bin.part") == 100'000);
   site.get(known("a.bin", content), "cut");
   CHECK(names_in(site.data.path()) == "sub/a.bin");
-  CHECK(text_of(site.data.path() / "sub/a.bin") == content);
+  CHECK(read_text(site.data.path() / "sub/a.bin") == content);
   CHECK(site.requests() == "/a.bin -\n/a.bin 100000\n");
 }
 
@@ -93,7 +88,7 @@ TEST_CASE("from a server that cannot continue, the whole file is downloaded agai
   site.data.write("sub/a.bin.part", "half of something");
   site.get(known("a.bin", content), "whole");
   CHECK(names_in(site.data.path()) == "sub/a.bin");
-  CHECK(text_of(site.data.path() / "sub/a.bin") == content);
+  CHECK(read_text(site.data.path() / "sub/a.bin") == content);
 }
 
 TEST_CASE("a file with wrong content is not kept, and an existing wrong one is replaced") {
@@ -107,7 +102,7 @@ TEST_CASE("a file with wrong content is not kept, and an existing wrong one is r
   site.served.write("a.bin", content);
   site.data.write("sub/a.bin", other);
   site.get(known("a.bin", content), "range");
-  CHECK(text_of(site.data.path() / "sub/a.bin") == content);
+  CHECK(read_text(site.data.path() / "sub/a.bin") == content);
 }
 
 TEST_CASE("a file that the server does not have is an error with its address") {
@@ -158,7 +153,7 @@ TEST_CASE("an archive that is kept unpacked is unpacked, and no other file remai
   set.unpacked = "batches";
   CHECK(contains(site.get(set, "range"), "batches: downloaded, as published, and unpacked"));
   CHECK(names_in(site.data.path()) == "batches/one.bin batches/two.bin");
-  CHECK(text_of(site.data.path() / "batches/two.bin") == "22");
+  CHECK(read_text(site.data.path() / "batches/two.bin") == "22");
   CHECK(contains(site.get(set, "range"), "already there"));
 }
 
