@@ -26,17 +26,9 @@ constexpr int for_reading = SQLITE_OPEN_READONLY | SQLITE_OPEN_NOMUTEX;
 
 // The SQLite URI of `file` as a database that nobody writes: without lock, -wal and -shm.
 std::string immutable_uri(const std::filesystem::path& file) {
-  static constexpr std::string_view plain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/-._~";
-  static constexpr std::string_view digits = "0123456789ABCDEF";
   std::string uri = "file:";
-  for (const char c : std::filesystem::absolute(file).string()) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (plain.find(c) != std::string_view::npos)
-      uri += c;
-    else
-      uri.append({'%', digits[byte >> 4U], digits[byte & 15U]});
-  }
+  for (const char c : std::filesystem::absolute(file).string())
+    uri += c == '%' || c == '?' || c == '#' ? fmt::format("%{:02x}", c) : std::string(1, c);
   return uri + "?immutable=1";
 }
 
@@ -75,21 +67,8 @@ Connection open_for_reading(const std::filesystem::path& file) try {
   return open_and_read(immutable_uri(file), for_reading | SQLite::OPEN_URI);
 }
 
-// SQLite's limit of a path, less the longest name that it gives to a file beside the database ("-journal").
-std::size_t longest_path() {
-  constexpr std::size_t longest_suffix = 8;
-  return static_cast<std::size_t>(sqlite3_vfs_find(nullptr)->mxPathname) - longest_suffix;
-}
-
 [[noreturn]] void refuse(const std::filesystem::path& file, const SQLite::Exception& error) {
   if (error.getErrorCode() == SQLITE_NOMEM) throw std::bad_alloc();
-  const std::size_t length = std::filesystem::absolute(file).native().size();
-  if (error.getErrorCode() == SQLITE_CANTOPEN && length > longest_path())
-    throw UserError(
-        fmt::format("cannot open the database: its path has {} bytes, and SQLite opens paths of at most {}",
-                    length, longest_path()),
-        "move the yard to a folder with a shorter path, or name another one with --yard",
-        {.file = file.string()});
   if (error.getErrorCode() == SQLITE_NOTADB)
     throw UserError("is not a database", "name the yard with --yard, or move this file away",
                     {.file = file.string()});

@@ -8,12 +8,15 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <SQLiteCpp/Column.h>
 #include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
 #include <nlohmann/json.hpp>
+
+#include "db/database/database.h"
 
 namespace trainyard::db {
 
@@ -112,6 +115,17 @@ auto translated(const SQLite::Database& connection, Work&& work) -> decltype(std
   } catch (const SQLite::Exception& error) {
     rethrow(error, connection);
   }
+}
+
+// What `read` makes of each row of a query.
+template <typename Read, typename... Values>
+auto read_rows(const Database& database, const std::string& sql, Read&& read, const Values&... values) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), sql);
+    std::vector<decltype(read(RowReader(statement)))> found;
+    for (Bound rows(statement, values...); rows.next();) found.push_back(read(RowReader(statement)));
+    return found;
+  });
 }
 
 }  // namespace trainyard::db

@@ -1,6 +1,5 @@
 #include "db/database/views.h"
 
-#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +13,7 @@ namespace {
 
 // Finished if every rank has recorded it in `end`, unless the records are impossible
 // (db/database/record_faults.h). Otherwise the outcome of the first `cause`.
-constexpr std::string_view attempt_status = R"sql(
+constexpr const char* attempt_status = R"sql(
 CREATE VIEW attempt_status AS
 SELECT run_key, attempt,
   CASE
@@ -30,7 +29,7 @@ SELECT run_key, attempt,
 FROM attempt a
 )sql";
 
-constexpr std::string_view attempt_summary = R"sql(
+constexpr const char* attempt_summary = R"sql(
 CREATE VIEW attempt_summary AS
 SELECT a.run_key, a.attempt, s.status, a.created,
   (SELECT MAX(p.total_seconds) FROM process p
@@ -50,12 +49,12 @@ FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.
 )sql";
 
 // The effective attempt: the latest finished one, else the latest.
-constexpr std::string_view counted_attempt = R"sql(
+constexpr const char* counted_attempt = R"sql(
 CREATE VIEW counted_attempt AS SELECT run_key, attempt, status FROM run_state
 )sql";
 
 // The effective attempt and those that it resumes. Each contributes the epochs after_epoch + 1 … up_to_epoch.
-constexpr std::string_view run_chain = R"sql(
+constexpr const char* run_chain = R"sql(
 CREATE VIEW run_chain AS
 SELECT k.run_key, s.status, k.attempt, a.world_size, k.after_epoch, k.up_to_epoch
 FROM run_state s
@@ -77,13 +76,13 @@ CROSS JOIN attempt_epoch e
 WHERE s.status = 'finished' OR e.ranks >= a.world_size)sql";
 }
 
-constexpr std::string_view run_in_experiment = R"sql(
+constexpr const char* run_in_experiment = R"sql(
 CREATE VIEW run_in_experiment AS
 SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed
 FROM run r LEFT JOIN experiment_run m ON m.run_key = r.run_key
 )sql";
 
-constexpr std::string_view run_summary = R"sql(
+constexpr const char* run_summary = R"sql(
 CREATE VIEW run_summary AS
 SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed,
   COALESCE(s.status, 'planned') AS status, r.epochs, s.total_train_seconds,
@@ -101,7 +100,7 @@ LEFT JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
 )sql";
 
 // Σ sum / Σ weight over ranks. NULL if the sum of a rank is not a number.
-constexpr std::string_view epoch_mean = R"sql(
+constexpr const char* epoch_mean = R"sql(
 CREATE VIEW epoch_mean AS
 SELECT e.run_key, e.epoch, e.attempt, m.phase, m.name,
   IIF(COUNT(m.sum) = COUNT(*), SUM(m.sum) / NULLIF(SUM(m.weight), 0), NULL) AS value, SUM(m.weight) AS weight
@@ -145,7 +144,7 @@ HAVING COUNT(*) = r.stages)sql";
 }
 
 // Epochs whose times are compared (db/database/run_states.cpp).
-constexpr std::string_view timed_epoch = R"sql(
+constexpr const char* timed_epoch = R"sql(
 CREATE VIEW timed_epoch AS
 SELECT e.run_key, e.epoch, e.attempt, e.train_seconds
 FROM run_state s
@@ -157,7 +156,7 @@ WHERE (s.status = 'finished' OR e.ranks >= a.world_size) AND e.train_seconds IS 
   AND (s.first_epochs_timed OR e.epoch <> k.after_epoch + 1)
 )sql";
 
-constexpr std::string_view epoch_train_seconds = R"sql(
+constexpr const char* epoch_train_seconds = R"sql(
 CREATE VIEW epoch_train_seconds AS
 SELECT run_key, epoch_train_seconds FROM run_state WHERE epoch_train_seconds IS NOT NULL
 )sql";
@@ -174,7 +173,7 @@ CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoc
 GROUP BY r.run_key, r.experiment)sql";
 }
 
-constexpr std::string_view run_axis = R"sql(
+constexpr const char* run_axis = R"sql(
 CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 )sql";
 
@@ -202,22 +201,10 @@ std::string task_epoch_replica() {
 }  // namespace
 
 std::vector<std::string> views() {
-  std::vector<std::string> all{std::string(attempt_status),
-                               std::string(attempt_summary),
-                               std::string(counted_attempt),
-                               std::string(run_chain),
-                               run_epoch(),
-                               std::string(run_in_experiment),
-                               std::string(run_summary),
-                               std::string(epoch_mean),
-                               epoch_average(),
-                               epoch_rank(),
-                               epoch_replica(),
-                               std::string(timed_epoch),
-                               std::string(epoch_train_seconds),
-                               time_parts(),
-                               std::string(run_axis),
-                               task_epoch_average(),
+  std::vector<std::string> all{attempt_status,      attempt_summary,   counted_attempt, run_chain,
+                               run_epoch(),         run_in_experiment, run_summary,     epoch_mean,
+                               epoch_average(),     epoch_rank(),      epoch_replica(), timed_epoch,
+                               epoch_train_seconds, time_parts(),      run_axis,        task_epoch_average(),
                                task_epoch_replica()};
   for (std::string& view : axis_views({})) all.push_back(std::move(view));
   return all;

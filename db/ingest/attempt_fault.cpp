@@ -15,11 +15,7 @@ namespace {
 // The fault of the first row: attempt, rank, type and epoch of the record, the error, and the record's seq.
 std::optional<AttemptFault> first_fault(const Database& database, const std::string& sql,
                                         const std::string& run_key, int attempt) {
-  return translated(database.connection(), [&]() -> std::optional<AttemptFault> {
-    SQLite::Statement statement(database.connection(), sql);
-    Bound rows(statement, run_key, attempt);
-    if (!rows.next()) return std::nullopt;
-    RowReader row(rows.row());
+  const auto fault_of = [](RowReader row) {
     AttemptFault fault;
     fault.attempt = static_cast<int>(row.integer());
     fault.rank = static_cast<int>(row.integer());
@@ -28,7 +24,9 @@ std::optional<AttemptFault> first_fault(const Database& database, const std::str
     fault.error = printable_line(row.text());
     if (const double seq = row.number(); !std::isnan(seq)) fault.seq = static_cast<std::int64_t>(seq);
     return fault;
-  });
+  };
+  const auto found = read_rows(database, sql, fault_of, run_key, attempt);
+  return found.empty() ? std::nullopt : std::optional(found.front());
 }
 
 }  // namespace

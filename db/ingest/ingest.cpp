@@ -15,49 +15,34 @@ namespace trainyard::db {
 // The prepared statements of an `Ingest`.
 struct Ingest::Statements {
   explicit Statements(SQLite::Database& connection)
-      : runs(connection),
-        journal(connection, runs),
-        attempts(connection, runs),
-        states(connection),
-        records(connection, states),
-        begin(connection, "SAVEPOINT one_call"),
-        release(connection, "RELEASE one_call"),
-        roll_back(connection, "ROLLBACK TO one_call") {}
+      : prepared(connection), states(connection), records(prepared, states) {}
 
-  RunRows runs;
-  JournalRows journal;
-  AttemptRows attempts;
+  Prepared prepared;
+  RunRows runs{prepared};
+  JournalRows journal{prepared, runs};
+  AttemptRows attempts{prepared, runs};
   RunStates states;
   RecordRows records;
   bool together = false;
   bool journal_taken = false;  // since the last update of the views with a column per axis
-  SQLite::Statement begin;
-  SQLite::Statement release;
-  SQLite::Statement roll_back;
 
   // Run `work` completely or not at all, inside or outside a transaction.
   template <typename Work>
   void atomically(Work&& work) {
-    run(begin);
+    execute(prepared("SAVEPOINT one_call"));
     try {
       work();
       if (!together) states.refresh();
-      run(release);
+      execute(prepared("RELEASE one_call"));
     } catch (...) {
-      roll_back.tryReset();
-      roll_back.tryExecuteStep();
-      roll_back.tryReset();
-      release.tryReset();
-      release.tryExecuteStep();
-      release.tryReset();
+      for (const char* sql : {"ROLLBACK TO one_call", "RELEASE one_call"}) {
+        SQLite::Statement& statement = prepared(sql);
+        statement.tryReset();
+        statement.tryExecuteStep();
+        statement.tryReset();
+      }
       throw;
     }
-  }
-
-  static void run(SQLite::Statement& statement) {
-    statement.tryReset();
-    statement.exec();
-    statement.tryReset();
   }
 };
 

@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/sha256.h"
 #include "db/database/statements.h"
 #include "db/ingest/ingest.h"
@@ -15,37 +16,15 @@ namespace trainyard::db {
 
 using nlohmann::json;
 
-JournalRows::JournalRows(SQLite::Database& connection, RunRows& runs)
-    : connection_(connection),
-      runs_(runs),
-      find_(connection, "SELECT 1 FROM journal WHERE sha256 = ?"),
-      insert_(connection, R"sql(
-        INSERT INTO journal (sha256, type, time, experiment, file, toml, compare, varied, data_seed, expect, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      insert_key_(connection,
-                  "INSERT INTO journal_key (journal_id, position, run_key, strategy) VALUES (?, ?, ?, ?)"),
-      put_experiment_(connection, R"sql(
-        INSERT INTO experiment (name, journal_id) VALUES (?, ?)
-        ON CONFLICT (name) DO UPDATE SET journal_id = excluded.journal_id)sql"),
-      put_experiment_run_(connection, R"sql(
-        INSERT INTO experiment_run (run_key, experiment, strategy, first_journal_id, position, latest_journal_id)
-        VALUES (?1, ?2, ?3, ?4, ?5, ?4)
-        ON CONFLICT (run_key, experiment) DO UPDATE SET
-          strategy = excluded.strategy, latest_journal_id = excluded.latest_journal_id)sql"),
-      put_removed_(connection, R"sql(
-        INSERT INTO removed (run_key, time, up_to_attempt) VALUES (?, ?, ?)
-        ON CONFLICT (run_key) DO UPDATE SET time = MAX(time, excluded.time),
-          up_to_attempt = MAX(up_to_attempt, excluded.up_to_attempt))sql"),
-      put_earlier_(connection, R"sql(
-        INSERT OR IGNORE INTO earlier_result (run_key, attempt, launched, times_problem, "values")
-        VALUES (?, ?, ?, ?, ?))sql") {}
+static constexpr const char* insert_key =
+    "INSERT INTO journal_key (journal_id, position, run_key, strategy) VALUES (?, ?, ?, ?)";
 
 void JournalRows::take(const json& entry) try {
   const std::string hash = sha256_hex(json_text(entry));
-  if (known(hash)) return;
+  if (Bound(prepared_("SELECT 1 FROM journal WHERE sha256 = ?"), hash).next()) return;
   const std::int64_t id = insert(entry, hash);
   const std::string type = entry.at("type").get<std::string>();
-  if (type == "run") require_readable_plan(entry);
+  if (Plan readable; type == "run") read_plan_members(readable, entry);
   if (type == "run") plan(id, entry);
   if (type == "rm") remove(id, entry);
   if (type == "rm" || type == "retrain") insert_earlier_results(entry);
@@ -53,10 +32,6 @@ void JournalRows::take(const json& entry) try {
   throw InternalError(std::string("not a journal entry: ") + error.what());
 } catch (const Unreadable& error) {
   throw InternalError(std::string("not a journal entry: ") + error.what());
-}
-
-bool JournalRows::known(const std::string& hash) {
-  return Bound(find_, hash).next();
 }
 
 std::int64_t JournalRows::insert(const json& entry, const std::string& hash) {
@@ -72,21 +47,31 @@ std::int64_t JournalRows::insert(const json& entry, const std::string& hash) {
   const json expect = members.any("expect");
   for (const char* in_rows_of_their_own : {"v", "keys", "strategies", "runs", "attempts", "results"})
     members.any(in_rows_of_their_own);
-  execute(insert_, hash, type, time, experiment, file, toml, compare, varied, data_seed, expect,
-          members.rest());
-  return connection_.getLastInsertRowid();
+  execute(prepared_(R"sql(
+        INSERT INTO journal (sha256, type, time, experiment, file, toml, compare, varied, data_seed, expect, extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          hash, type, time, experiment, file, toml, compare, varied, data_seed, expect, members.rest());
+  return prepared_.last_inserted_row();
 }
 
 void JournalRows::plan(std::int64_t id, const json& entry) {
   const std::string experiment = entry.at("experiment").get<std::string>();
-  execute(put_experiment_, experiment, id);
+  execute(prepared_(R"sql(
+        INSERT INTO experiment (name, journal_id) VALUES (?, ?)
+        ON CONFLICT (name) DO UPDATE SET journal_id = excluded.journal_id)sql"),
+          experiment, id);
   std::int64_t position = 0;
   for (const json& element : entry.at("keys")) {
     const std::string key = element.get<std::string>();
     const std::string strategy = entry.at("strategies").at(key).get<std::string>();
     runs_.put(key, entry.at("runs").at(key), RunOrigin::journal);
-    execute(insert_key_, id, position, key, strategy);
-    execute(put_experiment_run_, key, experiment, strategy, id, position);
+    execute(prepared_(insert_key), id, position, key, strategy);
+    execute(prepared_(R"sql(
+        INSERT INTO experiment_run (run_key, experiment, strategy, first_journal_id, position, latest_journal_id)
+        VALUES (?1, ?2, ?3, ?4, ?5, ?4)
+        ON CONFLICT (run_key, experiment) DO UPDATE SET
+          strategy = excluded.strategy, latest_journal_id = excluded.latest_journal_id)sql"),
+            key, experiment, strategy, id, position);
     ++position;
   }
 }
@@ -96,8 +81,12 @@ void JournalRows::remove(std::int64_t id, const json& entry) {
   std::int64_t position = 0;
   for (const json& element : entry.at("keys")) {
     const std::string key = element.get<std::string>();
-    execute(insert_key_, id, position++, key, nullptr);
-    execute(put_removed_, key, time, entry.at("attempts").at(key).get<std::int64_t>());
+    execute(prepared_(insert_key), id, position++, key, nullptr);
+    execute(prepared_(R"sql(
+        INSERT INTO removed (run_key, time, up_to_attempt) VALUES (?, ?, ?)
+        ON CONFLICT (run_key) DO UPDATE SET time = MAX(time, excluded.time),
+          up_to_attempt = MAX(up_to_attempt, excluded.up_to_attempt))sql"),
+            key, time, entry.at("attempts").at(key).get<std::int64_t>());
     runs_.remove(key);
   }
 }
@@ -106,39 +95,29 @@ void JournalRows::insert_earlier_results(const json& entry) {
   const auto results = entry.find("results");
   if (results == entry.end()) return;
   for (const auto& [key, result] : results->items())
-    execute(put_earlier_, key, result.at("attempt").get<std::int64_t>(),
-            result.at("launched").get<std::string>(), result.at("times_problem").get<std::string>(),
-            json_text(result.at("values")));
+    execute(prepared_(R"sql(
+        INSERT OR IGNORE INTO earlier_result (run_key, attempt, launched, times_problem, "values")
+        VALUES (?, ?, ?, ?, ?))sql"),
+            key, result.at("attempt").get<std::int64_t>(), result.at("launched").get<std::string>(),
+            result.at("times_problem").get<std::string>(), json_text(result.at("values")));
 }
 
 namespace {
 
-// Bind numbers and texts as they are, and lists as JSON text.
-void bind_axis(SQLite::Statement& statement, int index, const json& value) {
-  if (value.is_boolean())
-    statement.bind(index, value.get<bool>() ? 1 : 0);
-  else if (value.is_number_integer())
-    statement.bind(index, value.get<std::int64_t>());
-  else if (value.is_number_float())
-    statement.bind(index, value.get<double>());
-  else if (value.is_string())
-    statement.bind(index, value.get_ref<const std::string&>());
-  else
-    statement.bind(index, json_text(value));
-}
-
 // The task of a model, declared in the file or from the catalogue. Empty if it is not known.
 std::optional<std::string> task_of(const experiments::Run& run) {
   if (!run.declared.task.empty()) return run.declared.task;
-  for (const models::Model& row : models::catalogue())
-    if (row.name == run.model && run.declared.model_title.empty()) return row.task;
-  return std::nullopt;
+  const auto* row = row_or_null(models::catalogue(), &models::Model::name, run.model);
+  return row && run.declared.model_title.empty() ? std::optional(row->task) : std::nullopt;
 }
 
 }  // namespace
 
-RunRows::RunRows(SQLite::Database& connection)
-    : put_(connection, R"sql(
+void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin) {
+  const experiments::Run run = experiments::run_from_json(resolved);
+  if (const std::string actual = experiments::run_key(run); actual != key)
+    throw InternalError("the work of run " + key + " has the key " + actual);
+  const int changes = execute(prepared_(R"sql(
         INSERT INTO run (run_key, model, dataset, data_source, strategy, strategy_kind, replicas, stages, seed,
                          epochs, resolved, from_journal, task)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
@@ -149,65 +128,39 @@ RunRows::RunRows(SQLite::Database& connection)
           resolved = excluded.resolved, from_journal = excluded.from_journal, task = excluded.task
         WHERE excluded.from_journal > from_journal
            OR (excluded.from_journal = from_journal AND excluded.resolved <> resolved))sql"),
-      clear_values_(connection, "DELETE FROM axis_value WHERE run_key = ?"),
-      put_value_(connection, "INSERT INTO axis_value (run_key, name, value, json) VALUES (?, ?, ?, ?)"),
-      remove_attempts_(connection, "DELETE FROM attempt WHERE run_key = ?"),
-      remove_unplanned_(connection, R"sql(
-        DELETE FROM run WHERE run_key = ?1
-          AND NOT EXISTS (SELECT 1 FROM experiment_run m WHERE m.run_key = ?1))sql") {}
-
-void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin) {
-  const experiments::Run run = experiments::run_from_json(resolved);
-  if (const std::string actual = experiments::run_key(run); actual != key)
-    throw InternalError("the work of run " + key + " has the key " + actual);
-  const int changes = execute(put_, key, run.model, run.data.dataset, run.data.source, run.strategy.name,
+                              key, run.model, run.data.dataset, run.data.source, run.strategy.name,
                               run.strategy.kind, run.strategy.replicas, run.strategy.stages, run.seed,
                               run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run));
-  if (changes > 0) put_values(key, resolved);
-}
-
-void RunRows::put_values(const std::string& key, const json& resolved) {
-  execute(clear_values_, key);
-  for (const auto& [name, value] : experiments::values_by_name(experiments::run_from_json(resolved))) {
-    const json held = experiments::to_json(value);
-    Bound row(put_value_, key, name, nullptr, json_text(held));
-    bind_axis(put_value_, 3, held);
-    row.row().exec();
-  }
+  if (changes == 0) return;
+  execute(prepared_("DELETE FROM axis_value WHERE run_key = ?"), key);
+  for (const auto& [name, value] : experiments::values_by_name(run))
+    execute(prepared_(R"sql(
+        INSERT INTO axis_value (run_key, name, value, json) VALUES (?1, ?2, ?3 ->> '$', ?3))sql"),
+            key, name, json_text(experiments::to_json(value)));
 }
 
 void RunRows::remove(const std::string& key) {
-  execute(remove_attempts_, key);
-  execute(remove_unplanned_, key);
+  execute(prepared_("DELETE FROM attempt WHERE run_key = ?"), key);
+  execute(prepared_(R"sql(
+        DELETE FROM run WHERE run_key = ?1
+          AND NOT EXISTS (SELECT 1 FROM experiment_run m WHERE m.run_key = ?1))sql"),
+          key);
 }
-
-AttemptRows::AttemptRows(SQLite::Database& connection, RunRows& runs)
-    : runs_(runs),
-      find_(connection, "SELECT 1 FROM attempt WHERE run_key = ? AND attempt = ?"),
-      find_removed_(connection, R"sql(
-        SELECT 1 FROM removed WHERE run_key = ? AND up_to_attempt >= ?)sql"),
-      insert_(connection, R"sql(
-        INSERT INTO attempt (run_key, attempt, experiment, directory, created, world_size, host_exclusive,
-                             devices_shared, circumstances_hash, circumstances, host, processor, resumes_attempt,
-                             resumes_after_epoch, launch)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
 
 Accepted AttemptRows::take(const json& run_json) {
   const experiments::Launch launch = experiments::launch_from_json(run_json);
   if (launch.attempt < 1) throw InternalError("not the JSON of a launch: attempts count from 1");
-  if (known(launch)) return Accepted::known;
-  if (was_removed(launch)) return Accepted::refused;
+  if (Bound(prepared_("SELECT 1 FROM attempt WHERE run_key = ? AND attempt = ?"), launch.key, launch.attempt)
+          .next())
+    return Accepted::known;
+  if (Bound(prepared_(R"sql(
+        SELECT 1 FROM removed WHERE run_key = ? AND up_to_attempt >= ?)sql"),
+            launch.key, launch.attempt)
+          .next())
+    return Accepted::refused;
   runs_.put(launch.key, run_json.at("work"), RunOrigin::launch);
   insert(launch, run_json);
   return Accepted::taken;
-}
-
-bool AttemptRows::known(const experiments::Launch& launch) {
-  return Bound(find_, launch.key, launch.attempt).next();
-}
-
-bool AttemptRows::was_removed(const experiments::Launch& launch) {
-  return Bound(find_removed_, launch.key, launch.attempt).next();
 }
 
 void AttemptRows::insert(const experiments::Launch& launch, const json& run_json) try {
@@ -216,7 +169,12 @@ void AttemptRows::insert(const experiments::Launch& launch, const json& run_json
       members.text("circumstances_hash").value_or(experiments::circumstances_hash(launch.circumstances));
   const auto resumes_attempt = members.integer("resumes_attempt");
   const auto resumes_after_epoch = members.integer("resumes_after_epoch");
-  execute(insert_, launch.key, launch.attempt, launch.experiment, launch.records.string(), launch.created,
+  execute(prepared_(R"sql(
+        INSERT INTO attempt (run_key, attempt, experiment, directory, created, world_size, host_exclusive,
+                             devices_shared, circumstances_hash, circumstances, host, processor, resumes_attempt,
+                             resumes_after_epoch, launch)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          launch.key, launch.attempt, launch.experiment, launch.records.string(), launch.created,
           launch.run.strategy.world_size(), launch.host_exclusive, launch.devices_shared, hash,
           run_json.at("circumstances"), launch.circumstances.host, launch.circumstances.processor,
           resumes_attempt, resumes_after_epoch, run_json);

@@ -5,12 +5,11 @@
 #include <cstdint>
 #include <string>
 
-#include <SQLiteCpp/Database.h>
-#include <SQLiteCpp/Statement.h>
 #include <nlohmann/json.hpp>
 
 #include "db/database/database.h"
 #include "db/ingest/ingest.h"
+#include "db/ingest/prepared.h"
 #include "experiments/protocol/launch.h"
 
 namespace trainyard::db {
@@ -22,7 +21,7 @@ enum class RunOrigin { launch = 0, journal = 1 };
 // have the key, run.json is used.
 class RunRows {
  public:
-  explicit RunRows(SQLite::Database& connection);
+  explicit RunRows(Prepared& prepared) : prepared_(prepared) {}
 
   // `resolved` is the JSON of an `experiments::Run` with this key, else InternalError.
   void put(const std::string& key, const nlohmann::json& resolved, RunOrigin origin);
@@ -31,59 +30,41 @@ class RunRows {
   void remove(const std::string& key);
 
  private:
-  void put_values(const std::string& key, const nlohmann::json& resolved);
-
-  SQLite::Statement put_;
-  SQLite::Statement clear_values_;
-  SQLite::Statement put_value_;
-  SQLite::Statement remove_attempts_;
-  SQLite::Statement remove_unplanned_;
+  Prepared& prepared_;
 };
 
 class JournalRows {
  public:
-  JournalRows(SQLite::Database& connection, RunRows& runs);
+  JournalRows(Prepared& prepared, RunRows& runs) : prepared_(prepared), runs_(runs) {}
 
   // Types other than "run", "rm" and "retrain" are only kept. InternalError if a member is
   // missing or wrong, also if only the queries could not read it (db/queries/queries.h).
   void take(const nlohmann::json& entry);
 
  private:
-  bool known(const std::string& hash);
   std::int64_t insert(const nlohmann::json& entry, const std::string& hash);
   void plan(std::int64_t id, const nlohmann::json& entry);
   void remove(std::int64_t id, const nlohmann::json& entry);
   void insert_earlier_results(const nlohmann::json& entry);
 
-  SQLite::Database& connection_;
+  Prepared& prepared_;
   RunRows& runs_;
-  SQLite::Statement find_;
-  SQLite::Statement insert_;
-  SQLite::Statement insert_key_;
-  SQLite::Statement put_experiment_;
-  SQLite::Statement put_experiment_run_;
-  SQLite::Statement put_removed_;
-  SQLite::Statement put_earlier_;
 };
 
 // Rows of `attempt`, from run.json: the input of an attempt's ranks, and their host.
 class AttemptRows {
  public:
-  AttemptRows(SQLite::Database& connection, RunRows& runs);
+  AttemptRows(Prepared& prepared, RunRows& runs) : prepared_(prepared), runs_(runs) {}
 
   // Returns taken, known, or refused if `rm` has removed the attempt. UserError or InternalError if
   // `run_json` is not the JSON of a launch.
   Accepted take(const nlohmann::json& run_json);
 
  private:
-  bool known(const experiments::Launch& launch);
-  bool was_removed(const experiments::Launch& launch);
   void insert(const experiments::Launch& launch, const nlohmann::json& run_json);
 
+  Prepared& prepared_;
   RunRows& runs_;
-  SQLite::Statement find_;
-  SQLite::Statement find_removed_;
-  SQLite::Statement insert_;
 };
 
 }  // namespace trainyard::db

@@ -11,11 +11,10 @@
 #include <SQLiteCpp/Backup.h>
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sqlite3.h>
 #include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -45,15 +44,8 @@ void remove_database(const fs::path& file) {
   for (const char* suffix : {"", "-wal", "-shm"}) fs::remove(with_suffix(file, suffix));
 }
 
-std::vector<std::string> texts(const SQLite::Database& connection, const std::string& sql) {
-  SQLite::Statement statement(connection, sql);
-  std::vector<std::string> found;
-  while (statement.executeStep()) found.push_back(statement.getColumn(0).getString());
-  return found;
-}
-
 // At least the number of lines of a file. A last line without its newline does not count.
-std::int64_t lines_of(const fs::path& file) {
+std::int64_t line_count(const fs::path& file) {
   std::int64_t lines = 0;
   if (!fs::exists(fs::symlink_status(file))) return lines;
   read_lines(file,
@@ -62,33 +54,6 @@ std::int64_t lines_of(const fs::path& file) {
               [&](const DamagedLine&) { return ++lines, true; }});
   return lines;
 }
-
-}  // namespace
-
-std::vector<std::string> damage(const Database& database) {
-  return translated(database.connection(), [&] {
-    std::vector<std::string> found = texts(database.connection(), "PRAGMA integrity_check");
-    if (found == std::vector<std::string>{"ok"}) found.clear();
-    for (const std::string& table :
-         texts(database.connection(), "SELECT \"table\" FROM pragma_foreign_key_check"))
-      found.push_back("a row of " + table + " refers to a missing row");
-    return found;
-  });
-}
-
-FileCheck check_files(const fs::path& yard, const Database* database) {
-  Database rebuilt = Database::open_temporary();
-  const Replay replayed = replay(yard, rebuilt, database);
-  FileCheck found{replayed.problems, replayed.kept, {}};
-  if (database)
-    found.differences = translated(rebuilt.connection(), [&] {
-      auto lines = differing_schema(rebuilt.connection(), true);
-      return lines.empty() ? differing_rows(rebuilt.connection()) : lines;
-    });
-  return found;
-}
-
-namespace {
 
 // `file`, or `file`-2, `file`-3, … if it exists. An earlier database may be the only one with a result.
 fs::path unused(const fs::path& file) {
@@ -121,7 +86,101 @@ std::optional<Database> usable_database(const fs::path& file, std::string& why) 
   return std::nullopt;
 }
 
+Database open_or_rebuild(const fs::path& yard, const OnMessage& on_message) try {
+  return Database::open_for_writing(yard / file_name);
+} catch (const OtherSchemaError&) {
+  const Rebuild made = rebuild(yard);
+  for (const std::string& problem : made.replayed.problems) on_message(problem);
+  on_message((yard / file_name).string() + " had another schema and was rebuilt from " +
+             std::to_string(made.replayed.records) + " records. The old file is kept as " +
+             made.kept.filename().string());
+  return Database::open_for_writing(yard / file_name);
+}
+
+void refuse_existing(const fs::path& file) {
+  if (fs::exists(file)) throw UserError("already exists", "name another file", {.file = file.string()});
+}
+
+// FILE.unfinished, empty and locked. The destructor removes it unless it was renamed to FILE.
+class UnfinishedFile {
+ public:
+  explicit UnfinishedFile(const fs::path& file)
+      : file_(file),
+        path_(file.string() + ".unfinished"),
+        fd_(FileDescriptor::open(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0666)) {
+    if (!fd_) refuse("cannot be written", "check that its folder exists and that you can write to it");
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
+      refuse("cannot be locked: " + std::generic_category().message(errno), "name a file on a local disk");
+    // the lock is free, and no other copy has renamed the file since it was opened
+    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 || !is_still_at(fd_.get(), path_))
+      refuse("is being written by another `trainyard db backup`", "wait for it to end, or name another file");
+    if (::ftruncate(fd_.get(), 0) != 0) refuse("cannot be written", "name a regular file");
+    for (const char* beside : {"-journal", "-wal", "-shm"}) ::unlink((path_.string() + beside).c_str());
+  }
+  ~UnfinishedFile() {
+    if (!finished_) ::unlink(path_.c_str());
+  }
+  UnfinishedFile(const UnfinishedFile&) = delete;
+  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
+
+  const fs::path& path() const { return path_; }
+
+  void finish() {
+    sync_file(path_);
+    fs::rename(path_, file_);
+    finished_ = true;
+    sync_folder(fs::absolute(file_).parent_path());
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& what, const char* advice) const {
+    throw UserError(what, advice, {.file = file_.string()});
+  }
+
+  const fs::path file_, path_;
+  const FileDescriptor fd_;
+  bool finished_ = false;
+};
+
+// The file system type of the mount that contains `folder`, from /proc/self/mounts: "fuse.sshfs".
+std::string mount_type(const fs::path& folder) {
+  std::string text;  // as the kernel writes it
+  for (const char c : folder.string() + "/")
+    text += c == ' ' || c == '\t' || c == '\n' || c == '\\' ? fmt::format("\\{:03o}", c) : std::string(1, c);
+  std::ifstream mounts("/proc/self/mounts");
+  std::string device, place, type, rest, found;
+  std::size_t longest = 0;
+  while (mounts >> device >> place >> type && std::getline(mounts, rest)) {
+    if ((place != "/" && !text.starts_with(place + "/")) || place.size() < longest) continue;
+    longest = place.size();
+    found = type;
+  }
+  return found;
+}
+
 }  // namespace
+
+std::vector<std::string> damage(const Database& database) {
+  const auto first_column = [](RowReader row) { return row.text(); };
+  std::vector<std::string> found = read_rows(database, "PRAGMA integrity_check", first_column);
+  if (found == std::vector<std::string>{"ok"}) found.clear();
+  for (const std::string& table :
+       read_rows(database, "SELECT \"table\" FROM pragma_foreign_key_check", first_column))
+    found.push_back("a row of " + table + " refers to a missing row");
+  return found;
+}
+
+FileCheck check_files(const fs::path& yard, const Database* database) {
+  Database rebuilt = Database::open_temporary();
+  const Replay replayed = replay(yard, rebuilt, database);
+  FileCheck found{replayed.problems, replayed.kept, {}};
+  if (database)
+    found.differences = translated(rebuilt.connection(), [&] {
+      auto lines = differing_schema(rebuilt.connection(), true);
+      return lines.empty() ? differing_rows(rebuilt.connection()) : lines;
+    });
+  return found;
+}
 
 Rebuild rebuild(const fs::path& yard) {
   refuse_network_file_system(yard);
@@ -141,21 +200,6 @@ Rebuild rebuild(const fs::path& yard) {
   return result;
 }
 
-namespace {
-
-Database open_or_rebuild(const fs::path& yard, const OnMessage& on_message) try {
-  return Database::open_for_writing(yard / file_name);
-} catch (const OtherSchemaError&) {
-  const Rebuild made = rebuild(yard);
-  for (const std::string& problem : made.replayed.problems) on_message(problem);
-  on_message((yard / file_name).string() + " had another schema and was rebuilt from " +
-             std::to_string(made.replayed.records) + " records. The old file is kept as " +
-             made.kept.filename().string());
-  return Database::open_for_writing(yard / file_name);
-}
-
-}  // namespace
-
 Database open_yard_for_writing(const fs::path& yard, const OnMessage& on_message) {
   refuse_network_file_system(yard);
   refuse_other_format(yard);
@@ -165,7 +209,7 @@ Database open_yard_for_writing(const fs::path& yard, const OnMessage& on_message
   });
   if (known == 0)
     replay(yard, database);
-  else if (known < lines_of(yard / "journal.jsonl"))
+  else if (known < line_count(yard / "journal.jsonl"))
     replay_journal(yard, database);
   return database;
 }
@@ -191,63 +235,6 @@ void refuse_other_format(const fs::path& yard) {
 // so two copies to one FILE cannot mix. The kernel frees the lock of a killed copy, and the next one
 // overwrites it.
 
-namespace {
-
-void refuse_existing(const fs::path& file) {
-  if (fs::exists(file)) throw UserError("already exists", "name another file", {.file = file.string()});
-}
-
-// FILE.unfinished, empty and locked. The destructor removes it unless it was renamed to FILE.
-class UnfinishedFile {
- public:
-  explicit UnfinishedFile(const fs::path& file)
-      : file_(file),
-        path_(file.string() + ".unfinished"),
-        fd_(FileDescriptor::open(path_, O_RDWR | O_CREAT | O_NOFOLLOW, 0666)) {
-    if (!fd_) refuse("cannot be written", "check that its folder exists and that you can write to it");
-    if (::flock(fd_.get(), LOCK_EX | LOCK_NB) != 0 && errno != EWOULDBLOCK)
-      refuse("cannot be locked: " + std::generic_category().message(errno), "name a file on a local disk");
-    if (!is_mine())
-      refuse("is being written by another `trainyard db backup`", "wait for it to end, or name another file");
-    if (::ftruncate(fd_.get(), 0) != 0) refuse("cannot be written", "name a regular file");
-    for (const char* beside : {"-journal", "-wal", "-shm"}) ::unlink((path_.string() + beside).c_str());
-  }
-  ~UnfinishedFile() {
-    if (!finished_) ::unlink(path_.c_str());
-  }
-  UnfinishedFile(const UnfinishedFile&) = delete;
-  UnfinishedFile& operator=(const UnfinishedFile&) = delete;
-
-  const fs::path& path() const { return path_; }
-
-  void finish() {
-    sync_file(path_);
-    fs::rename(path_, file_);
-    finished_ = true;
-    sync_folder(fs::absolute(file_).parent_path());
-  }
-
- private:
-  [[noreturn]] void refuse(const std::string& what, const char* advice) const {
-    throw UserError(what, advice, {.file = file_.string()});
-  }
-
-  // True if this descriptor has the lock, and no other copy renamed the file between opening and locking.
-  bool is_mine() const {
-    struct stat opened {
-    }, named{};
-    return ::flock(fd_.get(), LOCK_EX | LOCK_NB) == 0 && ::fstat(fd_.get(), &opened) == 0 &&
-           ::lstat(path_.c_str(), &named) == 0 && opened.st_ino == named.st_ino &&
-           opened.st_dev == named.st_dev;
-  }
-
-  const fs::path file_, path_;
-  const FileDescriptor fd_;
-  bool finished_ = false;
-};
-
-}  // namespace
-
 void back_up(const Database& database, const fs::path& to) {
   refuse_existing(to);
   UnfinishedFile unfinished(to);  // not opened by SQLite, whose error would name the copied database
@@ -264,81 +251,18 @@ void back_up(const Database& database, const fs::path& to) {
   unfinished.finish();
 }
 
-namespace {
-
-struct NetworkFileSystem {
-  unsigned long magic;
-  std::string_view name;
-};
-
-// From linux/magic.h, and from the sources of file systems outside of Linux. 9P is missing on purpose,
-// because sandboxes mount local disks with it.
-constexpr std::array<NetworkFileSystem, 13> network_file_systems{{{0x6969, "NFS"},
-                                                                  {0x517B, "SMB"},
-                                                                  {0xFF534D42, "CIFS"},
-                                                                  {0xFE534D42, "SMB2"},
-                                                                  {0x0BD00BD0, "Lustre"},
-                                                                  {0x47504653, "GPFS"},
-                                                                  {0x19830326, "BeeGFS"},
-                                                                  {0x00C36400, "Ceph"},
-                                                                  {0x5346414F, "AFS"},
-                                                                  {0x6B414653, "AFS"},
-                                                                  {0x73757245, "Coda"},
-                                                                  {0x7461636F, "OCFS2"},
-                                                                  {0xAAD7AAEA, "PanFS"}}};
-
-constexpr unsigned long fuse_magic = 0x65735546;
-
-// The file system type of the mount that contains `folder`, from /proc/self/mounts: "fuse.sshfs".
-std::string mount_type(const fs::path& folder) {
-  std::ifstream mounts("/proc/self/mounts");
-  std::string device, place, type, rest, found;
-  std::size_t longest = 0;
-  while (mounts >> device >> place >> type && std::getline(mounts, rest)) {
-    const std::string text = folder.string() + "/";
-    const bool below = place == "/" || text.starts_with(place + "/");
-    if (below && place.size() >= longest) {
-      longest = place.size();
-      found = type;
-    }
-  }
-  return found;
-}
-
-// The name of a network file system of FUSE. Empty for others, because FUSE also mounts local disks.
-std::string network_by_fuse(const std::string& type) {
-  static constexpr std::array<std::string_view, 6> names{"sshfs",   "glusterfs", "s3fs",
-                                                         "gcsfuse", "rclone",    "cephfs"};
-  for (const std::string_view name : names)
-    if (type.find(name) != std::string::npos) return std::string(name);
-  return "";
-}
-
-fs::path nearest_there(fs::path folder) {
-  std::error_code error;
-  folder = fs::absolute(folder);
-  while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
-  const fs::path real = fs::canonical(folder, error);
-  return error ? folder : real;
-}
-
-}  // namespace
-
-std::string network_file_system(unsigned long magic) {
-  const auto* row = std::find_if(network_file_systems.begin(), network_file_systems.end(),
-                                 [&](const NetworkFileSystem& each) { return each.magic == magic; });
-  return row == network_file_systems.end() ? "" : std::string(row->name);
+bool is_network_file_system(std::string_view type) {
+  static constexpr std::array<std::string_view, 19> types{
+      "nfs", "nfs4", "smb3",  "smbfs", "cifs",  "lustre",    "gpfs", "beegfs",  "ceph",  "ceph-fuse",
+      "afs", "coda", "ocfs2", "panfs", "sshfs", "glusterfs", "s3fs", "gcsfuse", "rclone"};
+  return std::ranges::find(types, type.substr(type.starts_with("fuse.") ? 5 : 0)) != types.end();
 }
 
 void refuse_network_file_system(const fs::path& folder) {
-  const fs::path there = nearest_there(folder);
-  struct statfs found {};
-  if (::statfs(there.c_str(), &found) != 0) return;  // opening the database gives a better error
-  const auto magic = static_cast<unsigned long>(found.f_type) & 0xFFFFFFFFUL;
-  const std::string name =
-      magic == fuse_magic ? network_by_fuse(mount_type(there)) : network_file_system(magic);
-  if (name.empty()) return;
-  throw UserError("is on " + name + ", a network file system that can damage a database",
+  std::error_code error;  // opening the database gives a better one
+  const std::string type = mount_type(fs::weakly_canonical(fs::absolute(folder), error));
+  if (!is_network_file_system(type)) return;
+  throw UserError("is on " + type + ", a network file system that can damage a database",
                   "put the yard on a local disk with --yard or TRAINYARD_HOME", {.file = folder.string()});
 }
 

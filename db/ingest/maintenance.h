@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "db/database/database.h"
@@ -51,10 +52,11 @@ Database open_yard_for_writing(
 // UserError if the first entry of the yard's journal has another format (`experiments::format_version`).
 void refuse_other_format(const std::filesystem::path& yard);
 
-// The name of a network file system ("NFS", "Lustre", …) for a magic number of statfs(2). Empty for others.
-// SQLite's write-ahead log needs shared memory and locks of one host. Both can fail silently on a network
-// file system, which damages the database.
-std::string network_file_system(unsigned long magic);
+// Whether a file system type of /proc/self/mounts is one of a network: "nfs4", "fuse.sshfs".
+// - SQLite's write-ahead log needs shared memory and locks of one host. Both can fail silently on a network file
+//   system, which damages the database.
+// - "9p" and other types of FUSE are not refused, because local disks are mounted with them too.
+bool is_network_file_system(std::string_view type);
 
 // UserError if `folder` is on a network file system. If it does not exist, its nearest parent is checked.
 void refuse_network_file_system(const std::filesystem::path& folder);

@@ -66,12 +66,15 @@ Members Members::object(const char* name) {
   return Members(std::move(value));
 }
 
-void Members::keep(const char* name, json rest) {
-  if (!rest.is_null()) object_[name] = std::move(rest);
+json Members::list(const char* name) {
+  json value = any(name);
+  if (value.is_null()) return json::array();
+  if (!value.is_array()) wrong(name, "a list");
+  return value;
 }
 
-void Members::keep(const char* name, const Members& rest) {
-  keep(name, rest.rest());
+void Members::keep(const char* name, json rest) {
+  if (!rest.is_null()) object_[name] = std::move(rest);
 }
 
 json Members::rest() const {

@@ -35,15 +35,28 @@ class Members {
   void inside(const char* name, Read&& read) {
     Members inner = object(name);
     std::forward<Read>(read)(inner);
-    keep(name, inner);
+    keep(name, inner.rest());
   }
 
-  void keep(const char* name, nlohmann::json rest);  // put back the rest of a member
-  void keep(const char* name, const Members& rest);
+  // The same for each object in a member list.
+  template <typename Read>
+  void each(const char* name, Read&& read) {
+    nlohmann::json left = nullptr;
+    for (std::size_t place = 0; const nlohmann::json& element : list(name)) {
+      Members inner(element);
+      read(inner);
+      if (const nlohmann::json rest = inner.rest(); !rest.is_null()) left[std::to_string(place)] = rest;
+      ++place;
+    }
+    keep(name, left);
+  }
+
   nlohmann::json rest() const;  // null if nothing is left
 
  private:
-  Members object(const char* name);  // empty if it is absent
+  Members object(const char* name);                  // empty if it is absent
+  nlohmann::json list(const char* name);             // empty if it is absent
+  void keep(const char* name, nlohmann::json rest);  // put back the rest of a member
   nlohmann::json object_;
 };
 

@@ -74,113 +74,44 @@ const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
   return nullptr;
 }
 
-RecordRows::RecordRows(SQLite::Database& connection, RunStates& states)
-    : states_(states),
-      savepoint_(connection, "SAVEPOINT one_record"),
-      roll_back_(connection, "ROLLBACK TO one_record"),
-      find_attempt_(connection, "SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"),
-      find_log_(connection, R"sql(
-        SELECT s.next_seq, p.status IS NOT NULL FROM record_log s
-        LEFT JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt AND p.rank = s.rank
-        WHERE s.run_key = ? AND s.attempt = ? AND s.rank = ?)sql"),
-      find_test_(connection, R"sql(
-        SELECT 1 FROM process WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3
-          AND (test_seconds IS NOT NULL OR test_extra IS NOT NULL)
-        UNION ALL SELECT 1 FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND rank = ?3)sql"),
-      find_known_(connection, R"sql(
-        SELECT last_time FROM record_log WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
-          AND last_time IS NOT NULL
-        UNION ALL SELECT time FROM event WHERE run_key = ?1 AND attempt = ?2 AND ?3 = -1 AND seq = ?4
-        UNION ALL SELECT time FROM message WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4
-        UNION ALL SELECT time FROM extra_record WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4)sql"),
-      advance_(connection, R"sql(
-        INSERT INTO record_log (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql"),
-      note_gap_(connection, R"sql(
-        INSERT INTO record_log (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
-        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
-      put_start_(connection, R"sql(
-        INSERT INTO process (run_key, attempt, rank, started, started_elapsed, host, device, threads, pid, world_size, replica,
-                             stage, parameters, train_samples, validation_samples, test_samples,
-                             trainyard_version, libtorch_version, start_extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          started = excluded.started, started_elapsed = excluded.started_elapsed, host = excluded.host, device = excluded.device,
-          threads = excluded.threads, pid = excluded.pid, world_size = excluded.world_size,
-          replica = excluded.replica, stage = excluded.stage, parameters = excluded.parameters,
-          train_samples = excluded.train_samples, validation_samples = excluded.validation_samples,
-          test_samples = excluded.test_samples, trainyard_version = excluded.trainyard_version,
-          libtorch_version = excluded.libtorch_version, start_extra = excluded.start_extra)sql"),
-      put_test_(connection, R"sql(
-        INSERT INTO process (run_key, attempt, rank, test_seconds, test_extra) VALUES (?, ?, ?, ?, ?)
-        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          test_seconds = excluded.test_seconds, test_extra = excluded.test_extra)sql"),
-      put_end_(connection, R"sql(
-        INSERT INTO process (run_key, attempt, rank, ended, ended_elapsed, status, setup_seconds, total_seconds,
-                             error, end_extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          ended = excluded.ended, ended_elapsed = excluded.ended_elapsed, status = excluded.status, setup_seconds = excluded.setup_seconds,
-          total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql"),
-      put_epoch_(
-          connection,
-          "INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, "
-          "train_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches, "
-          "extra" +
-              each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" +
-              each_part("?") + ")"),
-      clear_metrics_(connection,
-                     "DELETE FROM metric WHERE run_key = ? AND attempt = ? AND epoch = ? AND rank = ?"),
-      put_metric_(connection, R"sql(
-        INSERT OR REPLACE INTO metric (run_key, attempt, epoch, phase, name, rank, sum, weight)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      put_message_(connection, R"sql(
-        INSERT INTO message (run_key, attempt, rank, seq, time, elapsed_seconds, level, text, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      put_event_(connection, R"sql(
-        INSERT INTO event (run_key, attempt, seq, time, type, of_rank, code, signal, why, outcome, error, log,
-                           extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      put_extra_(connection, R"sql(
-        INSERT INTO extra_record (run_key, attempt, rank, seq, time, type, problem, body)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      clear_probe_(connection,
-                   "DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
-      put_probe_(connection, R"sql(
-        INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-      put_layer_(connection, R"sql(
-        INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
-                                 parameter_hash)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql") {}
-
 Accepted RecordRows::take(const Record& record) {
   const auto ranks = world_size(record);
   if (!ranks || rank_of(record) >= *ranks || rank_of(record) < orchestrator_rank) return Accepted::refused;
   const auto [expected, ended] = state_of(record.run, record.attempt, record.rank);
   if (record.seq < expected) return is_other(record) ? Accepted::conflict : Accepted::known;
   if (record.seq > expected) {
-    execute(note_gap_, record.run, record.attempt, rank_of(record), expected);
+    execute(prepared_(R"sql(
+        INSERT INTO record_log (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
+            record.run, record.attempt, rank_of(record), expected);
     return Accepted::gap;
   }
   if (ended)
     extra(record, impossible::after_end);
   else
     store(record);
-  execute(advance_, record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
+  execute(prepared_(R"sql(
+        INSERT INTO record_log (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql"),
+          record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
   states_.changed(record.run, record.attempt);
   return Accepted::taken;
 }
 
 std::optional<std::int64_t> RecordRows::world_size(const Record& record) {
-  Bound row(find_attempt_, record.run, record.attempt);
+  Bound row(prepared_("SELECT world_size FROM attempt WHERE run_key = ? AND attempt = ?"), record.run,
+            record.attempt);
   if (!row.next()) return std::nullopt;
   return row.row().getColumn(0).getInt64();
 }
 
 RecordRows::LogState RecordRows::state_of(const std::string& run_key, int attempt, std::optional<int> rank) {
-  Bound row(find_log_, run_key, attempt, rank.value_or(orchestrator_rank));
+  Bound row(prepared_(R"sql(
+        SELECT s.next_seq, p.status IS NOT NULL FROM record_log s
+        LEFT JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt AND p.rank = s.rank
+        WHERE s.run_key = ? AND s.attempt = ? AND s.rank = ?)sql"),
+            run_key, attempt, rank.value_or(orchestrator_rank));
   if (!row.next()) return {};
   return {row.row().getColumn(0).getInt64(), row.row().getColumn(1).getInt() != 0};
 }
@@ -191,7 +122,13 @@ std::int64_t RecordRows::next_seq(const std::string& run_key, int attempt, std::
 
 // The times of the last record of a file, and of records that have a row by number, tell two records apart.
 bool RecordRows::is_other(const Record& record) {
-  Bound row(find_known_, record.run, record.attempt, rank_of(record), record.seq);
+  Bound row(prepared_(R"sql(
+        SELECT last_time FROM record_log WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND next_seq = ?4 + 1
+          AND last_time IS NOT NULL
+        UNION ALL SELECT time FROM event WHERE run_key = ?1 AND attempt = ?2 AND ?3 = -1 AND seq = ?4
+        UNION ALL SELECT time FROM message WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4
+        UNION ALL SELECT time FROM extra_record WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3 AND seq = ?4)sql"),
+            record.run, record.attempt, rank_of(record), record.seq);
   return row.next() && row.row().getColumn(0).getString() != record.time;
 }
 
@@ -201,12 +138,12 @@ void RecordRows::store(const Record& record) {
   if (kind->writer != Kind::Writer::both && (kind->writer == Kind::Writer::rank) != record.rank.has_value())
     return extra(record, kind->writer == Kind::Writer::rank ? "only a rank writes it"
                                                             : "only the orchestrator writes it");
-  execute(savepoint_);
+  execute(prepared_("SAVEPOINT one_record"));
   try {
     Members members = own_members(record);
     (this->*kind->store)(record, members);
   } catch (const Unreadable& error) {
-    execute(roll_back_);
+    execute(prepared_("ROLLBACK TO one_record"));
     extra(record, error.what());
   }
 }
@@ -231,9 +168,21 @@ void RecordRows::start(const Record& record, Members& members) {
     trainyard = versions.text("trainyard");
     libtorch = versions.text("libtorch");
   });
-  execute(put_start_, record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, host,
-          device, threads, pid, world_size, replica, stage, parameters, train, validation, test, trainyard,
-          libtorch, members.rest());
+  execute(prepared_(R"sql(
+        INSERT INTO process (run_key, attempt, rank, started, started_elapsed, host, device, threads, pid, world_size, replica,
+                             stage, parameters, train_samples, validation_samples, test_samples,
+                             trainyard_version, libtorch_version, start_extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          started = excluded.started, started_elapsed = excluded.started_elapsed, host = excluded.host, device = excluded.device,
+          threads = excluded.threads, pid = excluded.pid, world_size = excluded.world_size,
+          replica = excluded.replica, stage = excluded.stage, parameters = excluded.parameters,
+          train_samples = excluded.train_samples, validation_samples = excluded.validation_samples,
+          test_samples = excluded.test_samples, trainyard_version = excluded.trainyard_version,
+          libtorch_version = excluded.libtorch_version, start_extra = excluded.start_extra)sql"),
+          record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, host, device,
+          threads, pid, world_size, replica, stage, parameters, train, validation, test, trainyard, libtorch,
+          members.rest());
 }
 
 void RecordRows::epoch(const Record& record, Members& members) {
@@ -254,9 +203,14 @@ void RecordRows::epoch(const Record& record, Members& members) {
     if (const auto found = record.body.find(name); found != record.body.end() && found->is_number())
       possible_seconds(found->get<double>());
   metrics(record, epoch, members);
+  static const std::string put_epoch =
+      "INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, "
+      "train_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches, "
+      "extra" +
+      each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" + each_part("?") + ")";
   std::apply(
       [&](const auto&... seconds) {
-        execute(put_epoch_, record.run, record.attempt, epoch, *record.rank, record.time,
+        execute(prepared_(put_epoch.c_str()), record.run, record.attempt, epoch, *record.rank, record.time,
                 record.elapsed_seconds, train_seconds, validation_seconds, energy_joules, energy_device,
                 peak_device_bytes, batches, members.rest(), seconds...);
       },
@@ -266,17 +220,29 @@ void RecordRows::epoch(const Record& record, Members& members) {
 
 void RecordRows::test(const Record& record, Members& members) {
   const auto seconds = members.number("seconds");
-  if (Bound(find_test_, record.run, record.attempt, *record.rank).next())
+  if (Bound(prepared_(R"sql(
+        SELECT 1 FROM process WHERE run_key = ?1 AND attempt = ?2 AND rank = ?3
+          AND (test_seconds IS NOT NULL OR test_extra IS NOT NULL)
+        UNION ALL SELECT 1 FROM metric WHERE run_key = ?1 AND attempt = ?2 AND epoch = 0 AND rank = ?3)sql"),
+            record.run, record.attempt, *record.rank)
+          .next())
     throw Unreadable(impossible::second_test);
   metrics(record, after_training, members);
-  execute(put_test_, record.run, record.attempt, *record.rank, seconds, members.rest());
+  execute(prepared_(R"sql(
+        INSERT INTO process (run_key, attempt, rank, test_seconds, test_extra) VALUES (?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          test_seconds = excluded.test_seconds, test_extra = excluded.test_extra)sql"),
+          record.run, record.attempt, *record.rank, seconds, members.rest());
 }
 
 void RecordRows::message(const Record& record, Members& members) {
   const std::string level = members.required_text("level");
   const std::string text = members.required_text("text");
-  execute(put_message_, record.run, record.attempt, rank_of(record), record.seq, record.time,
-          record.elapsed_seconds, level, text, members.rest());
+  execute(prepared_(R"sql(
+        INSERT INTO message (run_key, attempt, rank, seq, time, elapsed_seconds, level, text, extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          record.run, record.attempt, rank_of(record), record.seq, record.time, record.elapsed_seconds, level,
+          text, members.rest());
 }
 
 void RecordRows::end(const Record& record, Members& members) {
@@ -284,7 +250,14 @@ void RecordRows::end(const Record& record, Members& members) {
   const auto setup_seconds = members.number("setup_seconds");
   const auto total_seconds = members.number("total_seconds");
   const auto error = members.text("error");
-  execute(put_end_, record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, status,
+  execute(prepared_(R"sql(
+        INSERT INTO process (run_key, attempt, rank, ended, ended_elapsed, status, setup_seconds, total_seconds,
+                             error, end_extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
+          ended = excluded.ended, ended_elapsed = excluded.ended_elapsed, status = excluded.status, setup_seconds = excluded.setup_seconds,
+          total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql"),
+          record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, status,
           setup_seconds, total_seconds, error, members.rest());
 }
 
@@ -297,63 +270,38 @@ void RecordRows::event(const Record& record, Members& members) {
   const auto error = members.text("error");
   const auto log = members.text("log");
   if (record.type == "cause" && !outcome) throw Unreadable("member outcome must be a text");
-  execute(put_event_, record.run, record.attempt, record.seq, record.time, record.type, of_rank, code, signal,
-          why, outcome, error, log, members.rest());
+  execute(prepared_(R"sql(
+        INSERT INTO event (run_key, attempt, seq, time, type, of_rank, code, signal, why, outcome, error, log,
+                           extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          record.run, record.attempt, record.seq, record.time, record.type, of_rank, code, signal, why,
+          outcome, error, log, members.rest());
 }
 
 // Insert this rank's sums of one epoch, and delete those of an earlier record of the epoch.
 void RecordRows::metrics(const Record& record, std::int64_t epoch, Members& members) {
-  execute(clear_metrics_, record.run, record.attempt, epoch, *record.rank);
-  const json entries = members.any("metrics");
-  if (!entries.is_null() && !entries.is_array()) throw Unreadable("member metrics must be a list");
-  json left = nullptr;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    Members entry(entries[i]);
+  execute(prepared_("DELETE FROM metric WHERE run_key = ? AND attempt = ? AND epoch = ? AND rank = ?"),
+          record.run, record.attempt, epoch, *record.rank);
+  members.each("metrics", [&](Members& entry) {
     const std::string phase = entry.required_text("phase");
     const std::string name = entry.required_text("name");
     const auto sum = entry.number("sum");
     const auto weight = entry.number("weight");
     if (!weight) throw Unreadable("member weight must be a number");
-    execute(put_metric_, record.run, record.attempt, epoch, phase, name, *record.rank, sum, *weight);
-    if (!entry.rest().is_null()) left[std::to_string(i)] = entry.rest();
-  }
-  members.keep("metrics", left);
+    execute(prepared_(R"sql(
+        INSERT OR REPLACE INTO metric (run_key, attempt, epoch, phase, name, rank, sum, weight)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+            record.run, record.attempt, epoch, phase, name, *record.rank, sum, *weight);
+  });
 }
 
 void RecordRows::extra(const Record& record, const std::optional<std::string>& problem) {
-  execute(put_extra_, record.run, record.attempt, rank_of(record), record.seq, record.time, record.type,
-          problem, record.body);
+  execute(prepared_(R"sql(
+        INSERT INTO extra_record (run_key, attempt, rank, seq, time, type, problem, body)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          record.run, record.attempt, rank_of(record), record.seq, record.time, record.type, problem,
+          record.body);
 }
-
-namespace {
-
-struct Layer {
-  std::string path;
-  std::optional<double> gradient_norm;
-  std::optional<double> difference;
-  std::optional<std::string> parameter_hash;
-};
-
-std::vector<Layer> layers_of(Members& members) {
-  const json entries = members.any("layers");
-  if (!entries.is_null() && !entries.is_array()) throw Unreadable("member layers must be a list");
-  std::vector<Layer> layers;
-  json left = nullptr;
-  for (std::size_t i = 0; i < entries.size(); ++i) {
-    Members entry(entries[i]);
-    Layer layer;
-    layer.path = entry.required_text("path");
-    layer.gradient_norm = entry.number("gradient_norm");
-    layer.difference = entry.number("difference");
-    layer.parameter_hash = entry.text("parameter_hash");
-    layers.push_back(std::move(layer));
-    if (!entry.rest().is_null()) left[std::to_string(i)] = entry.rest();
-  }
-  members.keep("layers", left);
-  return layers;
-}
-
-}  // namespace
 
 // One row in `probe` per step of a rank, one in `probe_layer` per parameter. They replace those of an earlier
 // record of the step.
@@ -362,13 +310,30 @@ void RecordRows::probe(const Record& record, Members& members) {
   const auto loss = members.number("loss");
   const auto reference_loss = members.number("reference_loss");
   const auto gradient_norm = members.number("gradient_norm");
-  const std::vector<Layer> layers = layers_of(members);
-  execute(clear_probe_, record.run, record.attempt, *record.rank, step);
-  execute(put_probe_, record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
+  struct Layer {
+    std::string path;
+    std::optional<double> gradient_norm, difference;
+    std::optional<std::string> parameter_hash;
+  };
+  std::vector<Layer> layers;
+  members.each("layers", [&](Members& entry) {
+    layers.push_back({entry.required_text("path"), entry.number("gradient_norm"), entry.number("difference"),
+                      entry.text("parameter_hash")});
+  });
+  execute(prepared_("DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
+          record.run, record.attempt, *record.rank, step);
+  execute(prepared_(R"sql(
+        INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
+          record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
           members.rest());
   for (std::size_t i = 0; i < layers.size(); ++i)
-    execute(put_layer_, record.run, record.attempt, *record.rank, step, i, layers[i].path,
-            layers[i].gradient_norm, layers[i].difference, layers[i].parameter_hash);
+    execute(prepared_(R"sql(
+        INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
+                                 parameter_hash)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
+            record.run, record.attempt, *record.rank, step, i, layers[i].path, layers[i].gradient_norm,
+            layers[i].difference, layers[i].parameter_hash);
 }
 
 }  // namespace trainyard::db

@@ -5,20 +5,18 @@
 #include <cstdint>
 #include <optional>
 
-#include <SQLiteCpp/Database.h>
-#include <SQLiteCpp/Statement.h>
-
 #include "db/database/database.h"
 #include "db/database/run_states.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/members.h"
+#include "db/ingest/prepared.h"
 #include "experiments/protocol/record.h"
 
 namespace trainyard::db {
 
 class RecordRows {
  public:
-  RecordRows(SQLite::Database& connection, RunStates& states);
+  RecordRows(Prepared& prepared, RunStates& states) : states_(states), prepared_(prepared) {}
 
   // Add the record, and mark the derived rows of its run and epoch in `states` as out of date.
   Accepted take(const experiments::Record& record);
@@ -49,26 +47,7 @@ class RecordRows {
   void extra(const experiments::Record& record, const std::optional<std::string>& problem);
 
   RunStates& states_;
-  SQLite::Statement savepoint_;
-  SQLite::Statement roll_back_;
-  SQLite::Statement find_attempt_;
-  SQLite::Statement find_log_;
-  SQLite::Statement find_test_;
-  SQLite::Statement find_known_;
-  SQLite::Statement advance_;
-  SQLite::Statement note_gap_;
-  SQLite::Statement put_start_;
-  SQLite::Statement put_test_;
-  SQLite::Statement put_end_;
-  SQLite::Statement put_epoch_;
-  SQLite::Statement clear_metrics_;
-  SQLite::Statement put_metric_;
-  SQLite::Statement put_message_;
-  SQLite::Statement put_event_;
-  SQLite::Statement put_extra_;
-  SQLite::Statement clear_probe_;
-  SQLite::Statement put_probe_;
-  SQLite::Statement put_layer_;
+  Prepared& prepared_;
 };
 
 }  // namespace trainyard::db

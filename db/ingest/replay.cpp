@@ -30,7 +30,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr std::size_t longest_run_file = std::size_t{64} << 20;
 constexpr int most_named_lines = 20;  // damaged lines of one record log
 
 // The number between `before` and `after`, if `name` has exactly this form.
@@ -157,7 +156,7 @@ class Replayer {
     if (!there(file)) return damaged_file(file, 0, "is missing"), std::nullopt;
     if (const std::string why = why_not_plain(file); !why.empty())
       return damaged_file(file, 0, why), std::nullopt;
-    const PlainContent content = plain_content(file, longest_run_file);
+    const PlainContent content = plain_content(file, experiments::longest_run_file);
     if (content.error != 0)
       throw UserError("cannot be read: " + content.problem, "check it and its permissions",
                       {.file = file.string()});
@@ -228,13 +227,14 @@ class Replayer {
   }
 
   void damaged_line(const fs::path& file, std::int64_t number, const std::string& problem) {
-    ++result_.damaged_lines;
-    result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
-                               problem);
+    name_problem(file, number, problem, result_.damaged_lines);
   }
-
   void damaged_file(const fs::path& file, std::int64_t number, const std::string& problem) {
-    ++result_.damaged_files;
+    name_problem(file, number, problem, result_.damaged_files);
+  }
+  void name_problem(const fs::path& file, std::int64_t number, const std::string& problem,
+                    std::int64_t& count) {
+    ++count;
     result_.problems.push_back(to_text(Location{file.string(), static_cast<int>(number), 0}) + ": " +
                                problem);
   }

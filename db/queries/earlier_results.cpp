@@ -46,23 +46,23 @@ json results_of(const Database& database, const std::vector<std::string>& keys) 
 
 std::map<std::string, std::vector<EarlierResult>> earlier_results(const Database& database,
                                                                   const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
+  const auto result_of = [](RowReader row) {
+    std::string key = row.text();
+    EarlierResult result;
+    result.attempt = static_cast<int>(row.integer());
+    result.launched = row.text();
+    result.times_problem = row.text();
+    result.values = values_from(json::parse(row.text()));
+    return std::pair(std::move(key), std::move(result));
+  };
+  std::map<std::string, std::vector<EarlierResult>> found;
+  for (auto& [key, result] : read_rows(database, R"sql(
       SELECT e.run_key, e.attempt, e.launched, e.times_problem, e."values"
       FROM experiment_run m JOIN earlier_result e ON e.run_key = m.run_key
-      WHERE m.experiment = ? ORDER BY e.run_key, e.attempt)sql");
-    std::map<std::string, std::vector<EarlierResult>> found;
-    for (Bound rows(statement, experiment); rows.next();) {
-      RowReader row(rows.row());
-      std::vector<EarlierResult>& of_run = found[row.text()];
-      EarlierResult& result = of_run.emplace_back();
-      result.attempt = static_cast<int>(row.integer());
-      result.launched = row.text();
-      result.times_problem = row.text();
-      result.values = values_from(json::parse(row.text()));
-    }
-    return found;
-  });
+      WHERE m.experiment = ? ORDER BY e.run_key, e.attempt)sql",
+                                       result_of, experiment))
+    found[key].push_back(std::move(result));
+  return found;
 }
 
 }  // namespace trainyard::db

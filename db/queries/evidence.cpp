@@ -24,20 +24,6 @@ std::string samples_of(const std::string& phase, const std::string& epoch) {
   return "COALESCE(" + weight("loss") + ", " + weight("correct") + ")";
 }
 
-RunEvidence evidence_of(RowReader row) {
-  RunEvidence evidence;
-  evidence.run_key = row.text();
-  evidence.strategy_kind = row.text();
-  evidence.data_fingerprint = row.text();
-  evidence.host = row.text();
-  evidence.processor = row.text();
-  evidence.samples_an_epoch = row.number();
-  evidence.validation_samples = row.number();
-  evidence.test_samples = row.number();
-  evidence.first_loss = row.number();
-  return evidence;
-}
-
 RunEvidence::Rank rank_of(RowReader row) {
   RunEvidence::Rank rank;
   rank.rank = row.integer();
@@ -50,52 +36,8 @@ RunEvidence::Rank rank_of(RowReader row) {
   return rank;
 }
 
-}  // namespace
-
-std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    static constexpr const char* last_epoch =
-        "(SELECT e.attempt, e.epoch FROM run_epoch e WHERE e.run_key = c.run_key ORDER BY e.epoch DESC LIMIT "
-        "1)";
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT r.run_key, r.strategy_kind, json_extract(r.resolved, '$.data.fingerprint'), a.host, a.processor,
-        )sql" + samples_of("train", last_epoch) + ", " + samples_of("validation", last_epoch) +
-                                                           ", " + samples_of("test", "(c.attempt, 0)") +
-                                                           R"sql(,
-        (SELECT e.train_loss FROM run_epoch e WHERE e.run_key = c.run_key AND e.epoch = 1),
-        c.attempt
-      FROM experiment_run m
-      JOIN run r ON r.run_key = m.run_key
-      JOIN counted_attempt c ON c.run_key = m.run_key
-      JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
-      WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position)sql");
-    SQLite::Statement processes(database.connection(), R"sql(
-      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, start_extra
-      FROM process WHERE run_key = ? AND attempt = ? AND started IS NOT NULL ORDER BY rank)sql");
-    SQLite::Statement batches(database.connection(), R"sql(
-      SELECT e.epoch, e.batches
-      FROM run_chain c CROSS JOIN epoch e
-        ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
-      WHERE c.run_key = ? AND e.batches IS NOT NULL ORDER BY e.epoch, e.rank)sql");
-    std::vector<RunEvidence> found;
-    Bound rows(statement, experiment);
-    while (rows.next()) {
-      RunEvidence evidence = evidence_of(RowReader(rows.row()));
-      Bound ranks(processes, evidence.run_key, rows.row().getColumn(9).getInt64());
-      while (ranks.next()) evidence.ranks.push_back(rank_of(RowReader(ranks.row())));
-      Bound orders(batches, evidence.run_key);
-      while (orders.next())
-        evidence.batches.emplace(orders.row().getColumn(0).getInt64(), orders.row().getColumn(1).getString());
-      found.push_back(std::move(evidence));
-    }
-    return found;
-  });
-}
-
-namespace {
-
 // Attempts that did not fail and have probes of every rank.
-const std::string whole_probes = R"sql(
+constexpr const char* whole_probes = R"sql(
 WITH probed AS (
   SELECT p.run_key, p.attempt, a.circumstances_hash
   FROM (SELECT run_key, attempt, COUNT(DISTINCT rank) AS ranks FROM probe GROUP BY run_key, attempt) p
@@ -103,56 +45,6 @@ WITH probed AS (
   JOIN attempt_status s ON s.run_key = p.run_key AND s.attempt = p.attempt AND s.status <> 'failed'
 )
 )sql";
-
-}  // namespace
-
-std::vector<Probe> probes(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), whole_probes + R"sql(
-      SELECT p.run_key, p.rank, json_object(
-        'step', p.step, 'loss', p.loss, 'reference_loss', p.reference_loss, 'gradient_norm', p.gradient_norm,
-        'layers', (SELECT json_group_array(json_object(
-                     'path', path, 'gradient_norm', gradient_norm, 'difference', difference,
-                     'parameter_hash', parameter_hash))
-                   FROM (SELECT * FROM probe_layer l
-                         WHERE l.run_key = p.run_key AND l.attempt = p.attempt AND l.rank = p.rank
-                           AND l.step = p.step
-                         ORDER BY l.position)))
-      FROM experiment_run m
-      JOIN (SELECT run_key, MAX(attempt) AS attempt FROM probed GROUP BY run_key) latest ON latest.run_key = m.run_key
-      JOIN probe p ON p.run_key = latest.run_key AND p.attempt = latest.attempt
-      WHERE m.experiment = ?
-      ORDER BY m.first_journal_id, m.position, p.step, p.rank)sql");
-    std::vector<Probe> found;
-    Bound rows(statement, experiment);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      Probe probe;
-      probe.run_key = row.text();
-      probe.rank = row.integer();
-      probe.body = nlohmann::json::parse(row.text());
-      found.push_back(std::move(probe));
-    }
-    return found;
-  });
-}
-
-std::set<std::pair<std::string, std::string>> probed_runs(const Database& database) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(),
-                                whole_probes + "SELECT run_key, circumstances_hash FROM probed");
-    std::set<std::pair<std::string, std::string>> found;
-    Bound rows(statement);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      std::string key = row.text();
-      found.emplace(std::move(key), row.text());
-    }
-    return found;
-  });
-}
-
-namespace {
 
 constexpr const char* attempts_after_the_last_finished = R"sql(
 SELECT attempt, circumstances FROM attempt
@@ -179,39 +71,106 @@ ORDER BY seq)sql";
 
 }  // namespace
 
-std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key) {
+std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment) {
+  static constexpr const char* last_epoch =
+      "(SELECT e.attempt, e.epoch FROM run_epoch e WHERE e.run_key = c.run_key ORDER BY e.epoch DESC LIMIT "
+      "1)";
   return translated(database.connection(), [&] {
-    SQLite::Statement attempts(database.connection(), attempts_after_the_last_finished);
-    SQLite::Statement epochs(database.connection(), whole_epochs());
-    SQLite::Statement checkpoints(database.connection(), recorded_checkpoints);
-    std::vector<ResumableAttempt> found;
-    Bound rows(attempts, run_key);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      ResumableAttempt attempt;
-      attempt.attempt = static_cast<int>(row.integer());
-      attempt.circumstances = experiments::circumstances_from_json(nlohmann::json::parse(row.text()));
-      Bound whole(epochs, run_key, attempt.attempt);
-      while (whole.next() && whole.row().getColumn(0).getInt64() == attempt.whole_epochs + 1)
-        ++attempt.whole_epochs;
-      Bound recorded(checkpoints, run_key, attempt.attempt);
-      while (recorded.next()) attempt.checkpoints.push_back(recorded.row().getColumn(0).getInt64());
-      found.push_back(std::move(attempt));
-    }
-    return found;
+    SQLite::Statement processes(database.connection(), R"sql(
+      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, start_extra
+      FROM process WHERE run_key = ? AND attempt = ? AND started IS NOT NULL ORDER BY rank)sql");
+    SQLite::Statement batches(database.connection(), R"sql(
+      SELECT e.epoch, e.batches
+      FROM run_chain c CROSS JOIN epoch e
+        ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+      WHERE c.run_key = ? AND e.batches IS NOT NULL ORDER BY e.epoch, e.rank)sql");
+    const auto evidence_of = [&](RowReader row) {
+      RunEvidence evidence;
+      evidence.run_key = row.text();
+      evidence.strategy_kind = row.text();
+      evidence.data_fingerprint = row.text();
+      evidence.host = row.text();
+      evidence.processor = row.text();
+      evidence.samples_an_epoch = row.number();
+      evidence.validation_samples = row.number();
+      evidence.test_samples = row.number();
+      evidence.first_loss = row.number();
+      for (Bound ranks(processes, evidence.run_key, row.integer()); ranks.next();)
+        evidence.ranks.push_back(rank_of(RowReader(ranks.row())));
+      for (Bound orders(batches, evidence.run_key); orders.next();)
+        evidence.batches.emplace(orders.row().getColumn(0).getInt64(), orders.row().getColumn(1).getString());
+      return evidence;
+    };
+    return read_rows(database,
+                     R"sql(
+      SELECT r.run_key, r.strategy_kind, json_extract(r.resolved, '$.data.fingerprint'), a.host, a.processor,
+        )sql" + samples_of("train", last_epoch) +
+                         ", " + samples_of("validation", last_epoch) + ", " +
+                         samples_of("test", "(c.attempt, 0)") + R"sql(,
+        (SELECT e.train_loss FROM run_epoch e WHERE e.run_key = c.run_key AND e.epoch = 1),
+        c.attempt
+      FROM experiment_run m
+      JOIN run r ON r.run_key = m.run_key
+      JOIN counted_attempt c ON c.run_key = m.run_key
+      JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+      WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position)sql",
+                     evidence_of, experiment);
   });
 }
 
+std::vector<Probe> probes(const Database& database, const std::string& experiment) {
+  const auto probe_of = [](RowReader row) {
+    return Probe{row.text(), row.integer(), json::parse(row.text())};
+  };
+  return read_rows(database, whole_probes + std::string(R"sql(
+    SELECT p.run_key, p.rank, json_object(
+      'step', p.step, 'loss', p.loss, 'reference_loss', p.reference_loss, 'gradient_norm', p.gradient_norm,
+      'layers', (SELECT json_group_array(json_object(
+                   'path', path, 'gradient_norm', gradient_norm, 'difference', difference,
+                   'parameter_hash', parameter_hash))
+                 FROM (SELECT * FROM probe_layer l
+                       WHERE l.run_key = p.run_key AND l.attempt = p.attempt AND l.rank = p.rank
+                         AND l.step = p.step
+                       ORDER BY l.position)))
+    FROM experiment_run m
+    JOIN (SELECT run_key, MAX(attempt) AS attempt FROM probed GROUP BY run_key) latest ON latest.run_key = m.run_key
+    JOIN probe p ON p.run_key = latest.run_key AND p.attempt = latest.attempt
+    WHERE m.experiment = ?
+    ORDER BY m.first_journal_id, m.position, p.step, p.rank)sql"),
+                   probe_of, experiment);
+}
+
+std::set<std::pair<std::string, std::string>> probed_runs(const Database& database) {
+  const auto key_and_hash = [](RowReader row) {
+    std::string key = row.text();
+    return std::pair(std::move(key), row.text());
+  };
+  const auto found = read_rows(
+      database, whole_probes + std::string("SELECT run_key, circumstances_hash FROM probed"), key_and_hash);
+  return {found.begin(), found.end()};
+}
+
+std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key) {
+  const auto recorded_epoch = [](RowReader row) { return row.integer(); };
+  const auto resumable = [&](RowReader row) {
+    ResumableAttempt attempt;
+    attempt.attempt = static_cast<int>(row.integer());
+    attempt.circumstances = experiments::circumstances_from_json(json::parse(row.text()));
+    for (const std::int64_t epoch :
+         read_rows(database, whole_epochs(), recorded_epoch, run_key, attempt.attempt))
+      if (epoch == attempt.whole_epochs + 1) ++attempt.whole_epochs;
+    attempt.checkpoints = read_rows(database, recorded_checkpoints, recorded_epoch, run_key, attempt.attempt);
+    return attempt;
+  };
+  return read_rows(database, attempts_after_the_last_finished, resumable, run_key);
+}
+
 std::set<std::string> runs_with_nothing_to_resume(const Database& database) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT run_key FROM run_state s
-      WHERE status = 'finished' AND attempt = (SELECT MAX(attempt) FROM attempt a WHERE a.run_key = s.run_key))sql");
-    std::set<std::string> found;
-    Bound rows(statement);
-    while (rows.next()) found.insert(rows.row().getColumn(0).getString());
-    return found;
-  });
+  const auto found = read_rows(database, R"sql(
+    SELECT run_key FROM run_state s
+    WHERE status = 'finished' AND attempt = (SELECT MAX(attempt) FROM attempt a WHERE a.run_key = s.run_key))sql",
+                               [](RowReader row) { return row.text(); });
+  return {found.begin(), found.end()};
 }
 
 }  // namespace trainyard::db

@@ -1,6 +1,5 @@
 #include "db/queries/queries.h"
 
-#include <array>
 #include <string>
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -49,16 +48,34 @@ RunSummary summary_of(RowReader row) {
   return run;
 }
 
-std::vector<std::string> texts(const SQLite::Database& connection, const char* sql, const auto&... values) {
-  SQLite::Statement statement(connection, sql);
-  Bound rows(statement, values...);
-  std::vector<std::string> found;
-  while (rows.next()) found.push_back(rows.row().getColumn(0).getString());
-  return found;
+std::vector<std::string> texts(const Database& database, const std::string& sql, const auto&... values) {
+  return read_rows(
+      database, sql, [](RowReader row) { return row.text(); }, values...);
 }
 
 json json_or_null(const std::string& text) {
   return text.empty() ? json(nullptr) : json::parse(text);
+}
+
+// The elements of a list. Throws for other values, which iteration would treat as a list of one.
+const json::array_t& list(const json& value) {
+  return value.get_ref<const json::array_t&>();
+}
+
+// The command-line options that `resume` uses again. Throws if one has the wrong type.
+json asked_from_json(const json& value) {
+  const auto& object = value.get_ref<const json::object_t&>();
+  for (const char* text : {"folder", "data", "as"})
+    if (object.contains(text)) object.at(text).get_ref<const std::string&>();
+  for (const char* texts : {"set", "where", "exclude_where"})
+    if (object.contains(texts)) experiments::read_as<std::vector<std::string>>(object.at(texts));
+  return value;
+}
+
+std::vector<experiments::Compare> comparisons_from_json(const json& value) {
+  std::vector<experiments::Compare> comparisons;
+  for (const json& one : list(value)) comparisons.push_back(experiments::compare_from_json(one));
+  return comparisons;
 }
 
 Plan plan_of(RowReader row) {
@@ -66,8 +83,10 @@ Plan plan_of(RowReader row) {
   plan.experiment = row.text();
   plan.toml = row.text();
   plan.time = row.text();
-  for (const char* member : {"compare", "varied", "expect", "published", "data_profiles", "asked"})
-    read_plan_member(plan, member, json_or_null(row.text()));
+  json members;
+  for (const char* name : {"compare", "varied", "expect", "published", "data_profiles", "asked"})
+    members[name] = json_or_null(row.text());
+  read_plan_members(plan, members);
   plan.file = row.text();
   return plan;
 }
@@ -90,7 +109,9 @@ Attempt attempt_of(RowReader row) {
 
 std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
   return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
+    Axes axes(database.connection());
+    return read_rows(
+        database, R"sql(
       SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.seed,
              s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
@@ -101,297 +122,213 @@ std::vector<RunSummary> run_summaries(const Database& database, const std::strin
       JOIN run r ON r.run_key = s.run_key
       LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment
       WHERE ?1 = '' OR s.experiment = ?1
-      ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql");
-    Bound rows(statement, experiment);
-    Axes axes(database.connection());
-    std::vector<RunSummary> found;
-    while (rows.next()) {
-      RunSummary run = summary_of(RowReader(rows.row()));
-      run.axes = axes.of(run.run_key, run.strategy);
-      found.push_back(std::move(run));
-    }
-    return found;
+      ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql",
+        [&](RowReader row) {
+          RunSummary run = summary_of(row);
+          run.axes = axes.of(run.run_key, run.strategy);
+          return run;
+        },
+        experiment);
   });
 }
 
 std::vector<std::string> experiment_names(const Database& database) {
-  return translated(database.connection(), [&] {
-    return texts(database.connection(), "SELECT name FROM experiment ORDER BY journal_id");
-  });
+  return texts(database, "SELECT name FROM experiment ORDER BY journal_id");
 }
 
 std::vector<std::string> earlier_experiments_with_runs_of(const Database& database,
                                                           const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    return texts(database.connection(), R"sql(
-      WITH first_plan AS (
-        SELECT experiment AS name, MIN(time) AS time FROM journal WHERE type = 'run' GROUP BY experiment)
-      SELECT e.name FROM experiment e JOIN first_plan p ON p.name = e.name
-      WHERE p.time < (SELECT time FROM first_plan WHERE name = ?1) AND EXISTS (
-        SELECT 1 FROM experiment_run m JOIN experiment_run o ON o.run_key = m.run_key AND o.experiment = e.name
-        WHERE m.experiment = ?1)
-      ORDER BY e.journal_id)sql",
-                 experiment);
-  });
+  return texts(database, R"sql(
+    WITH first_plan AS (
+      SELECT experiment AS name, MIN(time) AS time FROM journal WHERE type = 'run' GROUP BY experiment)
+    SELECT e.name FROM experiment e JOIN first_plan p ON p.name = e.name
+    WHERE p.time < (SELECT time FROM first_plan WHERE name = ?1) AND EXISTS (
+      SELECT 1 FROM experiment_run m JOIN experiment_run o ON o.run_key = m.run_key AND o.experiment = e.name
+      WHERE m.experiment = ?1)
+    ORDER BY e.journal_id)sql",
+               experiment);
 }
 
 Plan latest_plan(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, j.extra -> '$.published',
-             j.extra -> '$.data_profiles', j.extra -> '$.asked', j.file
-      FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql");
-    Bound rows(statement, experiment);
-    if (!rows.next())
-      throw UserError("no experiment \"" + experiment + "\" in this yard",
-                      "`trainyard status` lists the experiments");
-    Plan plan = plan_of(RowReader(rows.row()));
-    plan.keys = texts(database.connection(), R"sql(
-      SELECT k.run_key
-      FROM experiment e JOIN journal_key k ON k.journal_id = e.journal_id
-      WHERE e.name = ? ORDER BY k.position)sql",
-                      experiment);
-    return plan;
-  });
+  auto plans = read_rows(database, R"sql(
+    SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, j.extra -> '$.published',
+           j.extra -> '$.data_profiles', j.extra -> '$.asked', j.file
+    FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql",
+                         plan_of, experiment);
+  if (plans.empty())
+    throw UserError("no experiment \"" + experiment + "\" in this yard",
+                    "`trainyard status` lists the experiments");
+  plans.front().keys = texts(database, R"sql(
+    SELECT k.run_key
+    FROM experiment e JOIN journal_key k ON k.journal_id = e.journal_id
+    WHERE e.name = ? ORDER BY k.position)sql",
+                             experiment);
+  return std::move(plans.front());
 }
 
 std::vector<PlanEntry> plan_history(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT j.id, j.time, j.toml, j.compare FROM journal j
-      WHERE j.type = 'run' AND j.experiment = ? ORDER BY j.id)sql");
-    SQLite::Statement keys_of_entry(
-        database.connection(),
-        "SELECT run_key, strategy FROM journal_key WHERE journal_id = ? ORDER BY position");
-    std::vector<PlanEntry> entries;
-    Bound rows(statement, experiment);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      const std::int64_t id = row.integer();
-      PlanEntry entry{row.text(), row.text(), {}, {}, {}};
-      if (const json compare = json_or_null(row.text()); !compare.is_null())
-        entry.compare = comparisons_from_json(compare);
-      for (Bound keys(keys_of_entry, id); keys.next();) {
-        RowReader key(keys.row());
-        entry.keys.push_back(key.text());
-        entry.strategies.push_back(key.text());
-      }
-      entries.push_back(std::move(entry));
-    }
-    return entries;
-  });
+  const auto entry_of = [&](RowReader row) {
+    const std::int64_t id = row.integer();
+    PlanEntry entry{row.text(), row.text(), {}, {}, {}};
+    if (const json compare = json_or_null(row.text()); !compare.is_null())
+      entry.compare = comparisons_from_json(compare);
+    entry.keys =
+        texts(database, "SELECT run_key FROM journal_key WHERE journal_id = ? ORDER BY position", id);
+    entry.strategies =
+        texts(database, "SELECT strategy FROM journal_key WHERE journal_id = ? ORDER BY position", id);
+    return entry;
+  };
+  return read_rows(database, R"sql(
+    SELECT j.id, j.time, j.toml, j.compare FROM journal j
+    WHERE j.type = 'run' AND j.experiment = ? ORDER BY j.id)sql",
+                   entry_of, experiment);
 }
 
 Finished finished_runs(const Database& database, const std::map<std::string, std::string>& hash_by_key) {
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
-      SELECT a.circumstances_hash = ?2
-      FROM counted_attempt c JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
-      WHERE c.run_key = ?1 AND c.status = 'finished')sql");
-    SQLite::Statement problem(
-        database.connection(),
-        "SELECT times_problem FROM run_state WHERE run_key = ? AND times_problem IS NOT NULL");
+      SELECT a.circumstances_hash = ?2, s.times_problem
+      FROM run_state s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+      WHERE s.run_key = ?1 AND s.status = 'finished')sql");
     Finished finished;
     for (const auto& [key, hash] : hash_by_key) {
       Bound rows(statement, key, hash);
       if (!rows.next()) continue;
-      (rows.row().getColumn(0).getInt() == 1 ? finished.here : finished.elsewhere).push_back(key);
-      Bound state(problem, key);
-      if (state.next()) finished.times_problems[key] = state.row().getColumn(0).getString();
+      RowReader row(rows.row());
+      (row.flag() ? finished.here : finished.elsewhere).push_back(key);
+      if (std::string problem = row.text(); !problem.empty())
+        finished.times_problems[key] = std::move(problem);
     }
     return finished;
   });
 }
 
 std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix) {
-  return translated(database.connection(), [&] {
-    if (prefix == "last")
-      return texts(database.connection(), R"sql(
-      SELECT run_key FROM run_state ORDER BY updated DESC, run_key LIMIT 1)sql");
-    return texts(database.connection(), R"sql(
-      SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key)sql",
-                 prefix);
-  });
+  if (prefix == "last")
+    return texts(database, "SELECT run_key FROM run_state ORDER BY updated DESC, run_key LIMIT 1");
+  return texts(database, "SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key",
+               prefix);
 }
 
 std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT attempt, extra ->> '$.job' FROM event
-      WHERE run_key = ? AND type = 'submitted' AND extra ->> '$.job' IS NOT NULL ORDER BY attempt, seq)sql");
-    Bound rows(statement, run_key);
-    std::map<int, std::string> jobs;
-    while (rows.next()) jobs[rows.row().getColumn(0).getInt()] = rows.row().getColumn(1).getString();
-    return jobs;
-  });
+  const auto job_of = [](RowReader row) {
+    const auto attempt = static_cast<int>(row.integer());
+    return std::pair(attempt, row.text());
+  };
+  const auto jobs = read_rows(database, R"sql(
+    SELECT attempt, extra ->> '$.job' FROM event
+    WHERE run_key = ? AND type = 'submitted' AND extra ->> '$.job' IS NOT NULL ORDER BY attempt, seq DESC)sql",
+                              job_of, run_key);
+  return {jobs.begin(), jobs.end()};
 }
 
 std::vector<Warning> warnings_of_run(const Database& database, const std::string& run_key) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT attempt, rank, level, text FROM message
-      WHERE run_key = ? AND level IN ('warning', 'error') ORDER BY attempt, rank, seq)sql");
-    std::vector<Warning> warnings;
-    for (Bound rows(statement, run_key); rows.next();)
-      warnings.push_back({rows.row().getColumn(0).getInt(), rows.row().getColumn(1).getInt64(),
-                          rows.row().getColumn(2).getString(), rows.row().getColumn(3).getString()});
-    return warnings;
-  });
+  const auto warning_of = [](RowReader row) {
+    return Warning{static_cast<int>(row.integer()), row.integer(), row.text(), row.text()};
+  };
+  return read_rows(database, R"sql(
+    SELECT attempt, rank, level, text FROM message
+    WHERE run_key = ? AND level IN ('warning', 'error') ORDER BY attempt, rank, seq)sql",
+                   warning_of, run_key);
 }
 
 int last_known_attempt(const Database& database, const std::string& run_key) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT COALESCE(MAX(n), 0) FROM (SELECT MAX(attempt) AS n FROM attempt WHERE run_key = ?1
-                                       UNION ALL SELECT up_to_attempt FROM removed WHERE run_key = ?1))sql");
-    Bound rows(statement, run_key);
-    return rows.next() ? rows.row().getColumn(0).getInt() : 0;
-  });
+  return read_rows(
+             database, R"sql(
+    SELECT COALESCE(MAX(n), 0) FROM (SELECT MAX(attempt) AS n FROM attempt WHERE run_key = ?1
+                                     UNION ALL SELECT up_to_attempt FROM removed WHERE run_key = ?1))sql",
+             [](RowReader row) { return static_cast<int>(row.integer()); }, run_key)
+      .front();
 }
 
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch,
-             s.times_problem, s.other_share
-      FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
-      WHERE s.run_key = ? ORDER BY s.attempt)sql");
-    Bound rows(statement, run_key);
-    std::vector<Attempt> found;
-    while (rows.next()) found.push_back(attempt_of(RowReader(rows.row())));
-    return found;
-  });
+  return read_rows(database, R"sql(
+    SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch,
+           s.times_problem, s.other_share
+    FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+    WHERE s.run_key = ? ORDER BY s.attempt)sql",
+                   attempt_of, run_key);
 }
 
 std::map<std::string, json> effective_launches(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT m.run_key, a.launch
-      FROM experiment_run m
-      JOIN counted_attempt c ON c.run_key = m.run_key
-      JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
-      WHERE m.experiment = ?)sql");
-    std::map<std::string, json> launches;
-    for (Bound rows(statement, experiment); rows.next();)
-      launches[rows.row().getColumn(0).getString()] = json::parse(rows.row().getColumn(1).getString());
-    return launches;
-  });
+  const auto launch_of = [](RowReader row) {
+    std::string key = row.text();
+    return std::pair(std::move(key), json::parse(row.text()));
+  };
+  const auto launches = read_rows(database, R"sql(
+    SELECT m.run_key, a.launch
+    FROM experiment_run m
+    JOIN counted_attempt c ON c.run_key = m.run_key
+    JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
+    WHERE m.experiment = ?)sql",
+                                  launch_of, experiment);
+  return {launches.begin(), launches.end()};
 }
 
 std::set<std::string> keys_with_status(const Database& database, const std::string& status) {
-  return translated(database.connection(), [&] {
-    const auto keys = texts(database.connection(), "SELECT run_key FROM run_state WHERE status = ?", status);
-    return std::set<std::string>(keys.begin(), keys.end());
-  });
+  const auto keys = texts(database, "SELECT run_key FROM run_state WHERE status = ?", status);
+  return {keys.begin(), keys.end()};
 }
 
 std::set<std::pair<std::string, int>> completed_attempts(const Database& database) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT s.run_key, s.attempt
-      FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
-      WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
-        (SELECT COUNT(*) FROM event e
-         WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')
-        AND (NOT a.host_exclusive OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
-             OR EXISTS (SELECT 1 FROM event e WHERE e.run_key = s.run_key AND e.attempt = s.attempt
-                        AND e.type = 'processor_use'))))sql");
-    Bound rows(statement);
-    std::set<std::pair<std::string, int>> found;
-    while (rows.next()) {
-      RowReader row(rows.row());
-      std::string key = row.text();
-      found.emplace(std::move(key), static_cast<int>(row.integer()));
-    }
-    return found;
-  });
+  const auto attempt_and_key = [](RowReader row) {
+    std::string key = row.text();
+    return std::pair(std::move(key), static_cast<int>(row.integer()));
+  };
+  const auto found = read_rows(database, R"sql(
+    SELECT s.run_key, s.attempt
+    FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
+    WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
+      (SELECT COUNT(*) FROM event e
+       WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')
+      AND (NOT a.host_exclusive OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
+           OR EXISTS (SELECT 1 FROM event e WHERE e.run_key = s.run_key AND e.attempt = s.attempt
+                      AND e.type = 'processor_use'))))sql",
+                               attempt_and_key);
+  return {found.begin(), found.end()};
 }
 
 std::map<std::string, double> median_run_seconds(const Database& database) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), R"sql(
-      SELECT kind, AVG(total_seconds)
-      FROM (SELECT kind, total_seconds, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY total_seconds) AS place,
-              COUNT(*) OVER (PARTITION BY kind) AS attempts
-            FROM (SELECT r.model || ' ' || r.strategy || ' ' || r.epochs || ' ' || r.dataset || ' ' || COALESCE(
-                      (SELECT value FROM axis_value v WHERE v.run_key = r.run_key AND v.name = 'train_samples'),
-                      'all') AS kind, s.total_seconds
-                  FROM run_state s JOIN run r ON r.run_key = s.run_key
-                  WHERE s.status = 'finished' AND s.total_seconds IS NOT NULL))
-      WHERE place IN ((attempts + 1) / 2, (attempts + 2) / 2)
-      GROUP BY kind)sql");
-    std::map<std::string, double> seconds;
-    Bound rows(statement);
-    while (rows.next()) {
-      RowReader row(rows.row());
-      const std::string kind = row.text();
-      seconds[kind] = row.number();
+  const auto kind_and_seconds = [](RowReader row) {
+    std::string kind = row.text();
+    return std::pair(std::move(kind), row.number());
+  };
+  const auto found = read_rows(database, R"sql(
+    SELECT kind, AVG(total_seconds)
+    FROM (SELECT kind, total_seconds, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY total_seconds) AS place,
+            COUNT(*) OVER (PARTITION BY kind) AS attempts
+          FROM (SELECT r.model || ' ' || r.strategy || ' ' || r.epochs || ' ' || r.dataset || ' ' || COALESCE(
+                    (SELECT value FROM axis_value v WHERE v.run_key = r.run_key AND v.name = 'train_samples'),
+                    'all') AS kind, s.total_seconds
+                FROM run_state s JOIN run r ON r.run_key = s.run_key
+                WHERE s.status = 'finished' AND s.total_seconds IS NOT NULL))
+    WHERE place IN ((attempts + 1) / 2, (attempts + 2) / 2)
+    GROUP BY kind)sql",
+                               kind_and_seconds);
+  return {found.begin(), found.end()};
+}
+
+void read_plan_members(Plan& plan, const json& entry) {
+  const auto read = [&](const char* name, const auto& take) {
+    const auto found = entry.find(name);
+    if (found == entry.end() || found->is_null()) return;
+    try {
+      take(*found);
+    } catch (const json::exception& error) {
+      throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
     }
-    return seconds;
+  };
+  read("compare", [&](const json& from) { plan.compare = comparisons_from_json(from); });
+  read("varied", [&](const json& from) { experiments::read(from, plan.varied); });
+  read("expect", [&](const json& from) {
+    for (const json& one : list(from)) plan.expect.push_back(experiments::expectation_from_json(one));
   });
-}
-
-using nlohmann::json;
-
-namespace {
-
-// The elements of a list. Throws for other values, which iteration would treat as a list of one.
-const json::array_t& list(const json& value) {
-  return value.get_ref<const json::array_t&>();
-}
-
-// The command-line options that `resume` uses again. Throws if one has the wrong type.
-json asked_from_json(const json& value) {
-  const auto& object = value.get_ref<const json::object_t&>();
-  for (const char* text : {"folder", "data", "as"})
-    if (object.contains(text)) object.at(text).get_ref<const std::string&>();
-  for (const char* texts : {"set", "where", "exclude_where"})
-    if (object.contains(texts)) experiments::read_as<std::vector<std::string>>(object.at(texts));
-  return value;
-}
-
-struct PlanMember {
-  std::string_view name;
-  void (*read)(const json& from, Plan& to);
-};
-
-constexpr std::array<PlanMember, 6> plan_members{{
-    {"compare", [](const json& from, Plan& to) { to.compare = comparisons_from_json(from); }},
-    {"varied", [](const json& from, Plan& to) { experiments::read(from, to.varied); }},
-    {"expect",
-     [](const json& from, Plan& to) {
-       for (const json& one : list(from)) to.expect.push_back(experiments::expectation_from_json(one));
-     }},
-    {"published", [](const json& from, Plan& to) { to.published = experiments::published_from_json(from); }},
-    {"data_profiles",
-     [](const json& from, Plan& to) {
-       for (const json& one : list(from))
-         to.data_profiles.push_back(experiments::profiled_data_from_json(one));
-     }},
-    {"asked", [](const json& from, Plan& to) { to.asked = asked_from_json(from); }},
-}};
-
-}  // namespace
-
-std::vector<experiments::Compare> comparisons_from_json(const json& value) {
-  std::vector<experiments::Compare> comparisons;
-  for (const json& one : list(value)) comparisons.push_back(experiments::compare_from_json(one));
-  return comparisons;
-}
-
-void read_plan_member(Plan& plan, std::string_view name, const json& value) try {
-  if (value.is_null()) return;
-  for (const PlanMember& member : plan_members)
-    if (member.name == name) member.read(value, plan);
-} catch (const json::exception& error) {
-  throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
-}
-
-void require_readable_plan(const json& entry) {
-  Plan ignored;
-  for (const PlanMember& member : plan_members)
-    if (const auto found = entry.find(member.name); found != entry.end())
-      read_plan_member(ignored, member.name, *found);
+  read("published", [&](const json& from) { plan.published = experiments::published_from_json(from); });
+  read("data_profiles", [&](const json& from) {
+    for (const json& one : list(from))
+      plan.data_profiles.push_back(experiments::profiled_data_from_json(one));
+  });
+  read("asked", [&](const json& from) { plan.asked = asked_from_json(from); });
 }
 
 }  // namespace trainyard::db

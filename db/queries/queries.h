@@ -12,12 +12,10 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
-#include <nlohmann/json_fwd.hpp>
 
 #include "base/parameter.h"
 #include "db/database/database.h"
@@ -217,20 +215,19 @@ struct ResultTable {
 ResultTable select(const Database& database, const std::string& sql);
 
 // One row per column of each view, then of each table: `kind` ("view" or "table"), `name`, `column` and
-// `type` (empty if a view computes it). Views of whole experiments come first.
-ResultTable schema_columns(const Database& database);
+// `type` (empty if a view computes it). Views are in the order of db/database/views.cpp, in which they were
+// created. Those with rows of a whole experiment come before the views that they are made of.
+inline constexpr const char* schema_query = R"sql(
+  WITH made_of(name) AS (VALUES ('attempt_summary'), ('attempt_status'), ('counted_attempt'), ('run_chain'), ('run_epoch'),
+                                ('epoch_mean'), ('timed_epoch'), ('epoch_train_seconds'), ('run_in_experiment'))
+  SELECT s.type AS kind, s.name, c.name AS "column", c.type
+  FROM sqlite_schema s JOIN pragma_table_info(s.name) c
+  WHERE s.type IN ('view', 'table') AND s.name NOT LIKE 'sqlite%'
+  ORDER BY s.type = 'table', s.name IN made_of, s.rowid, c.cid)sql";
 
-// Members of a journal's `run` entry beside its runs: comparisons, expectations, published numbers … The
-// queries read them from the columns of `journal`. An entry that they could not read is refused by ingest,
-// like any damaged line.
-
-// Set the member `name` of an entry in `plan`. Null is ignored. InternalError if the member has the wrong
-// form.
-void read_plan_member(Plan& plan, std::string_view name, const nlohmann::json& value);
-
-std::vector<experiments::Compare> comparisons_from_json(const nlohmann::json& value);
-
-// InternalError if a member of the entry has the wrong form.
-void require_readable_plan(const nlohmann::json& entry);
+// Set the members of a journal's `run` entry beside its runs: comparisons, expectations, published numbers …
+// The queries read them from the columns of `journal`. An entry that they could not read is refused by ingest,
+// like any damaged line. InternalError if a member has the wrong form.
+void read_plan_members(Plan& plan, const nlohmann::json& entry);
 
 }  // namespace trainyard::db

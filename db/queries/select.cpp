@@ -25,7 +25,7 @@ namespace {
 using Prepared = std::unique_ptr<sqlite3_stmt, decltype(&sqlite3_finalize)>;
 
 // Pragmas that only read, such as `PRAGMA table_info(run)`, and the functions of the same names.
-constexpr std::array<std::string_view, 8> telling_pragmas{"table_info",       "table_xinfo",  "table_list",
+constexpr std::array<std::string_view, 8> reading_pragmas{"table_info",       "table_xinfo",  "table_list",
                                                           "index_list",       "index_info",   "index_xinfo",
                                                           "foreign_key_list", "database_list"};
 
@@ -39,7 +39,7 @@ int allow_reading(void*, int action, const char* subject, const char* object, co
     case SQLITE_FUNCTION:
       return object && std::string_view(object) == "load_extension" ? SQLITE_DENY : SQLITE_OK;
     case SQLITE_PRAGMA:
-      return std::find(telling_pragmas.begin(), telling_pragmas.end(), subject) != telling_pragmas.end()
+      return std::find(reading_pragmas.begin(), reading_pragmas.end(), subject) != reading_pragmas.end()
                  ? SQLITE_OK
                  : SQLITE_DENY;
     default:
@@ -51,7 +51,7 @@ int allow_reading(void*, int action, const char* subject, const char* object, co
 // permission to create a table.
 void connect_functions(sqlite3* connection) {
   std::string sql = "SELECT 1 FROM json_each('1'), json_tree('1')";
-  for (const std::string_view name : telling_pragmas) sql.append(", pragma_").append(name);
+  for (const std::string_view name : reading_pragmas) sql.append(", pragma_").append(name);
   sqlite3_exec(connection, ("EXPLAIN " + sql).c_str(), nullptr, nullptr, nullptr);
 }
 
@@ -123,13 +123,6 @@ json text_value(std::string text) {
   return json::parse(json_text(text));
 }
 
-std::string hexadecimal(const unsigned char* bytes, int size) {
-  static constexpr std::string_view digits = "0123456789ABCDEF";
-  std::string text = "X'";
-  for (int i = 0; i < size; ++i) text.append({digits[bytes[i] >> 4U], digits[bytes[i] & 15U]});
-  return text + "'";
-}
-
 json value_of(sqlite3_stmt* statement, int column) {
   switch (sqlite3_column_type(statement, column)) {
     case SQLITE_NULL:
@@ -139,8 +132,8 @@ json value_of(sqlite3_stmt* statement, int column) {
     case SQLITE_FLOAT:
       return sqlite3_column_double(statement, column);
     case SQLITE_BLOB: {
-      const void* bytes = sqlite3_column_blob(statement, column);
-      return hexadecimal(static_cast<const unsigned char*>(bytes), sqlite3_column_bytes(statement, column));
+      const auto* bytes = static_cast<const unsigned char*>(sqlite3_column_blob(statement, column));
+      return fmt::format("X'{:02X}'", fmt::join(bytes, bytes + sqlite3_column_bytes(statement, column), ""));
     }
     default: {
       const unsigned char* text = sqlite3_column_text(statement, column);
@@ -150,14 +143,15 @@ json value_of(sqlite3_stmt* statement, int column) {
   }
 }
 
-}  // namespace
-
-static void select_checked(sqlite3* connection, const std::string& sql,
-                           const std::function<void(const std::vector<std::string>&)>& columns,
-                           const std::function<bool(const ExportRow&)>& row) {
+// `bound`: the value of the parameter, if the statement has one.
+void select_checked(sqlite3* connection, const std::string& sql, const std::string& bound,
+                    const std::function<void(const std::vector<std::string>&)>& columns,
+                    const std::function<bool(const ExportRow&)>& row) {
   add_sql_functions(connection);
   const ReadingOnly reading_only(connection);
   const Prepared statement = prepare_one(connection, sql);
+  if (!bound.empty())
+    sqlite3_bind_text(statement.get(), 1, bound.data(), static_cast<int>(bound.size()), SQLITE_STATIC);
   const int count = sqlite3_column_count(statement.get());
   std::vector<std::string> names;
   names.reserve(static_cast<std::size_t>(count));
@@ -172,11 +166,13 @@ static void select_checked(sqlite3* connection, const std::string& sql,
   if (outcome != SQLITE_DONE) fail(connection);
 }
 
+}  // namespace
+
 void select_rows(const Database& database, const std::string& sql,
                  const std::function<void(const std::vector<std::string>&)>& columns,
                  const std::function<bool(const ExportRow&)>& row) {
   translated(database.connection(),
-             [&] { select_checked(database.connection().getHandle(), sql, columns, row); });
+             [&] { select_checked(database.connection().getHandle(), sql, "", columns, row); });
 }
 
 ResultTable select(const Database& database, const std::string& sql) {
@@ -190,18 +186,6 @@ ResultTable select(const Database& database, const std::string& sql) {
   return table;
 }
 
-// Views are in the order of db/database/views.cpp, in which they were created. Views with rows of a whole
-// experiment come before the views that they are made of.
-ResultTable schema_columns(const Database& database) {
-  return select(database, R"sql(
-    WITH made_of(name) AS (VALUES ('attempt_summary'), ('attempt_status'), ('counted_attempt'), ('run_chain'), ('run_epoch'),
-                                  ('epoch_mean'), ('timed_epoch'), ('epoch_train_seconds'), ('run_in_experiment'))
-    SELECT s.type AS kind, s.name, c.name AS "column", c.type
-    FROM sqlite_schema s JOIN pragma_table_info(s.name) c
-    WHERE s.type IN ('view', 'table') AND s.name NOT LIKE 'sqlite%'
-    ORDER BY s.type = 'table', s.name IN made_of, s.rowid, c.cid)sql");
-}
-
 namespace {
 
 const std::array<ExportedView, 5> views_of_export{
@@ -210,13 +194,6 @@ const std::array<ExportedView, 5> views_of_export{
      {"final", "task_final_metrics", "one row per finished run: the numbers of the verdicts", "run_key"},
      {"runs", "run_summary", "one row per run: status, times, circumstances", "run_key"},
      {"times", "time_parts", "one row per finished run: the parts of its epochs' time", "run_key"}}};
-
-nlohmann::json value_of(const SQLite::Column& column) {
-  if (column.isNull()) return nullptr;
-  if (column.isInteger()) return column.getInt64();
-  if (column.isFloat()) return column.getDouble();
-  return column.getString();
-}
 
 // A comma and a column for each axis that the experiment varies. task_final_metrics already has all of them.
 std::string axis_columns_of(const SQLite::Database& connection, const std::string& view,
@@ -240,24 +217,12 @@ std::span<const ExportedView> exported_views() {
 
 void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
                  const std::function<void(const std::vector<std::string>&)>& columns,
-                 const std::function<void(const ExportRow&)>& row) {
+                 const std::function<bool(const ExportRow&)>& row) {
   translated(database.connection(), [&] {
-    SQLite::Statement statement(
-        database.connection(),
+    const std::string sql =
         fmt::format("SELECT v.*{} FROM {} v WHERE v.experiment = ? ORDER BY {}",
-                    axis_columns_of(database.connection(), view.view, experiment), view.view, view.order));
-    std::vector<std::string> names;
-    names.reserve(static_cast<std::size_t>(statement.getColumnCount()));
-    for (int i = 0; i < statement.getColumnCount(); ++i) names.emplace_back(statement.getColumnName(i));
-    columns(names);
-    Bound rows(statement, experiment);
-    while (rows.next()) {
-      ExportRow values;
-      for (int i = 0; i < statement.getColumnCount(); ++i)
-        values.push_back(value_of(rows.row().getColumn(i)));
-      row(values);
-    }
-    return 0;
+                    axis_columns_of(database.connection(), view.view, experiment), view.view, view.order);
+    select_checked(database.connection().getHandle(), sql, experiment, columns, row);
   });
 }
 

@@ -22,12 +22,12 @@ std::span<const ExportedView> exported_views();
 
 using ExportRow = std::vector<nlohmann::json>;  // null, integer, number or text
 
-// Call `columns` once, then `row` for each row of `experiment`, in a fixed order.
+// Call `columns` once, then `row` for each row of `experiment` until it returns false, in a fixed order.
 void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
                  const std::function<void(const std::vector<std::string>&)>& columns,
-                 const std::function<void(const ExportRow&)>& row);
+                 const std::function<bool(const ExportRow&)>& row);
 
-// Run the statement of a user: call `columns` once, then `row` for each row until it returns false.
+// Run the statement of a user, with the same calls.
 // UserError if the statement is wrong, writes, or makes a text of more than 64 MiB. It can use the functions of
 // db/queries/sql_functions.h.
 void select_rows(const Database& database, const std::string& sql,

@@ -20,14 +20,6 @@ Loaded failed(const Location& at, const std::string& message) {
   return {std::nullopt, {{at, message, false}}};
 }
 
-// Reads at most one byte more than allowed.
-std::string read_limited(std::istream& in) {
-  std::string bytes(max_file_bytes + 1, '\0');
-  in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-  bytes.resize(static_cast<std::size_t>(in.gcount()));
-  return bytes;
-}
-
 void report_no_runs(const ExperimentConfig& config, const std::string& file, Diagnostics& problems) {
   const Location at = config.matrix.given ? config.matrix.at : Location{file, 1, 1};
   const std::string advice = "; list alternatives in [matrix], as in model = [\"mlp\"]";
@@ -181,17 +173,12 @@ exclusive = "host"                  # one timed run at a time; "devices" packs r
 }  // namespace
 
 Loaded load(const std::filesystem::path& file, const Selection& selection) {
-  PlainFileReader in(file);
-  if (!in) return failed({.file = file.string()}, "cannot be read: " + in.problem());
-  const std::string text = read_limited(in);
-  if (in.bad()) return failed({.file = file.string()}, "cannot be read: the disk reports an error");
-  return load_text(text, file, selection);
+  const PlainContent content = plain_content(file, max_file_bytes);
+  if (!content.problem.empty()) return failed({.file = file.string()}, "cannot be read: " + content.problem);
+  return load_text(content.text, file, selection);
 }
 
 Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection) {
-  if (toml.size() > max_file_bytes)
-    return failed({.file = name.string()},
-                  "is larger than the limit of " + std::to_string(max_file_bytes) + " bytes");
   try {
     Diagnostics problems;
     const TomlNode root = parse_toml(toml, name.string());

@@ -37,18 +37,16 @@ struct Loaded {
 Loaded load(const std::filesystem::path& file, const Selection& selection = {});
 Loaded load_text(const std::string& toml, const std::filesystem::path& name, const Selection& selection = {});
 
-// Search path of the data: `directory` (--data, else TRAINYARD_DATA) comes first and overrides `[data]`.
-struct DataSearch {
-  std::optional<std::filesystem::path> directory;
-};
-DataSearch data_search(
-    const std::optional<std::filesystem::path>& from_command_line);  // reads TRAINYARD_DATA
+// The folder of the data sets: `from_command_line` (--data), else TRAINYARD_DATA.
+std::optional<std::filesystem::path> data_search(
+    const std::optional<std::filesystem::path>& from_command_line);
 
-// Fills `data` of every run: source, folder, fingerprint. Hashes each data set once. UserError if
+// Fills `data` of every run: source, folder, fingerprint. Hashes each data set once. `directory` comes first and
+// overrides `[data]`. UserError if
 // - a data set is not found and is not "synthetic" (names the folders that were searched),
 // - two runs have the same key (names both), or
 // - a run has fewer training samples than replicas.
-void resolve_data(Experiment& experiment, const DataSearch& search);
+void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory);
 
 // The file that `trainyard new` writes. It has comments, is complete, and runs on generated data. Characters
 // that an experiment name must not have become "-".

@@ -205,15 +205,6 @@ class SourceReader {
   PublishedNames of_text_;
 };
 
-std::optional<std::string> file_text(const std::filesystem::path& file) {
-  PlainFileReader in(file);
-  std::string text(max_file_bytes + 1, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (in || !in.eof()) return std::nullopt;  // it is longer, or cannot be read
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  return text;
-}
-
 }  // namespace
 
 Published published_from_toml(const std::string& text, const std::string& file, const PublishedNames& names,
@@ -240,13 +231,13 @@ std::optional<Published> read_published(const std::string& name, const Location&
                                         const std::filesystem::path& folder, const PublishedNames& names,
                                         Diagnostics& problems) {
   const std::filesystem::path file = folder / name;
-  const std::optional<std::string> text = file_text(file);
-  if (!text) {
+  const PlainContent content = plain_content(file, max_file_bytes);
+  if (!content.problem.empty()) {
     problems.error(at, "published names " + in_quotes(name) + ", but " + file.string() +
-                           " is not a readable file of at most " + std::to_string(max_file_bytes) + " bytes");
+                           " is not a readable file: " + content.problem);
     return std::nullopt;
   }
-  Published published = published_from_toml(*text, file.string(), names, problems);
+  Published published = published_from_toml(content.text, file.string(), names, problems);
   published.file = name;
   return published;
 }

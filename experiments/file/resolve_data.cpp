@@ -38,7 +38,8 @@ models::DataChoice fact_inputs(const Source& source, const models::DataChoice& c
 
 class Finder {
  public:
-  Finder(const Experiment& experiment, const DataSearch& search) : experiment_(experiment), search_(search) {}
+  Finder(const Experiment& experiment, const std::optional<std::filesystem::path>& directory)
+      : experiment_(experiment), directory_(directory) {}
 
   void resolve(Run& run) {
     models::DataChoice& choice = run.data;
@@ -73,7 +74,7 @@ class Finder {
   Source find(const models::Dataset& dataset) const {
     if (dataset.generated()) return {dataset.name, {}};
     std::vector<std::filesystem::path> looked_in;
-    if (search_.directory && !dataset.folders.empty()) looked_in.push_back(*search_.directory);
+    if (directory_ && !dataset.folders.empty()) looked_in.push_back(*directory_);
     const auto line = experiment_.data.find(dataset.name);
     const bool has_line = line != experiment_.data.end();
     if (has_line && line->second != "synthetic")
@@ -82,8 +83,7 @@ class Finder {
       if (const auto folder = models::find_folder(dataset, directory))
         return {dataset.name, std::filesystem::absolute(*folder).lexically_normal()};
     if (has_line && line->second == "synthetic" && !dataset.stand_in.empty()) return {dataset.stand_in, {}};
-    throw UserError(not_found(dataset, looked_in), advice(dataset, search_.directory),
-                    {.file = experiment_.file.string()});
+    throw UserError(not_found(dataset, looked_in), advice(dataset), {.file = experiment_.file.string()});
   }
 
   static std::string not_found(const models::Dataset& dataset,
@@ -95,13 +95,12 @@ class Finder {
            joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
-  static std::string advice(const models::Dataset& dataset,
-                            const std::optional<std::filesystem::path>& directory) {
+  std::string advice(const models::Dataset& dataset) const {
     if (dataset.folders.empty())
       return "set [data] " + dataset.name +
              " = \"FOLDER\"; FOLDER must have one folder of PNG or JPEG files per class, or train-images.npy "
              "and train-labels.npy";
-    const std::string place = directory ? shell_quoted(directory->string()) : "DIR";
+    const std::string place = directory_ ? shell_quoted(directory_->string()) : "DIR";
     const std::string download =
         models::find_known_dataset(dataset.name) == nullptr
             ? ""
@@ -119,7 +118,7 @@ class Finder {
   }
 
   const Experiment& experiment_;
-  const DataSearch& search_;
+  const std::optional<std::filesystem::path>& directory_;
   std::map<std::string, Source> sources_;  // by requested data set
   std::deque<std::pair<models::DataChoice, models::DataFacts>> facts_;
 };
@@ -142,15 +141,16 @@ std::vector<std::string> keys_of(const Experiment& experiment) {
 
 }  // namespace
 
-DataSearch data_search(const std::optional<std::filesystem::path>& from_command_line) {
-  if (from_command_line) return {from_command_line};
+std::optional<std::filesystem::path> data_search(
+    const std::optional<std::filesystem::path>& from_command_line) {
+  if (from_command_line) return from_command_line;
   const char* directory = std::getenv("TRAINYARD_DATA");  // NOLINT(concurrency-mt-unsafe)
-  if (directory == nullptr || *directory == '\0') return {};
-  return {std::filesystem::path(directory)};
+  if (directory == nullptr || *directory == '\0') return std::nullopt;
+  return directory;
 }
 
-void resolve_data(Experiment& experiment, const DataSearch& search) {
-  Finder finder(experiment, search);
+void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory) {
+  Finder finder(experiment, directory);
   for (Run& run : experiment.runs) finder.resolve(run);
   resolve_stages(experiment);
   resolve_files(experiment);

@@ -4,8 +4,9 @@
 
 #include <array>
 #include <bit>
-#include <cstdio>
 #include <cstring>
+
+#include <fmt/format.h>
 
 namespace trainyard::experiments {
 
@@ -54,9 +55,7 @@ std::uint32_t crc32c(std::string_view bytes, std::uint32_t before) {
 }
 
 std::string hexadecimal(std::uint32_t number) {
-  std::array<char, 9> digits;
-  std::snprintf(digits.data(), digits.size(), "%08x", number);
-  return digits.data();
+  return fmt::format("{:08x}", number);
 }
 
 }  // namespace trainyard::experiments

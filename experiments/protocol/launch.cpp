@@ -17,18 +17,6 @@ namespace trainyard::experiments {
 
 using nlohmann::json;
 
-namespace {
-
-// Checks the version of run.json. Its members are checked when they are read.
-void check_version(const json& object) {
-  const int version = read_as<int>(object.at("v"));
-  if (version != format_version)
-    throw UserError("the run file has version " + std::to_string(version) +
-                    ", but this program reads version " + std::to_string(format_version));
-}
-
-}  // namespace
-
 json to_json(const Circumstances& circumstances) {
   json object = {{"host", circumstances.host},
                  {"libtorch", circumstances.libtorch},
@@ -129,7 +117,9 @@ json to_json(const Launch& launch) {
 }
 
 Launch launch_from_json(const json& object) try {
-  check_version(object);
+  if (const int version = read_as<int>(object.at("v")); version != format_version)
+    throw UserError("the run file has version " + std::to_string(version) +
+                    ", but this program reads version " + std::to_string(format_version));
   Launch launch;
   read(object.at("run"), launch.key);
   read(object.at("attempt"), launch.attempt);
@@ -158,12 +148,6 @@ void write_launch(const Launch& launch) {
   const std::string text = sealed(to_json(launch).dump(2)) + '\n';
   write_durably(file, std::array{std::string_view(text)});
 }
-
-namespace {
-
-constexpr std::size_t longest_run_file = std::size_t{64} << 20;
-
-}  // namespace
 
 RunFile run_file_from_text(std::string_view text) try {
   RunFile file;

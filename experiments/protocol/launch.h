@@ -86,6 +86,8 @@ Launch launch_from_json(const nlohmann::json& json);
 // Writes run.json in `records`, atomically and durably, with a seal (seal.h) as the last member `crc`.
 void write_launch(const Launch& launch);
 
+inline constexpr std::size_t longest_run_file = std::size_t{64} << 20;
+
 // The content of a run.json, whose seal is right.
 struct RunFile {
   nlohmann::json content;  // without the seal
@@ -93,7 +95,7 @@ struct RunFile {
 };
 RunFile run_file_from_text(std::string_view text);  // UserError without the file's name
 
-// UserError if it is not a plain file with a valid run.json of at most 64 MiB.
+// UserError if it is not a plain file with a valid run.json of at most `longest_run_file` bytes.
 Launch read_launch(const std::filesystem::path& run_file);
 
 }  // namespace trainyard::experiments

@@ -3,19 +3,19 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <limits>
+#include <regex>
 #include <system_error>
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_members.h"
+#include "base/plain_file.h"
 #include "experiments/protocol/record_lines.h"
 #include "experiments/protocol/seal.h"
 
@@ -145,6 +145,19 @@ json parsed(std::string_view line) {
   return text ? json::parse(*text) : json::parse(line.begin(), line.end());
 }
 
+std::string utc_text(RecordTime time) {
+  const auto day = std::chrono::floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
+                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
+                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
+                static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
+                static_cast<int>(clock.subseconds().count()));
+  return text.data();
+}
+
 }  // namespace
 
 std::string sealed_line(const nlohmann::ordered_json& object) {
@@ -177,35 +190,25 @@ std::string utc_now() {
 namespace {
 
 struct WholeLines {
-  std::int64_t count = 0;
-  std::size_t last = 0;   // where the last one begins
   std::size_t bytes = 0;  // to the end of the last one
+  std::int64_t next = 0;  // the number of the next record
   bool torn = false;      // bytes follow
 };
 
-WholeLines whole_lines(int fd, const std::filesystem::path& file) {
-  struct stat status {};
-  if (::fstat(fd, &status) != 0) throw_file_error(file);
-  const auto whole = static_cast<std::size_t>(status.st_size);  // a device can be read without end
+// Records may begin after 0, if the file has lost some. A last line that no reader accepts is not parsed.
+WholeLines whole_lines(const std::filesystem::path& file) {
+  PlainFileReader in(file, O_NOFOLLOW);
   WholeLines lines;
-  std::array<char, 65536> buffer;
-  std::size_t done = 0;
-  while (done < whole) {
-    const ssize_t size =
-        ::pread(fd, buffer.data(), std::min(buffer.size(), whole - done), static_cast<off_t>(done));
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) throw_file_error(file);
-    if (size == 0) break;
-    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(size));
-    lines.count += std::count(bytes.begin(), bytes.end(), '\n');
-    if (const auto end = bytes.rfind('\n'); end != std::string_view::npos) {
-      const auto before = end == 0 ? std::string_view::npos : bytes.rfind('\n', end - 1);
-      lines.last = before == std::string_view::npos ? lines.bytes : done + before + 1;
-      lines.bytes = done + end + 1;
-    }
-    done += bytes.size();
+  std::string line, last;
+  for (; std::getline(in, line) && !in.eof(); line.swap(last)) {
+    lines.bytes += line.size() + 1;
+    ++lines.next;
   }
-  lines.torn = done > lines.bytes;
+  if (in.bad() && in.problem().empty()) throw_file_error(file, EIO);
+  lines.torn = !line.empty();
+  if (last.size() > longest_record) return lines;
+  if (const ParsedLine parsed = parse_line(last); parsed.record)
+    lines.next = std::max(lines.next, parsed.record->seq + 1);
   return lines;
 }
 
@@ -227,25 +230,6 @@ void write_whole(int fd, const std::string& line, const std::filesystem::path& f
   throw_file_error(file, ENOSPC);
 }
 
-// The number after the last of these whole lines. They may begin after 0, if the file has lost records. A line
-// that no reader accepts is not read.
-std::int64_t number_after(const WholeLines& lines, int fd, const std::filesystem::path& file) {
-  if (lines.bytes == 0 || lines.bytes - lines.last > longest_record + 1) return lines.count;
-  std::string line(lines.bytes - lines.last - 1, '\0');
-  std::size_t done = 0;
-  while (done < line.size()) {
-    const ssize_t size =
-        ::pread(fd, line.data() + done, line.size() - done, static_cast<off_t>(lines.last + done));
-    if (size < 0 && errno == EINTR) continue;
-    if (size < 0) throw_file_error(file);
-    if (size == 0) break;
-    done += static_cast<std::size_t>(size);
-  }
-  line.resize(done);
-  const ParsedLine last = parse_line(line);
-  return last.record ? std::max(lines.count, last.record->seq + 1) : lines.count;
-}
-
 }  // namespace
 
 RecordWriter::RecordWriter(const std::filesystem::path& file, std::string run, int attempt,
@@ -257,9 +241,9 @@ RecordWriter::RecordWriter(const std::filesystem::path& file, std::string run, i
       start_(std::chrono::steady_clock::now()) {
   fd_ = FileDescriptor::open(file_, O_RDWR | O_CREAT | O_APPEND | O_NOFOLLOW);
   if (!fd_) throw_file_error(file_);
-  const WholeLines lines = whole_lines(fd_.get(), file_);
+  const WholeLines lines = whole_lines(file_);
   if (lines.torn) truncate(fd_.get(), lines.bytes, file_);
-  next_seq_ = std::max(at_least, number_after(lines, fd_.get(), file_));
+  next_seq_ = std::max(at_least, lines.next);
 }
 
 void RecordWriter::append(const std::string& type, const nlohmann::ordered_json& body) {
@@ -289,96 +273,28 @@ std::string rank_progress_name(int rank) {
   return "rank-" + std::to_string(rank) + ".progress";
 }
 
-std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time) {
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-                static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
-                static_cast<int>(clock.subseconds().count()));
-  return text.data();
-}
-
-namespace {
-
-// Reads a text from its front. After an unexpected character, `done` stays false.
-class Scanner {
- public:
-  explicit Scanner(std::string_view text) : rest_(text) {}
-
-  bool at(std::string_view any_of) const { return !rest_.empty() && any_of.find(rest_.front()) != text_end; }
-  char take(std::string_view any_of) {
-    if (!at(any_of)) return fail();
-    const char taken = rest_.front();
-    rest_.remove_prefix(1);
-    return taken;
-  }
-  int number(int digits, int maximum) {
-    int value = 0;
-    for (int i = 0; i < digits; ++i) value = value * 10 + (take("0123456789") - '0');
-    if (value > maximum) fail();
-    return failed_ ? 0 : value;
-  }
-  // A fraction such as ".345", of any length, in milliseconds. 0 if there is none.
-  std::chrono::milliseconds fraction() {
-    int milliseconds = 0, unit = 100;
-    if (!at(".")) return {};
-    take(".");
-    do {
-      milliseconds += unit * number(1, 9);
-      unit /= 10;
-    } while (at("0123456789"));
-    return std::chrono::milliseconds(milliseconds);
-  }
-  bool done() const { return !failed_ && rest_.empty(); }
-
- private:
-  static constexpr auto text_end = std::string_view::npos;
-  char fail() {
-    failed_ = true;
-    return '0';
-  }
-  std::string_view rest_;
-  bool failed_ = false;
-};
-
-std::chrono::minutes clock_minutes(Scanner& scanner) {
-  const int hours = scanner.number(2, 23);
-  scanner.take(":");
-  return std::chrono::minutes(60 * hours + scanner.number(2, 59));
-}
-
-// The offset from UTC: "Z", "+02:00", or nothing.
-std::chrono::minutes offset(Scanner& scanner) {
-  if (scanner.at("Zz")) return scanner.take("Zz"), std::chrono::minutes(0);
-  if (!scanner.at("+-")) return std::chrono::minutes(0);
-  const bool behind = scanner.take("+-") == '-';
-  const auto minutes = clock_minutes(scanner);
-  return behind ? -minutes : minutes;
-}
-
-}  // namespace
-
 // RFC 3339, section 5.6; its note allows a space for the "T".
+std::optional<RecordTime> time_from(std::string_view text) {
+  static const std::regex form(
+      R"((\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.(\d+))?(?:[Zz]|([+-])(\d\d):(\d\d))?)");
+  constexpr std::size_t longest = 100;  // std::regex is recursive
+  std::cmatch parts;
+  if (text.size() > longest || !std::regex_match(text.begin(), text.end(), parts, form)) return std::nullopt;
+  const auto number = [&](std::size_t part) { return parts[part].matched ? std::stoi(parts[part]) : 0; };
+  const std::chrono::year_month_day date(std::chrono::year(number(1)),
+                                         std::chrono::month(static_cast<unsigned>(number(2))),
+                                         std::chrono::day(static_cast<unsigned>(number(3))));
+  const bool is_clock = number(4) < 24 && number(5) < 60 && number(6) <= 60;  // 60: a leap second
+  if (!date.ok() || !is_clock || number(9) >= 24 || number(10) >= 60) return std::nullopt;
+  const std::chrono::minutes offset = std::chrono::hours(number(9)) + std::chrono::minutes(number(10));
+  const std::chrono::milliseconds fraction(std::stoi((parts[7].str() + "000").substr(0, 3)));
+  return std::chrono::sys_days(date) + std::chrono::hours(number(4)) + std::chrono::minutes(number(5)) +
+         std::chrono::seconds(number(6)) + fraction - (parts[8] == "-" ? -offset : offset);
+}
+
 std::optional<std::string> utc_time(std::string_view text) {
-  Scanner scanner(text);
-  const std::chrono::year year(scanner.number(4, 9999));
-  scanner.take("-");
-  const std::chrono::month month(static_cast<unsigned>(scanner.number(2, 12)));
-  scanner.take("-");
-  const std::chrono::day day(static_cast<unsigned>(scanner.number(2, 31)));
-  scanner.take("Tt ");
-  const auto minutes = clock_minutes(scanner);
-  scanner.take(":");
-  const std::chrono::seconds seconds(scanner.number(2, 60));  // 60: a leap second
-  const auto fraction = scanner.fraction();
-  const auto ahead = offset(scanner);
-  const std::chrono::year_month_day date(year, month, day);
-  if (!scanner.done() || !date.ok()) return std::nullopt;
-  return utc_text(std::chrono::sys_days(date) + minutes + seconds + fraction - ahead);
+  const auto time = time_from(text);
+  return time ? std::optional(utc_text(*time)) : std::nullopt;
 }
 
 }  // namespace trainyard::experiments

@@ -85,7 +85,8 @@ inline constexpr const char* run_file_name = "run.json";
 // Times of records are UTC: "2026-11-20T09:30:12.345Z". Texts in this form have the order of the times.
 // Foreign programs may write any RFC 3339 time; a time without a zone is UTC.
 
-std::string utc_text(std::chrono::sys_time<std::chrono::milliseconds> time);
+using RecordTime = std::chrono::sys_time<std::chrono::milliseconds>;
+std::optional<RecordTime> time_from(std::string_view text);  // empty if it is not a time
 
 // `text` in this form: converted to UTC and cut to milliseconds. Empty if it is not a time.
 std::optional<std::string> utc_time(std::string_view text);

@@ -161,17 +161,6 @@ TEST_CASE("logs of a run that printed nothing explains this, how the run ended a
   CHECK(heard.err.empty());
 }
 
-TEST_CASE("logs of a silent attempt names the attempts that printed something") {
-  const Scratch scratch;
-  scratch.write("arm.sh",
-                shell_arm("[ $attempt = 1 ] && { echo 'error: no luck' >&2; exit 3; }\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[7]"));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report", "--max-retries", "1", "--backoff", "0"}).code == 0);
-  const auto logs = scratch.at({"logs", "last"});
-  CHECK_MESSAGE(contains(logs.err, "attempt 1 printed something: `trainyard logs "), logs.err);
-  CHECK(contains(scratch.at({"logs", "last", "--attempt", "1"}).out, "error: no luck"));
-}
-
 TEST_CASE("run takes an experiment by name, with its old file and the old or new options") {
   const Finished yard("", "{ count = 3 }");
   CHECK(contains(yard.at({"run", "arms.toml", "--no-report", "--where", "seed=1"}).out,

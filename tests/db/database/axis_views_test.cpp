@@ -63,7 +63,10 @@ std::pair<Names, std::vector<ExportRow>> exported(const Database& database, cons
     if (view.name == what)
       export_rows(
           database, view, "sweep", [&](const Names& names) { found.first = names; },
-          [&](const ExportRow& row) { found.second.push_back(row); });
+          [&](const ExportRow& row) {
+            found.second.push_back(row);
+            return true;
+          });
   return found;
 }
 

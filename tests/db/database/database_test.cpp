@@ -276,19 +276,3 @@ TEST_CASE("a transaction that throws changes nothing, and an inner one only undo
   });
   CHECK(experiment_names(database) == std::vector<std::string>{"outer"});
 }
-
-TEST_CASE("a path that is too long for SQLite is refused with its length and the limit") {
-  const TemporaryFolder folder;
-  const std::size_t wanted =
-      505 - std::string("/results.db").size();  // SQLite's 512, less "-journal", and one more
-  std::filesystem::path yard = folder.path();
-  while (yard.native().size() + 102 < wanted) yard /= std::string(100, 'x');
-  yard /= std::string(wanted - yard.native().size() - 1, 'y');
-  std::filesystem::create_directories(yard);
-  const std::string error = tests::user_error_of([&] { Database::open_for_writing(yard / "results.db"); });
-  CHECK_MESSAGE(contains(error, "its path has 505 bytes, and SQLite opens paths of at most 504"), error);
-  const std::filesystem::path shorter =
-      yard.parent_path() / std::string(yard.filename().native().size() - 1, 'y');
-  std::filesystem::create_directories(shorter);
-  CHECK(tests::user_error_of([&] { Database::open_for_writing(shorter / "results.db"); }).empty());
-}

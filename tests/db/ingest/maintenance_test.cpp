@@ -210,12 +210,11 @@ TEST_CASE("a removal names attempts, so a clock that was set back hides none and
   CHECK(check_files(yard.folder.path(), &yard.live).differences.empty());
 }
 
-TEST_CASE("network file systems are recognised by their numbers in the kernel's headers") {
-  CHECK(network_file_system(0x6969) == "NFS");
-  CHECK(network_file_system(0xFF534D42) == "CIFS");
-  CHECK(network_file_system(0x0BD00BD0) == "Lustre");
-  for (const unsigned long local : {0xEF53UL, 0x58465342UL, 0x9123683EUL, 0x01021994UL, 0x794C7630UL})
-    CHECK(network_file_system(local).empty());  // ext4, XFS, Btrfs, tmpfs, overlayfs
+TEST_CASE("network file systems are recognised by the types of their mounts") {
+  for (const char* network : {"nfs", "nfs4", "cifs", "lustre", "ceph", "fuse.sshfs", "fuse.ceph-fuse"})
+    CHECK_MESSAGE(is_network_file_system(network), network);
+  for (const char* local : {"", "ext4", "xfs", "btrfs", "tmpfs", "overlay", "9p", "fuse.ntfs-3g", "fuseblk"})
+    CHECK_MESSAGE(!is_network_file_system(local), local);
   const TemporaryFolder folder;
   CHECK_NOTHROW(refuse_network_file_system(folder / "yard that is not there yet"));
 }

@@ -12,7 +12,7 @@
 
 namespace trainyard::db::testing {
 
-// Compares rows of epoch_averages() or epoch_replicas(), which read the tables in one pass, with those of a view.
+// Compares rows of epoch_averages() or epoch_replicas() with those of a view.
 inline void check_epochs(const Database& database, const std::vector<EpochRow>& read,
                          const std::string& view_name, const std::string& replica,
                          const std::vector<std::string>& more_columns) {

@@ -37,7 +37,7 @@ Experiment in_folder(const std::filesystem::path& folder, const std::string& res
 
 const std::string on_mnist = "[matrix]\nmodel = [\"mlp\"]\nseed = [0, 1]\n";
 
-std::string error_of(Experiment experiment, const DataSearch& search) {
+std::string error_of(Experiment experiment, const std::optional<std::filesystem::path>& search) {
   return user_error_of([&] { resolve_data(experiment, search); });
 }
 
@@ -140,17 +140,17 @@ TEST_CASE("--data overrides TRAINYARD_DATA") {
   const char* before = std::getenv("TRAINYARD_DATA");
   const std::string kept = before == nullptr ? "" : before;
   ::setenv("TRAINYARD_DATA", "/from/environment", 1);
-  CHECK(data_search(std::nullopt).directory == "/from/environment");
-  CHECK(data_search("/from/line").directory == "/from/line");
+  CHECK(data_search(std::nullopt) == "/from/environment");
+  CHECK(data_search("/from/line") == "/from/line");
   ::setenv("TRAINYARD_DATA", "", 1);
-  CHECK_FALSE(data_search(std::nullopt).directory.has_value());
+  CHECK_FALSE(data_search(std::nullopt).has_value());
   ::unsetenv("TRAINYARD_DATA");
-  CHECK_FALSE(data_search(std::nullopt).directory.has_value());
+  CHECK_FALSE(data_search(std::nullopt).has_value());
   if (before != nullptr) ::setenv("TRAINYARD_DATA", kept.c_str(), 1);
 }
 
 TEST_CASE("the shipped MNIST experiment finds the real files") {
-  const std::filesystem::path directory = data_search(std::nullopt).directory.value_or("../shared/data");
+  const std::filesystem::path directory = data_search(std::nullopt).value_or("../shared/data");
   if (!models::find_folder(models::find_dataset("mnist"), directory)) {
     MESSAGE("skipped: no MNIST in ", directory.string());
     return;

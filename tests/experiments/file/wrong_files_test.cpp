@@ -37,7 +37,7 @@ TEST_CASE("an unreadable file, or one larger than 1 MiB, is an error without fur
   tests::write_text(folder / "large.toml", std::string(max_file_bytes + 1, '#'));
   const Loaded large = load(folder / "large.toml");
   REQUIRE(large.problems.size() == 1);
-  CHECK(large.problems[0].message == "is larger than the limit of 1048576 bytes");
+  CHECK(large.problems[0].message == "cannot be read: it is larger than 1 MiB");
   std::string full = start + "#";
   full.resize(max_file_bytes, '#');
   CHECK(problems_of(full).empty());

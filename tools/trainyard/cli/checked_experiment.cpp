@@ -64,7 +64,7 @@ orchestrator::Machine ready(experiments::Experiment& experiment, const orchestra
                             const std::optional<std::filesystem::path>& data) {
   const auto search = experiments::data_search(data);
   const auto file = std::filesystem::absolute(experiment.file);
-  check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.directory.value_or("")});
+  check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.value_or("")});
   experiments::resolve_data(experiment, search);
   orchestrator::apply_defaults(experiment.machine);
   auto machine = machine_for(experiment);

@@ -45,7 +45,7 @@ constexpr const char* data_footer =
     "failed or the command line is wrong.";
 
 fs::path directory_of(const Options& options) {
-  const auto directory = experiments::data_search(options.directory).directory;
+  const auto directory = experiments::data_search(options.directory);
   if (!directory) throw UserError("no data directory is named", "give --data DIR or set TRAINYARD_DATA");
   return *directory;
 }
@@ -61,7 +61,7 @@ const models::KnownDataset& known_dataset(const std::string& name) {
 }
 
 int list_command(const Options& options) {
-  list_data(experiments::data_search(options.directory).directory, std::cout);
+  list_data(experiments::data_search(options.directory), std::cout);
   return done;
 }
 
@@ -95,46 +95,6 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
       [options, action, &invocation] { invocation.action = [options, action] { return action(*options); }; });
   return command;
 }
-
-}  // namespace
-
-void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
-  reports::Table table;
-  table.columns = {"data set", "file", reports::right_column("bytes"), "digest", "from"};
-  if (directory) table.columns.emplace_back("in " + directory->string());
-  for (const models::KnownDataset& known : models::known_datasets()) {
-    const auto place =
-        directory ? models::find_folder(models::find_dataset(known.dataset), *directory) : std::nullopt;
-    for (const models::KnownFile& file : known.files) {
-      table.rows.push_back(
-          {known.dataset, file.name, std::to_string(file.bytes), models::digest_text(file), known.address});
-      if (directory) table.rows.back().emplace_back(place ? place->string() : "");
-    }
-  }
-  out << reports::aligned_table(table);
-}
-
-void add_data(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
-  auto* command = program.add_subcommand("data", about_data);
-  command->require_subcommand(1);
-  command->footer(data_footer);
-  add_command(*command, "list", "the published files: sizes, digests, addresses", options, &list_command,
-              invocation);
-  auto* get = add_command(*command, "get", "download what is missing of a data set", options, &get_command,
-                          invocation);
-  get->add_option("NAME", options->name, "data set")->required();
-  get->add_option("--from", options->from, "get the files from this address instead (mirror)")
-      ->type_name("URL");
-  auto* verify =
-      add_command(*command, "verify", "compare local files with the published checksums, and read them",
-                  options, &verify_command, invocation);
-  verify->add_option("NAME", options->name, "data set; otherwise all");
-}
-
-namespace {
-
-namespace fs = std::filesystem;
 
 constexpr double megabyte = 1e6;
 
@@ -217,7 +177,92 @@ bool is_there(const models::KnownFile& file, const fs::path& path) {
   return fs::exists(path) && models::fits(file, models::digests_of_file(path));
 }
 
+// The file at `place` under its published name, or unpacked without ".gz". Empty if there is none.
+std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
+  if (!fs::is_directory(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
+  if (fs::exists(place / name)) return place / name;
+  if (!name.ends_with(".gz")) return std::nullopt;
+  const fs::path plain = place / name.substr(0, name.size() - 3);
+  return fs::exists(plain) ? std::optional(plain) : std::nullopt;
+}
+
+struct FileResult {
+  bool wrong = false;
+  std::string text;
+};
+
+FileResult verdict_of(const models::KnownFile& known, const fs::path& file) try {
+  if (models::fits(known, models::digests_of_file(file)))
+    return {false, "as published, " + models::digest_text(known)};
+  if (!known.content_md5.empty()) {
+    if (models::digests_of_content(file).md5 == known.content_md5)
+      return {false, "its content is as published, MD5 " + known.content_md5};
+    return {true, "NOT as published: its content should have MD5 " + known.content_md5};
+  }
+  if (file.filename() != known.name) return {false, "unpacked, and no digest of the content is known"};
+  return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
+                    models::digest_text(known)};
+} catch (const UserError& error) {
+  return {true, std::string("NOT readable: ") + error.what()};
+}
+
+bool verify_files(const models::KnownDataset& known, const fs::path& place, std::ostream& out) {
+  bool good = true;
+  bool any = false;
+  for (const models::KnownFile& file : known.unpacked.empty() ? known.files : known.members) {
+    const auto found = file_at(place, file.name);
+    if (!found) continue;
+    any = true;
+    const FileResult verdict = verdict_of(file, *found);
+    good = good && !verdict.wrong;
+    out << found->string() << ": " << verdict.text << '\n';
+  }
+  if (!any) out << place.string() << ": no file has a published name, so no digest is compared\n";
+  return good;
+}
+
+std::string shape_text(const models::Dataset& dataset, const models::InputShape& input) {
+  if (dataset.kind == models::DataKind::images) return std::to_string(input.classes) + " classes";
+  std::string text = "vocabulary " + std::to_string(input.vocabulary);
+  if (input.target_vocabulary > 0) text += " and " + std::to_string(input.target_vocabulary);
+  return text;
+}
+
 }  // namespace
+
+void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
+  reports::Table table;
+  table.columns = {"data set", "file", reports::right_column("bytes"), "digest", "from"};
+  if (directory) table.columns.emplace_back("in " + directory->string());
+  for (const models::KnownDataset& known : models::known_datasets()) {
+    const auto place =
+        directory ? models::find_folder(models::find_dataset(known.dataset), *directory) : std::nullopt;
+    for (const models::KnownFile& file : known.files) {
+      table.rows.push_back(
+          {known.dataset, file.name, std::to_string(file.bytes), models::digest_text(file), known.address});
+      if (directory) table.rows.back().emplace_back(place ? place->string() : "");
+    }
+  }
+  out << reports::aligned_table(table);
+}
+
+void add_data(CLI::App& program, Invocation& invocation) {
+  auto options = std::make_shared<Options>();
+  auto* command = program.add_subcommand("data", about_data);
+  command->require_subcommand(1);
+  command->footer(data_footer);
+  add_command(*command, "list", "the published files: sizes, digests, addresses", options, &list_command,
+              invocation);
+  auto* get = add_command(*command, "get", "download what is missing of a data set", options, &get_command,
+                          invocation);
+  get->add_option("NAME", options->name, "data set")->required();
+  get->add_option("--from", options->from, "get the files from this address instead (mirror)")
+      ->type_name("URL");
+  auto* verify =
+      add_command(*command, "verify", "compare local files with the published checksums, and read them",
+                  options, &verify_command, invocation);
+  verify->add_option("NAME", options->name, "data set; otherwise all");
+}
 
 void get_data(const models::KnownDataset& known, const fs::path& directory,
               const std::optional<std::string>& address, std::ostream& out) {
@@ -243,74 +288,6 @@ void get_data(const models::KnownDataset& known, const fs::path& directory,
     }
   }
 }
-
-namespace {
-
-namespace fs = std::filesystem;
-
-// The file at `place` under its published name, or unpacked without ".gz". Empty if there is none.
-std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
-  if (!fs::is_directory(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
-  if (fs::exists(place / name)) return place / name;
-  if (!name.ends_with(".gz")) return std::nullopt;
-  const fs::path plain = place / name.substr(0, name.size() - 3);
-  return fs::exists(plain) ? std::optional(plain) : std::nullopt;
-}
-
-struct FileResult {
-  bool wrong = false;
-  std::string text;
-};
-
-// Empty if the content cannot be unpacked. Reading the data then reports why.
-std::string content_md5(const fs::path& file) try {
-  return models::digests_of_content(file).md5;
-} catch (const UserError&) {
-  return "";
-}
-
-FileResult verdict_of(const models::KnownFile& known, const fs::path& file) {
-  if (models::fits(known, models::digests_of_file(file)))
-    return {false, "as published, " + models::digest_text(known)};
-  if (!known.content_md5.empty()) {
-    if (content_md5(file) == known.content_md5)
-      return {false, "its content is as published, MD5 " + known.content_md5};
-    return {true, "NOT as published: its content should have MD5 " + known.content_md5};
-  }
-  if (file.filename() != known.name) return {false, "unpacked, and no digest of the content is known"};
-  return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
-                    models::digest_text(known)};
-}
-
-FileResult verdict_or_error(const models::KnownFile& known, const fs::path& file) try {
-  return verdict_of(known, file);
-} catch (const UserError& error) {
-  return {true, std::string("NOT readable: ") + error.what()};
-}
-
-bool verify_files(const models::KnownDataset& known, const fs::path& place, std::ostream& out) {
-  bool good = true;
-  bool any = false;
-  for (const models::KnownFile& file : known.unpacked.empty() ? known.files : known.members) {
-    const auto found = file_at(place, file.name);
-    if (!found) continue;
-    any = true;
-    const FileResult verdict = verdict_or_error(file, *found);
-    good = good && !verdict.wrong;
-    out << found->string() << ": " << verdict.text << '\n';
-  }
-  if (!any) out << place.string() << ": no file has a published name, so no digest is compared\n";
-  return good;
-}
-
-std::string shape_text(const models::Dataset& dataset, const models::InputShape& input) {
-  if (dataset.kind == models::DataKind::images) return std::to_string(input.classes) + " classes";
-  std::string text = "vocabulary " + std::to_string(input.vocabulary);
-  if (input.target_vocabulary > 0) text += " and " + std::to_string(input.target_vocabulary);
-  return text;
-}
-
-}  // namespace
 
 bool verify_data(const std::string& name, const fs::path& directory, std::ostream& out) {
   const models::Dataset& dataset = models::find_dataset(name);

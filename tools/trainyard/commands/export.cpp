@@ -63,6 +63,7 @@ void write_rows(const db::Database& database, const std::string& experiment, con
       [&](const db::ExportRow& cells) {
         const reports::TableRow row = row_of(cells);
         out << (csv ? csv_row(table, row) : json_row(table, row));
+        return static_cast<bool>(out);
       });
 }
 
@@ -227,18 +228,6 @@ std::string schema_text(const db::ResultTable& schema) {
   return text + line + '\n';
 }
 
-// Columns without text values are right-aligned.
-reports::Table table_of(const db::ResultTable& result) {
-  reports::Table table;
-  table.exact = true;
-  table.columns.assign(result.columns.begin(), result.columns.end());
-  for (const db::ExportRow& row : result.rows) table.rows.push_back(row_of(row));
-  for (std::size_t i = 0; i < result.columns.size(); ++i)
-    table.columns[i].right =
-        std::ranges::none_of(result.rows, [&](const db::ExportRow& row) { return row[i].is_string(); });
-  return table;
-}
-
 // Prints the rows of an answer, at most `--max-rows`. CSV and JSON are printed row by row. The other formats need
 // the widths of all rows first.
 class Answer {
@@ -246,9 +235,8 @@ class Answer {
   explicit Answer(const SqlOptions& options) : options_(options) {}
 
   void columns(const std::vector<std::string>& names) {
-    whole_.columns = names;
     table_.exact = true;
-    table_.columns.assign(names.begin(), names.end());
+    for (const std::string& name : names) table_.columns.push_back(reports::right_column(name));
     if (options_.format == "csv") std::cout << csv_head(table_);
   }
 
@@ -264,14 +252,14 @@ class Answer {
     else if (options_.format == "json")
       print_object(row_of(row));
     else
-      whole_.rows.push_back(row);
+      add(row);
     return static_cast<bool>(std::cout);
   }
 
   int end() {
     if (options_.format == "json") std::cout << (count_ == 0 ? "[]\n" : "\n]\n");
-    if (options_.format == "markdown") std::cout << markdown_table(table_of(whole_));
-    if (options_.format == "table") std::cout << aligned_table(table_of(whole_));
+    if (options_.format == "markdown") std::cout << markdown_table(table_);
+    if (options_.format == "table") std::cout << aligned_table(table_);
     if (!too_many_) return done;
     std::cout << std::flush;
     std::cerr << "trainyard: the answer has more than " << options_.most_rows
@@ -280,6 +268,13 @@ class Answer {
   }
 
  private:
+  // Columns without text values are right-aligned.
+  void add(const db::ExportRow& row) {
+    for (std::size_t i = 0; i < row.size(); ++i)
+      if (row[i].is_string()) table_.columns[i].right = false;
+    table_.rows.push_back(row_of(row));
+  }
+
   // An object in the array of `json_table`, whose first and last line belong to the array.
   void print_object(const reports::TableRow& row) {
     table_.rows = {row};
@@ -289,8 +284,7 @@ class Answer {
   }
 
   const SqlOptions& options_;
-  reports::Table table_;   // its columns, for rows that are printed one by one
-  db::ResultTable whole_;  // for formats that need all rows
+  reports::Table table_;  // with rows, if the format needs all of them at once
   std::size_t count_ = 0;
   bool too_many_ = false;
 };
@@ -299,20 +293,15 @@ int ask(const SqlOptions& options) {
   if (options.statement.empty() && !options.schema)
     throw UserError("no SQL statement is given", "write it in quotes, or list the views with --schema");
   const auto database = open_yard(options.yard);
+  const std::string statement = options.schema ? db::schema_query : options.statement;
   if (options.schema && options.format == "table") {
-    std::cout << schema_text(db::schema_columns(database));
+    std::cout << schema_text(db::select(database, statement));
     return done;
   }
   Answer answer(options);
-  const auto columns = [&](const std::vector<std::string>& names) { answer.columns(names); };
-  const auto row = [&](const db::ExportRow& cells) { return answer.row(cells); };
-  if (!options.schema) {
-    db::select_rows(database, options.statement, columns, row);
-    return answer.end();
-  }
-  const db::ResultTable schema = db::schema_columns(database);
-  columns(schema.columns);
-  for (const db::ExportRow& cells : schema.rows) row(cells);
+  db::select_rows(
+      database, statement, [&](const std::vector<std::string>& names) { answer.columns(names); },
+      [&](const db::ExportRow& cells) { return answer.row(cells); });
   return answer.end();
 }
 

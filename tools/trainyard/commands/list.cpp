@@ -139,26 +139,13 @@ void print_key(const experiments::Key& key) {
                            allowed_of(key), "", default_text(key.parameter));
 }
 
-std::vector<std::string> key_names() {
-  std::vector<std::string> names;
-  for (const auto& key : experiments::keys()) names.push_back(key.parameter.name);
-  return names;
-}
-
-// Keep the rows whose first cell is `name`. UserError with a similar name if there is none.
-Table only(Table table, const std::string& what, const std::string& name) {
-  const auto name_of = [](const reports::TableRow& row) { return std::get<std::string>(row.front()); };
-  std::vector<std::string> known;
-  for (const auto& row : table.rows) known.push_back(name_of(row));
-  if (std::find(known.begin(), known.end(), name) == known.end())
-    throw UserError("no " + what + " \"" + name + "\"" + name_advice(name, known));
-  std::erase_if(table.rows, [&](const auto& row) { return name_of(row) != name; });
-  return table;
-}
-
 void list_strategies(const std::string& name) {
-  std::cout << aligned_table(name.empty() ? strategies_table() : only(strategies_table(), "strategy", name));
-  if (name.empty()) std::cout << strategies_note;
+  Table table = strategies_table();
+  if (!name.empty()) {
+    const std::string& known = experiments::find_strategy(name).name;
+    std::erase_if(table.rows, [&](const auto& row) { return std::get<std::string>(row.front()) != known; });
+  }
+  std::cout << aligned_table(table) << (name.empty() ? strategies_note : "");
 }
 
 void print_machine_key(const experiments::MachineKey& key) {
@@ -169,7 +156,8 @@ void print_machine_key(const experiments::MachineKey& key) {
 }
 
 void list_keys(const std::string& name) {
-  auto names = key_names();
+  std::vector<std::string> names;
+  for (const auto& key : experiments::keys()) names.push_back(key.parameter.name);
   for (const auto& key : experiments::machine_keys()) names.push_back(key.name);
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
     throw UserError("no key \"" + name + "\"" + name_advice(name, names));

@@ -32,11 +32,6 @@ constexpr const char* first_steps =
     "  trainyard run first.toml    # train it, and write ./yard/reports\n\n"
     "`trainyard COMMAND --help` prints the options of a command, and examples.";
 
-void add_verbs(CLI::App& program, Invocation& invocation) {
-  for (const Verb& verb : verbs)
-    if (verb.add != nullptr) verb.add(program, invocation);
-}
-
 // The error for an unknown verb, option or argument, with similar names. Empty if the error is another one.
 // CLI's own message for a mistyped verb is "A subcommand is required".
 std::string unknown_word(const CLI::App& program) {
@@ -83,7 +78,8 @@ int parse_and_run(int argc, char** argv) {
   program.set_version_flag("--version", "trainyard " TRAINYARD_VERSION);
   program.require_subcommand(1);
   Invocation invocation;
-  add_verbs(program, invocation);
+  for (const Verb& verb : verbs)
+    if (verb.add != nullptr) verb.add(program, invocation);
   add_help_pages(program);
   program.footer(first_steps);  // last, because new verbs inherit the footer of the program
   try {
@@ -108,11 +104,6 @@ int failed(const std::string& what) {
   return run_failed;
 }
 
-int lacks_stack(const std::string& problem) {
-  std::cerr << "trainyard: " << problem << '\n';
-  return run_failed;
-}
-
 int failed(const std::system_error& error) {
   return failed(error.what() + limit_text(error.code().value()));
 }
@@ -128,7 +119,10 @@ int refused(const UserError& error) {
 int outcome(int argc, char** argv) {
   try {
     require_open_files();
-    if (const std::string problem = stack_problem(); !problem.empty()) return lacks_stack(problem);
+    if (const std::string problem = stack_problem(); !problem.empty()) {
+      std::cerr << "trainyard: " << problem << '\n';
+      return run_failed;
+    }
     return parse_and_run(argc, argv);
   } catch (const UserError& error) {
     return refused(error);

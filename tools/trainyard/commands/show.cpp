@@ -1,7 +1,6 @@
 // trainyard show | logs. `show` prints the values, attempts, metrics, parts of a step and log files of a run,
 // and how to run one of its ranks by hand.
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <cmath>
 #include <iostream>
@@ -17,6 +16,7 @@
 
 #include "base/error.h"
 #include "base/fd.h"
+#include "base/files.h"
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
@@ -250,12 +250,43 @@ struct LogsOptions {
 
 constexpr auto follow_interval = std::chrono::milliseconds(200);
 
-// A log file and the number of bytes printed so far.
+constexpr std::size_t mebibyte = std::size_t{1} << 20;
+
+// A log file, and the number of bytes printed so far.
 struct Log {
-  int rank = 0;
   fs::path file;
-  std::streamoff printed = 0;
+  int rank = 0;
+  std::size_t printed = 0;
+  FileDescriptor fd = {};
 };
+
+// The next megabyte of the open file. Empty if there is nothing more now. A program can make a log of any size. If
+// it is larger than trainyard leaves it, only its end is printed.
+std::string next_part(Log& log) {
+  struct stat open {};
+  if (!log.fd || ::fstat(log.fd.get(), &open) != 0) return "";
+  const auto size = static_cast<std::size_t>(open.st_size);
+  if (size < log.printed) log.printed = 0;  // it was shortened
+  if (size - log.printed > orchestrator::largest_log) {
+    std::cerr << fmt::format("note: {} has {} MiB; only the last 1 MiB is printed\n", log.file.string(),
+                             size / mebibyte);
+    log.printed = size - mebibyte;
+  }
+  std::string text(mebibyte, '\0');
+  const ssize_t got = ::pread(log.fd.get(), text.data(), text.size(), static_cast<off_t>(log.printed));
+  text.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  log.printed += text.size();
+  return text;
+}
+
+// The next part of the log. If the file was replaced, the end of the old file and then the new one.
+std::string next_text(Log& log) {
+  std::string text = next_part(log);
+  if (text.size() == mebibyte || is_still_at(log.fd.get(), log.file)) return text;
+  log.fd = std::move(open_plain(log.file, O_RDONLY | O_NOFOLLOW).fd);
+  log.printed = 0;
+  return text + next_part(log);
+}
 
 int last_attempt(const std::vector<db::Attempt>& attempts) {
   if (attempts.empty())
@@ -277,7 +308,7 @@ std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder,
   std::vector<Log> logs;
   for (int rank = 0; rank < ranks; ++rank)
     if (!options.rank || *options.rank == rank)
-      logs.push_back({rank, folder / experiments::rank_log_name(rank)});
+      logs.push_back({folder / experiments::rank_log_name(rank), rank});
   return logs;
 }
 
@@ -288,46 +319,21 @@ void print_log(const std::string& text) {
   write_as_it_is(STDOUT_FILENO, terminal ? printable_log(text) : text);
 }
 
-// Where printing of a log continues after `printed` of its `size` bytes. A program can make a log of any size. If it is larger
-// than trainyard leaves it, only its end is printed.
-std::uintmax_t continue_at(const fs::path& log, std::uintmax_t printed, std::uintmax_t size) {
-  constexpr std::uintmax_t mebibyte = std::uintmax_t{1} << 20;
-  if (size <= printed || size - printed <= orchestrator::largest_log) return printed;
-  std::cerr << fmt::format("note: {} has {} MiB; only the last 1 MiB is printed\n", log.string(),
-                           size / mebibyte);
-  return size - mebibyte;
-}
-
-// Print the next megabyte of a log. False if there is nothing more now. `titled`: several logs are printed,
-// so print a title if the log changes, and only complete lines until `at_end`. A longer line is printed in
-// pieces.
-bool print_some(Log& log, bool titled, bool at_end, int& last_rank) {
-  std::error_code missing;
-  if (fs::file_size(log.file, missing) < static_cast<std::uintmax_t>(log.printed) && !missing)
-    log.printed = 0;  // it was shortened
-  PlainFileReader in(log.file, O_NOFOLLOW);
-  if (!in.seekg(log.printed)) return false;
-  std::string text(std::size_t{1} << 20, '\0');
-  in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  const bool more = static_cast<std::size_t>(in.gcount()) == text.size();
-  text.resize(static_cast<std::size_t>(in.gcount()));
-  const auto whole = text.rfind('\n') + 1;  // no newline: npos + 1 is 0
-  if (titled && (whole > 0 || !more) && !(at_end && !more)) text.resize(whole);
-  if (text.empty()) return false;
-  if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
-  print_log(text);
-  log.printed += static_cast<std::streamoff>(text.size());
-  last_rank = log.rank;
-  return more;
-}
-
+// Print what is new in a log. `titled`: several logs are printed, so print a title if the log changes, and only
+// complete lines until `at_end`. A line that is longer than a megabyte is printed in pieces.
 void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
-  std::error_code missing;
-  const std::uintmax_t size = fs::file_size(log.file, missing);
-  if (!missing)
-    log.printed =
-        static_cast<std::streamoff>(continue_at(log.file, static_cast<std::uintmax_t>(log.printed), size));
-  while (print_some(log, titled, at_end, last_rank)) {
+  for (bool more = true; more;) {
+    std::string text = next_text(log);
+    more = text.size() >= mebibyte;
+    const auto whole = text.rfind('\n') + 1;  // no newline: npos + 1 is 0
+    if (titled && (more ? whole > 0 : !at_end)) {
+      log.printed -= std::min(log.printed, text.size() - whole);
+      text.resize(whole);
+    }
+    if (text.empty()) return;
+    if (titled && last_rank != log.rank) std::cout << "==> rank " << log.rank << " <==\n";
+    print_log(text);
+    last_rank = log.rank;
   }
 }
 
@@ -355,21 +361,9 @@ std::string end_text(const db::Attempt& attempt) {
          (attempt.cause.empty() ? "" : " (" + attempt.cause + ")");
 }
 
-bool has_printed(const orchestrator::Yard& yard, const std::string& key, const db::Attempt& attempt) {
-  const int ranks = attempt.launch.value("world_size", 1);
-  for (int rank = 0; rank < ranks; ++rank) {
-    std::error_code missing;
-    const auto size =
-        fs::file_size(yard.attempt(key, attempt.attempt) / experiments::rank_log_name(rank), missing);
-    if (!missing && size > 0) return true;
-  }
-  return false;
-}
-
 // Name the ranks without output, and other places to look. Written to standard error, so that standard output
 // has only the output of ranks.
-void note_silence(const Printed& printed, const orchestrator::Yard& yard, const std::string& key,
-                  const std::vector<db::Attempt>& attempts) {
+void note_silence(const Printed& printed, const std::string& key) {
   const std::string silent = silent_ranks(printed.logs);
   if (silent.empty()) return;
   const db::Attempt& attempt = printed.attempt;
@@ -380,10 +374,6 @@ void note_silence(const Printed& printed, const orchestrator::Yard& yard, const 
       std::cerr << "      there is no log " << log.file.string() << '\n';
       return;
     }
-  for (const auto& other : attempts)
-    if (other.attempt != attempt.attempt && has_printed(yard, key, other))
-      std::cerr << "      attempt " << other.attempt << " printed something: `trainyard logs " << key
-                << " --attempt " << other.attempt << "`\n";
   const auto& strategy = attempt.launch.at("work").at("strategy");
   if (!strategy.contains("command"))
     std::cerr << "      by default trainyard's own ranks log at level info; this sweep may have used another "
@@ -404,7 +394,7 @@ Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard
       chosen = chosen_logs(options, yard.attempt(key, number), attempt.launch.value("world_size", 1));
     const bool over = !watched || attempt.status != "running";
     for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
-    if (over) return {attempt, followed, chosen};
+    if (over) return {attempt, followed, std::move(chosen)};
     std::this_thread::sleep_for(follow_interval);
   }
 }
@@ -432,49 +422,6 @@ bool launched(const db::Database& database, const std::string& run) {
   return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
 }
 
-// Reader of a log file that another program appends to and rotates.
-class Followed {
- public:
-  explicit Followed(fs::path file) : file_(std::move(file)) { open(); }
-  bool exists() const { return static_cast<bool>(fd_); }
-
-  // The new text. After a rotation, the end of the old file and the text of the new one.
-  std::string more() {
-    std::string text = rest();
-    if (!is_the_one_named()) {
-      open();
-      text += rest();
-    }
-    return text;
-  }
-
- private:
-  void open() { fd_ = std::move(open_plain(file_, O_RDONLY | O_NOFOLLOW).fd); }
-  std::string rest() const {
-    std::string text;
-    std::array<char, 65536> part{};
-    struct stat open {};
-    if (const off_t read = ::lseek(fd_.get(), 0, SEEK_CUR); read >= 0 && ::fstat(fd_.get(), &open) == 0)
-      ::lseek(fd_.get(),
-              static_cast<off_t>(continue_at(file_, static_cast<std::uintmax_t>(read),
-                                             static_cast<std::uintmax_t>(open.st_size))),
-              SEEK_SET);
-    for (ssize_t size = 0; fd_ && (size = ::read(fd_.get(), part.data(), part.size())) > 0;)
-      text.append(part.data(), static_cast<std::size_t>(size));
-    return text;
-  }
-  bool is_the_one_named() const {
-    struct stat open {
-    }, named{};
-    if (::lstat(file_.c_str(), &named) != 0) return true;  // it is being rotated
-    return fd_ && ::fstat(fd_.get(), &open) == 0 && open.st_ino == named.st_ino &&
-           open.st_dev == named.st_dev;
-  }
-
-  fs::path file_;
-  FileDescriptor fd_;
-};
-
 // Print trainyard.log. With --follow, until no sweep runs in the yard.
 int own_log(const LogsOptions& options) {
   if (options.rank || options.attempt)
@@ -483,13 +430,14 @@ int own_log(const LogsOptions& options) {
   orchestrator::refuse_links(yard);
   const auto watched = [&] { return options.follow && orchestrator::in_use(yard); };
   while (!fs::exists(yard.log()) && watched()) std::this_thread::sleep_for(follow_interval);
-  Followed log(yard.log());
-  if (!log.exists())
+  Log log{yard.log()};
+  if (!fs::is_regular_file(fs::symlink_status(log.file)))
     throw UserError("there is no " + yard.log().string(),
                     "`trainyard run` writes it; name the folder of results with --yard or TRAINYARD_HOME");
   while (true) {
     const bool more_may_come = watched();  // before reading the log
-    print_log(log.more());
+    int last_rank = 0;
+    print_new(log, false, true, last_rank);
     if (!more_may_come) return done;
     std::this_thread::sleep_for(follow_interval);
   }
@@ -506,7 +454,7 @@ int logs_of_run(const LogsOptions& options, const std::string& run) {
   for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
     const Printed printed = print_attempt(options, yard, key, number);
     const db::Attempt& ended = printed.attempt;
-    note_silence(printed, yard, key, db::attempts_of_run(open_yard(options.yard), key));
+    note_silence(printed, key);
     if (options.follow && ended.status == "running")
       std::cerr << "note: its sweep ended before the run; `trainyard resume` continues it\n";
     seen_running = seen_running || printed.followed;

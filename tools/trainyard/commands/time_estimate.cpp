@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstdio>
 
 #include "experiments/protocol/progress.h"
 #include "experiments/protocol/record.h"
@@ -18,17 +17,11 @@ std::string kind_of(const db::RunSummary& run) {
          (cap == run.axes.end() ? "all" : trainyard::to_text(cap->second));
 }
 
-// Seconds since a UTC time such as "2026-11-20T09:30:12.345Z". Empty if the text has another form.
-std::optional<double> seconds_since(const std::string& utc) {
-  using namespace std::chrono;
-  int y = 0, hour = 0, minute = 0;
-  unsigned m = 0, d = 0;
-  double second = 0;
-  if (std::sscanf(utc.c_str(), "%4d-%2u-%2uT%2d:%2d:%lfZ", &y, &m, &d, &hour, &minute, &second) != 6)
-    return std::nullopt;
-  const auto day_begin = sys_days(year(y) / month(m) / day(d));
-  const duration<double> now = system_clock::now() - day_begin;
-  return std::max(0.0, now.count() - 3600.0 * hour - 60.0 * minute - second);
+// Seconds since a time of a record. Empty if the text is not a time.
+std::optional<double> seconds_since(const std::string& text) {
+  const auto time = experiments::time_from(text);
+  if (!time) return std::nullopt;
+  return std::max(0.0, std::chrono::duration<double>(std::chrono::system_clock::now() - *time).count());
 }
 
 std::optional<double> known_seconds(const std::map<std::string, double>& medians, const db::RunSummary& run) {
