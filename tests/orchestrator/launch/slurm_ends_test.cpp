@@ -8,6 +8,7 @@
 
 #include "orchestrator/launch/launcher.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
+#include "tests/support/contains.h"
 #include "tests/support/patience.h"
 #include "tests/support/scratch_folder.h"
 
