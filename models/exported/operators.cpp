@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <ranges>
 
 #include "base/error.h"
 
@@ -155,9 +154,14 @@ constexpr std::array<Operator, 15> others{
      {.name = "aten.rrelu.default", .draws = Draws::if_training},
      {.name = "aten.scaled_dot_product_attention.default", .draws = Draws::dropout}}};
 
+// No std::views: clang 14 cannot compile them with the library of GCC 12.
 std::vector<std::string_view> split_words(std::string_view text) {
   std::vector<std::string_view> words;
-  for (const auto word : std::views::split(text, ' ')) words.emplace_back(word.begin(), word.end());
+  for (std::size_t begin = 0; begin < text.size();) {
+    const std::size_t end = std::min(text.find(' ', begin), text.size());
+    words.push_back(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
   return words;
 }
 

@@ -246,7 +246,8 @@ TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change no
   fs::create_directories(reports.parent_path());
   fs::create_directory_symlink(outside, reports);
   CHECK(contains(scratch.at({"report"}).err, "reports/arms is a link"));
-  CHECK(scratch.at({"report", "--out", "elsewhere-indeed"}).code == 0);
+  const Output moved = scratch.at({"report", "--out", "elsewhere-indeed"});
+  CHECK_MESSAGE(moved.code == 0, moved.err);
   fs::remove(reports);
   fs::create_directories(reports);
   fs::create_symlink(outside / "attempt-1/run.json", reports / "index.html");

@@ -236,7 +236,8 @@ TEST_CASE("report writes figures of a given width, with captions as text files")
   refused({"--font-size", "9"}, "need --width", "--width 7cm");
   refused({"--width", "7cm", "--format", "html"}, "need a format of pictures", "svg, png");
   refused({"--format", "pgf"}, "there is no \"pgf\"", "did you mean \"pdf\"?");
-  refused({"--format", "vega-lite"}, "there is no \"vega-lite\"", "choose from html, svg, png, pdf, csv");
+  refused({"--format", "vega-lite"}, "there is no \"vega-lite\"",
+          "choose from html, json, svg, png, pdf, csv");
   CHECK_FALSE(std::filesystem::exists(yard.scratch().path() / "refused"));
 }
 

@@ -336,7 +336,7 @@ TEST_CASE("times of two builds of one version are not compared, and `run` trains
   REQUIRE(at({"run", "small.toml", "--no-report", "--where", "strategy=ddp"}).code == 0);
   const Output compared = at({"compare", "--format", "json"});
   CHECK_MESSAGE(contains(compared.out, "NOT COMPARABLE"), compared.out);
-  CHECK_MESSAGE(contains(compared.out, "\"reason\": \"build "), compared.out);
+  CHECK_MESSAGE(contains(compared.out, "\"text\": \"build "), compared.out);
   CHECK(at({"compare", "--fail-on", "not-comparable"}).code == 3);
   const Output again = at({"run", "small.toml", "--no-report"});
   CHECK_MESSAGE(contains(again.out, "2 runs finished, 2 were finished before"), (again.out + again.err));

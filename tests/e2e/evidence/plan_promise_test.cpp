@@ -75,7 +75,8 @@ class DrawnArms {
   }
   std::vector<std::string> marks() const {
     std::vector<std::string> marks;
-    for (const auto& caveat : accuracy().at("caveats")) marks.push_back(caveat.at("mark"));
+    const nlohmann::json verdict = accuracy();
+    for (const auto& caveat : verdict.at("caveats")) marks.push_back(caveat.at("mark"));
     return marks;
   }
 

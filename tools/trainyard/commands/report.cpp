@@ -74,7 +74,7 @@ std::string folder_name(const std::vector<std::string>& experiments) {
 
 struct Source {
   reports::Report report;
-  std::filesystem::path folder;  // to write to, if `--out` does not say another
+  std::filesystem::path folder;  // to write to
 };
 
 Source from_yard(ReportOptions options) {
@@ -82,16 +82,17 @@ Source from_yard(ReportOptions options) {
   reports::Selection& selection = options.selection;
   selection.experiments = experiments_named(database, selection.experiments);
   return {reports::make_report(reports::gather(database, selection)),
-          orchestrator::yard_from(options.yard).report(folder_name(selection.experiments))};
+          options.out ? *options.out
+                      : orchestrator::yard_from(options.yard).report(folder_name(selection.experiments))};
 }
 
 int report(const ReportOptions& options) {
   const reports::FigureSize size = figure_size_of(options);
-  Source source = options.from ? Source{reports::read_report(*options.from), {}} : from_yard(options);
+  Source source =
+      options.from ? Source{reports::read_report(*options.from), *options.out} : from_yard(options);
   const auto content = reports::compose(std::move(source.report));
-  const auto written =
-      reports::write_report(content, options.out.value_or(source.folder),
-                            {options.formats.begin(), options.formats.end()}, size, options.ranks);
+  const auto written = reports::write_report(
+      content, source.folder, {options.formats.begin(), options.formats.end()}, size, options.ranks);
   std::cout << reports::terminal_table(content, output_width()) << '\n'
             << "wrote " << counted(written.size(), "file") << "; open " << written.front().string() << '\n';
   const auto missed = reports::missed_expectations(content.report->expectations);

@@ -21,7 +21,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 TRAINYARD = sys.argv.pop(1)
 RUNNER = pathlib.Path(TRAINYARD).with_name("trainyard-runner")
 SOURCES = HERE.parents[3] / "tools/trainyard/export_model"
-OPERATORS = "\n".join(re.findall(r'\{\.name = "([^"]+)"', (HERE.parents[3] / "models/exported/operators.cpp").read_text()))
+OPERATORS = "\n".join(re.findall(r"(?<=[\" ])(?:aten|torch|_operator)\.[\w.]+",
+                                 (HERE.parents[3] / "models/exported/operators.cpp").read_text()))
 
 # what the message of a refused network says: place, cause and way out
 REFUSED = {
