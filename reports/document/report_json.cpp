@@ -235,6 +235,13 @@ void read(const OrderedJson& json, const std::string& place, T& value) {
   std::apply([&](const auto&... all) { (take(all), ...); }, members_of<T>);
 }
 
+// Copies of deeply nested JSON are recursive, and may overflow the stack.
+bool refuse_deep(int depth, OrderedJson::parse_event_t, const OrderedJson&) {
+  constexpr int deepest = 100;
+  if (depth > deepest) refuse("the file", fmt::format("values nested at most {} deep", deepest));
+  return true;
+}
+
 // What publishing relies on besides the types.
 
 constexpr std::size_t longest_slug = 200;
@@ -296,7 +303,7 @@ std::string report_json(const Report& report) {
 
 Report report_from_json(const std::string& text, const std::string& name) {
   try {
-    const OrderedJson json = OrderedJson::parse(text);
+    const OrderedJson json = OrderedJson::parse(text, refuse_deep);
     int format = 0;
     if (!json.is_object() || !json.contains("format")) refuse("format", fmt::format("{}", report_format));
     read(json["format"], "format", format);

@@ -77,6 +77,8 @@ TEST_CASE("a file of another format, without a member or with a wrong one is ref
   other["comparisons"][0]["compare"] = 3;
   CHECK(contains(problem_of(other), "comparisons[0].compare: expected another value"));
   CHECK_THROWS_WITH_AS(report_from_json("{", "x"), doctest::Contains("x is not JSON"), UserError);
+  CHECK_THROWS_WITH_AS(report_from_json(std::string(100'000, '['), "x"),
+                       doctest::Contains("expected values nested at most 100 deep"), UserError);
 }
 
 TEST_CASE("a member that a later release adds is ignored") {
