@@ -34,9 +34,8 @@ class InternalError : public std::logic_error {
 
 // The reason that a message gives for std::bad_alloc.
 inline constexpr const char* no_memory_reason =
-    "out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more; free memory, or train "
-    "fewer "
-    "runs at once";
+    "out of memory: this machine, its cgroup or a limit (`ulimit -v`) gives no more; free memory, or "
+    "train fewer runs at once";
 
 // An error or a warning about a file that the user wrote.
 struct Problem {

@@ -42,9 +42,11 @@ void rethrow(const SQLite::Exception& error, const SQLite::Database& connection)
   const std::string& file = connection.getFilename();
   if (code == SQLITE_FULL || code == SQLITE_IOERR)
     throw OfDisk<StorageError>(message, advice_for(code), Location{.file = file});
-  // SQLite reports a text that should be JSON like a wrong query. Only damage of the file makes one.
-  const bool bad_text = std::string_view(error.what()).starts_with("malformed JSON");
-  const char* advice = advice_for(bad_text ? SQLITE_CORRUPT : code);
+  // SQLite reports a text that should be JSON, and a view of tables that do not exist, like a wrong query. Only damage
+  // of the file makes them.
+  const std::string_view what = error.what();
+  const bool damaged = what.starts_with("malformed JSON") || what.starts_with("no such ");
+  const char* advice = advice_for(damaged ? SQLITE_CORRUPT : code);
   if (!advice) throw InternalError("database " + file + ": " + error.what());
   throw StorageError(message, advice, {.file = file});
 }

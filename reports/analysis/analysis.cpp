@@ -44,11 +44,6 @@ std::vector<std::string> not_defined(const CellRuns& cell) {
   return names;
 }
 
-std::string comparable_as(const Comparability& found) {
-  if (!found.broken.empty()) return text_of(VerdictKind::broken);
-  return found.refused.empty() ? "" : text_of(VerdictKind::not_comparable);
-}
-
 Arm arm_of(const ArmRuns& runs) {
   Arm arm;
   arm.value = runs.value;
@@ -62,8 +57,7 @@ Arm arm_of(const ArmRuns& runs) {
     devices = std::max(devices, static_cast<std::int64_t>(observation.launched->devices));
     arm.devices_shared = arm.devices_shared || observation.launched->devices_shared;
   }
-  arm.ranks = arm.replicas * arm.stages;
-  arm.devices = devices > 0 ? devices : arm.ranks;
+  arm.devices = devices > 0 ? devices : arm.ranks();
   return arm;
 }
 
@@ -80,7 +74,6 @@ Cell cell_of(const CellVerdicts& judged) {
   for (std::size_t i = 0; i < runs.arms.size(); ++i) {
     Arm& arm = cell.arms.emplace_back(arm_of(runs.arms[i]));
     arm.comparability = judged.comparability[i];
-    arm.comparable_as = comparable_as(arm.comparability);
   }
   for (const ArmRuns& limit : runs.limits) cell.limits.push_back(arm_of(limit));
   cell.verdicts.assign(judged.verdicts.begin(), judged.verdicts.end());

@@ -168,13 +168,6 @@ std::vector<Point> mean_differences(const ArmRuns& baseline, const ArmRuns& arm,
   return points;
 }
 
-// The first verdict of the metric that has a margin.
-const Verdict* verdict_on(const Cell& cell, const Metric& metric) {
-  const auto found = std::ranges::find_if(
-      cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name && verdict.margin; });
-  return found == cell.verdicts.end() ? nullptr : &*found;
-}
-
 class CurveReader {
  public:
   CurveReader(const ReportData& data, const CellRuns& runs)
@@ -206,7 +199,7 @@ void add_curves(const ReportData& data, const CellRuns& runs, Cell& cell) {
   const CurveReader reader(data, runs);
   for (const Metric& metric : metrics()) {
     if (metric.epoch_column.empty()) continue;
-    const Verdict* const verdict = verdict_on(cell, metric);
+    const Verdict* const verdict = cell.find_with_margin(metric.name);
     reader.add(metric, verdict, runs.baseline, cell.baseline);
     for (std::size_t i = 0; i < cell.arms.size(); ++i)
       reader.add(metric, verdict, runs.arms[i], cell.arms[i]);

@@ -46,8 +46,9 @@ std::vector<const Observation*> runs_with(const ArmRuns& arm, const Metric& metr
 }
 
 Sample sample_of(const std::vector<const Observation*>& runs, const Metric& metric) {
+  const db::MetricColumn column = final_column(metric);
   std::vector<double> values;
-  for (const Observation* one : runs) values.push_back((*one->final)[final_column(metric)]);
+  for (const Observation* one : runs) values.push_back((*one->final)[column]);
   Sample sample;
   sample.metric = metric.name;
   sample.n = static_cast<int>(values.size());
@@ -114,7 +115,7 @@ void add_metric(std::vector<SampledArm>& arms, const experiments::Compare& compa
 void add_samples(const CellVerdicts& judged, const experiments::Compare& compare, Cell& cell) {
   std::vector<SampledArm> arms{{&judged.cell.baseline, &cell.baseline, true, true}};
   for (std::size_t i = 0; i < cell.arms.size(); ++i) {
-    const bool comparable = cell.arms[i].comparable_as.empty();
+    const bool comparable = refusal_of(cell.arms[i]).empty();
     arms.push_back({&judged.cell.arms[i], &cell.arms[i], comparable,
                     comparable && judged.comparability[i].times_refused.empty()});
   }

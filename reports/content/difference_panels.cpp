@@ -52,13 +52,6 @@ double distance(const std::map<double, double>& one, const std::map<double, doub
   return count > 0 ? sum / count : std::numeric_limits<double>::infinity();
 }
 
-// The first verdict of the metric that has a margin.
-const Verdict* verdict_on(const Cell& cell, const Metric& metric) {
-  const auto found = std::ranges::find_if(
-      cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name && verdict.margin; });
-  return found == cell.verdicts.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 bool lie_on_each_other(const Lines& lines) {
@@ -74,7 +67,7 @@ bool lie_on_each_other(const Lines& lines) {
 std::optional<Figure> make_difference(const Figure& panel, const Cell& cell, const Metric& metric,
                                       const Palette& palette) {
   const auto* curves = std::get_if<Lines>(&panel.picture);
-  const Verdict* verdict = verdict_on(cell, metric);
+  const Verdict* verdict = cell.find_with_margin(metric.name);
   if (curves == nullptr || verdict == nullptr || !lie_on_each_other(*curves)) return std::nullopt;
   Lines lines;
   lines.series = difference_series(cell, metric, palette);

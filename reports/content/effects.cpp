@@ -117,7 +117,7 @@ bool has_slowest_rank(const Comparison& comparison, const Effects& effects) {
     return column.title.find("time") != std::string::npos;
   });
   return time && std::ranges::any_of(comparison.cells, [](const Cell& cell) {
-           return std::ranges::any_of(cell.arms, [](const Arm& arm) { return arm.ranks > 1; });
+           return std::ranges::any_of(cell.arms, [](const Arm& arm) { return arm.ranks() > 1; });
          });
 }
 

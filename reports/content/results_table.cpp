@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/answer/names.h"
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
 
@@ -36,7 +37,7 @@ const Sample* sample_of(const Arm& arm, const Metric& metric) {
 }
 
 std::string label_of(const Arm& arm) {
-  return arm.value + (arm.comparable_as.empty() ? "" : ", " + arm.comparable_as);
+  return arm.value + with_label(", ", refusal_of(arm));
 }
 
 // Names as in the table for people: "Accuracy in %".

@@ -90,7 +90,7 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
                      ". An epoch of " + cell.baseline.value + " takes " +
                      fixed(baseline.total / stack.total, 2) + " times as long (ideal: " + fixed(more, 2) +
                      limit_text(cell.machine_limits, devices) + ").";
-  if (arm.devices_shared) text += fmt::format(" Its {} ranks share the devices.", arm.ranks);
+  if (arm.devices_shared) text += fmt::format(" Its {} ranks share the devices.", arm.ranks());
   if (stack.total <= 1.02 * ideal) return text + " No time is lost.";
   return fmt::format("{} Lost time: {}.", text, reasons(excesses(baseline, stack, more, arm.stages)));
 }

@@ -43,9 +43,20 @@ const Verdict* Cell::find(const std::string& arm, const std::string& metric) con
   return found == verdicts.end() ? nullptr : &*found;
 }
 
+const Verdict* Cell::find_with_margin(const std::string& metric) const {
+  const auto found = std::ranges::find_if(
+      verdicts, [&](const Verdict& verdict) { return verdict.metric == metric && verdict.margin; });
+  return found == verdicts.end() ? nullptr : &*found;
+}
+
 const Arm* Cell::find_arm(const std::string& value) const {
   const auto found = std::ranges::find(arms, value, &Arm::value);
   return found == arms.end() ? nullptr : &*found;
+}
+
+std::string refusal_of(const Arm& arm) {
+  if (!arm.comparability.broken.empty()) return text_of(VerdictKind::broken);
+  return arm.comparability.refused.empty() ? "" : text_of(VerdictKind::not_comparable);
 }
 
 std::string not_verified(const Arm& arm) {

@@ -59,7 +59,7 @@ struct Sample {
   bool best = false;
 };
 
-// Means of one metric over the runs of an arm.
+// Means of one metric over the runs of an arm. Accuracies are in percent, as on the page.
 struct Curve {
   std::string metric;
   std::int64_t replica = -1;     // −1: all replicas together; without stages a replica is a rank
@@ -81,16 +81,15 @@ struct Arm {
   std::vector<ArmRun> runs;  // as planned
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
-  std::int64_t ranks = 1;    // 0: its runs differ
-  std::int64_t devices = 0;  // distinct ones; 0: its runs differ
+  std::int64_t devices = 1;  // distinct ones of a run; if they are not known, as many as ranks
   bool devices_shared = false;
-  std::string comparable_as;      // "BROKEN" or "NOT COMPARABLE"; else empty
   Comparability comparability;    // with the baseline; nothing for the baseline itself
   std::vector<Sample> samples;    // by metric; without metrics that no run of the cell has or should have
   std::vector<Curve> curves;      // by metric and replica
   std::optional<Point> speed_up;  // baseline time / its time, geometric mean over pairs; x: devices
   std::map<std::string, double>
       time_parts;  // mean seconds of an epoch by part (experiments/protocol/time_parts.h)
+  std::int64_t ranks() const { return replicas * stages; }
 };
 
 // Total speed-up of N independent runs at once: N · t₁ / t_N. No strategy can be faster on this machine: the
@@ -118,8 +117,12 @@ struct Cell {
   std::vector<Verdict> verdicts;  // by arm, then metric, without metrics that are not defined for the arm
 
   const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
+  const Verdict* find_with_margin(const std::string& metric) const;              // the first one of any arm
   const Arm* find_arm(const std::string& value) const;                           // null: there is none
 };
+
+// "BROKEN" or "NOT COMPARABLE"; empty if its values may be compared with those of the baseline.
+std::string refusal_of(const Arm& arm);
 
 // "NOT VERIFIED: the records do not state …"; empty if the arm is verified.
 std::string not_verified(const Arm& arm);

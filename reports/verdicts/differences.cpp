@@ -98,7 +98,7 @@ class Collector {
  public:
   Collector(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
             const experiments::Compare& compare)
-      : baseline_(baseline), arm_(arm), metric_(metric), compare_(compare) {}
+      : baseline_(baseline), arm_(arm), metric_(metric), column_(final_column(metric)), compare_(compare) {}
 
   Differences paired() {
     for (const Observation& a : baseline_.runs) {
@@ -162,7 +162,7 @@ class Collector {
       drop(observation, fmt::format("{}{}: {} not count", arm, why, costs("its")));
       return false;
     }
-    if (!std::isfinite((*observation.final)[final_column(metric_)])) {
+    if (!std::isfinite((*observation.final)[column_])) {
       ++lacks.unmeasured;
       drop(observation, arm + " has no value");
       return false;
@@ -175,10 +175,10 @@ class Collector {
   }
 
   double number_of(const Observation& observation) {
-    const bool by_epoch = final_column(metric_) == db::MetricColumn("epoch_train_seconds") ||
-                          final_column(metric_) == db::MetricColumn("epoch_energy_joules");
+    const bool by_epoch = column_ == db::MetricColumn("epoch_train_seconds") ||
+                          column_ == db::MetricColumn("epoch_energy_joules");
     result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
-    return (*observation.final)[final_column(metric_)];
+    return (*observation.final)[column_];
   }
 
   // Accuracy and loss of a diverged run are an outcome, not values to average. Its times are valid.
@@ -214,6 +214,7 @@ class Collector {
   const ArmRuns& baseline_;
   const ArmRuns& arm_;
   const Metric& metric_;
+  const db::MetricColumn column_;  // looked up once
   const experiments::Compare& compare_;
   std::map<std::string, Lacks> lacks_;  // by arm
   std::string placement_;

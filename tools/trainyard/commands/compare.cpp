@@ -21,6 +21,7 @@
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/results/report_data.h"
+#include "reports/verdicts/interim_analyses.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
@@ -66,10 +67,8 @@ std::vector<reports::JudgedComparison> comparisons(reports::ReportData& data, co
   return all;
 }
 
-bool is_planned(const experiments::Compare& compare, const std::vector<experiments::Compare>& planned) {
-  return std::ranges::any_of(planned, [&](const experiments::Compare& one) {
-    return one.axis == compare.axis && one.baseline == compare.baseline;
-  });
+bool any_verdicts(const std::vector<reports::Comparison>& comparisons) {
+  return std::ranges::any_of(comparisons, [](const reports::Comparison& one) { return has_verdicts(one); });
 }
 
 // Failures go to standard error. Standard output has only the verdicts, in any format.
@@ -102,17 +101,18 @@ int compare(const CompareOptions& options) {
   const auto judged = comparisons(data, options);
   Compared compared{reports::make_report(data, judged), {}, output_width()};
   std::vector<reports::Comparison>& all = compared.report.comparisons;
-  for (reports::Comparison& comparison : all) comparison.planned = is_planned(comparison.compare, planned);
+  for (reports::Comparison& comparison : all)
+    comparison.planned = std::ranges::any_of(planned, [&](const experiments::Compare& one) {
+      return reports::same_comparison(one, comparison.compare);
+    });
   compared.answer = reports::make_answer(compared.report);
   const std::vector<std::string> failures = gate_failures(all, fail_on, metrics);
-  if (std::ranges::none_of(all, [](const reports::Comparison& one) {
-        return has_verdicts(one);
-      }))  // must not pass `--fail-on`
+  if (!any_verdicts(all))  // must not pass `--fail-on`
     throw UserError(
         "nothing to compare: experiment \"" + data.experiment + "\" has no arm besides its baseline",
         "name two groups, as in `trainyard compare batch=64 batch=128`");
   if (!metrics.empty()) keep_metrics(compared, metrics);
-  if (std::ranges::none_of(all, [](const reports::Comparison& one) { return has_verdicts(one); }))
+  if (!any_verdicts(all))
     throw UserError("nothing to compare: no arm has a verdict on " + joined(metrics),
                     "leave out --metric to see the metrics of these runs");
   const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
