@@ -73,20 +73,20 @@ def surroundings(folder: Path, **more: str) -> dict[str, str]:
     return dict(os.environ, TRAINYARD_HOST_LOCK=str(folder / "lock"), TRAINYARD_OTHERS_LIMIT="1000", **more)
 
 
-def planned_run(program: Path, folder: Path, model: str) -> Path:
-    """run.json of a run of this build. The sweep that wrote it is stopped."""
+def planned_run(program: Path, folder: Path, model: str, network: str = "") -> Path:
+    """run.json of a run of this build. The sweep that wrote it is stopped. `network` replaces the lines of [model.NAME]."""
     folder.mkdir()
     dataset, samples, epochs, settings = WORK[model]
-    (folder / "sweep.toml").write_text(SWEEP.format(model=model, dataset=dataset, epochs=epochs, samples=samples,
-                                                     settings=settings))
+    (folder / "sweep.toml").write_text(SWEEP.format(model="network" if network else model, dataset=dataset, epochs=epochs,
+                                                     samples=samples, settings=network or settings))
     sweep = subprocess.Popen([program, "run", "sweep.toml", "--no-report"], cwd=folder, env=surroundings(folder),
-                             stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                             stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while not list(folder.glob("yard/runs/*/attempt-1/rank-0.records.jsonl")):
         if sweep.poll() is not None:
-            sys.exit(f"{program} run ended with {sweep.returncode}")
+            sys.exit(f"{program} run ended with {sweep.returncode}: {sweep.stderr.read()}")
         time.sleep(0.05)
     sweep.terminate()
-    sweep.wait()
+    sweep.communicate()
     return next(folder.glob("yard/runs/*/attempt-1/run.json"))
 
 
@@ -96,6 +96,19 @@ def yard_of_rows(program: Path, folder: Path) -> None:
     (folder / "rows.toml").write_text(rebuild.EXPERIMENT.format(runs=6, epochs=5000, python=sys.executable))
     subprocess.run([program, "run", "rows.toml", "--no-report"], cwd=folder, env=surroundings(folder), check=True,
                    stdout=subprocess.DEVNULL)
+
+
+def on_core(core: int, command: list, **arguments) -> subprocess.Popen:
+    return subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, **arguments)
+
+
+def training(runs: dict[str, Path], runners: dict[str, Path], folder: Path, placement: str):
+    """A function for `ratios`: it starts rank 0 of runs[build] with the program runners[build]."""
+    def train(build: str, core: int, number: int) -> subprocess.Popen:
+        records = Path(tempfile.mkdtemp(dir=folder))
+        return on_core(core, [runners[build], "--records", records],
+                       env=surroundings(folder, TRAINYARD_RUN=str(runs[build]), LD_PRELOAD=placement))
+    return train
 
 
 def ratios(start, rounds: int, cores: list[int]) -> list[float]:
@@ -115,11 +128,11 @@ def ratios(start, rounds: int, cores: list[int]) -> list[float]:
     return logs
 
 
-def report(what: str, logs: list[float]) -> None:
+def report(what: str, logs: list[float], ratio: str = "new / old") -> None:
     mean, count = statistics.mean(logs), len(logs)
     half = half_width_95(logs)
     low, middle, high = (math.exp(mean + side * half) for side in (-1, 0, 1))
-    print(f"{what}: new / old {middle:.4f} ({low:.4f} to {high:.4f}), {count} pairs", flush=True)
+    print(f"{what}: {ratio} {middle:.4f} ({low:.4f} to {high:.4f}), {count} pairs", flush=True)
 
 
 def main() -> None:
@@ -137,20 +150,10 @@ def main() -> None:
         folder = Path(name)
         placement = str(random_placement(folder))
 
-        def on_core(core: int, command: list, **arguments) -> subprocess.Popen:
-            return subprocess.Popen(["taskset", "-c", str(core), *command], stdout=subprocess.DEVNULL,
-                                    stderr=subprocess.DEVNULL, **arguments)
-
+        runners = {build: path / "trainyard-runner" for build, path in builds.items()}
         for model in options.models:
             runs = {build: planned_run(path / "trainyard", folder / f"{model}-{build}", model) for build, path in builds.items()}
-
-            def train(build: str, core: int, number: int) -> subprocess.Popen:
-                records = folder / f"{model}-{build}" / f"records-{core}-{number}"
-                records.mkdir()
-                return on_core(core, [builds[build] / "trainyard-runner", "--records", records],
-                               env=surroundings(folder, TRAINYARD_RUN=str(runs[build]), LD_PRELOAD=placement))
-
-            report(f"training of {model}", ratios(train, options.rounds, options.cores))
+            report(f"training of {model}", ratios(training(runs, runners, folder, placement), options.rounds, options.cores))
         if options.no_rebuild:
             return
         for build, path in builds.items():
