@@ -18,13 +18,14 @@ inline constexpr std::array<std::string_view, 4> all_tasks{"classification", "re
 
 // What a metric's numbers are: its unit, its direction, and the margin that its verdicts use.
 enum class MetricKind {
-  accuracy,    // a fraction, shown in percent; more is better; compared in points
-  loss,        // compared by its ratio, or if it is small by its difference
-  time,        // seconds; compared by its ratio
-  perplexity,  // an exponential of the loss; compared by the loss's ratio
-  psnr,        // decibels; more is better; the loss's ratio on a logarithmic scale
-  bleu,        // a score from 0 to 100; more is better; compared in points
-  energy       // joules; compared as time is
+  accuracy,        // a fraction, shown in percent; more is better; compared in points
+  loss,            // compared by its ratio, or if it is small by its difference
+  time,            // seconds; compared by its ratio
+  processor_time,  // seconds that processors worked; compared as time is
+  perplexity,      // an exponential of the loss; compared by the loss's ratio
+  psnr,            // decibels; more is better; the loss's ratio on a logarithmic scale
+  bleu,            // a score from 0 to 100; more is better; compared in points
+  energy           // joules; compared as time is
 };
 
 // Factor from a stored value to a displayed one. Accuracies are stored as fractions. BLEU is from 0 to 100
@@ -35,9 +36,13 @@ constexpr double shown_scale(MetricKind kind) {
 constexpr bool higher_is_better(MetricKind kind) {
   return kind == MetricKind::accuracy || kind == MetricKind::bleu || kind == MetricKind::psnr;
 }
-// Cost of a training (time, energy). Comparable only on equal machines. Defined for diverged runs too.
-constexpr bool is_cost(MetricKind kind) {
+// Measured while the clock runs: other processes on the machine change it.
+constexpr bool depends_on_others(MetricKind kind) {
   return kind == MetricKind::time || kind == MetricKind::energy;
+}
+// Cost of a training. Comparable only on equal machines. Defined for diverged runs too.
+constexpr bool is_cost(MetricKind kind) {
+  return depends_on_others(kind) || kind == MetricKind::processor_time;
 }
 
 struct Metric {
@@ -120,6 +125,13 @@ inline constexpr std::array all_costs{Cost{.name = "train-seconds",
                                            .final_column = "epoch_train_seconds",
                                            .epoch_column = "train_seconds",
                                            .published = true},
+                                      // Processor time of the rank that used most. Waiting is not in it.
+                                      Cost{.name = "train-processor-seconds",
+                                           .title = "Processor time per epoch, busiest rank",
+                                           .kind = MetricKind::processor_time,
+                                           .final_column = "epoch_processor_seconds",
+                                           .epoch_column = "processor_seconds",
+                                           .rarely_measured = true},
                                       Cost{.name = "validation-seconds",
                                            .title = "Total validation time",
                                            .final_column = "total_validation_seconds",

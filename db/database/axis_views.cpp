@@ -20,8 +20,8 @@ namespace {
 
 // The columns of final_metrics and task_final_metrics together: a column has one name in both.
 std::vector<std::string> fixed_columns() {
-  std::vector<std::string> names{"run_key", "experiment",       "model", "strategy", "seed",
-                                 "variant", "peak_device_bytes"};
+  std::vector<std::string> names{"run_key", "experiment",        "model",       "strategy",     "seed",
+                                 "variant", "peak_device_bytes", "times_count", "times_problem"};
   for (const models::Cost& cost : models::all_costs) names.emplace_back(cost.final_column);
   for (const models::Metric& metric : models::all_metrics)
     for (const std::string_view phase : metric.phases())
@@ -108,7 +108,8 @@ std::string final_metrics_view(const std::vector<std::string>& axes) {
   std::string text = fmt::format(
       "CREATE VIEW final_metrics AS\n"
       "SELECT v.run_key, v.experiment, v.model, v.strategy, v.seed{}"
-      ", s.epoch_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, s.peak_device_bytes,\n"
+      ", s.epoch_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, s.peak_device_bytes, "
+      "s.epoch_processor_seconds, s.times_count, s.times_problem,\n"
       "  {} AS variant",
       each_mean(all_phases, "f.{phase}_{name}"), variant_sql(axes));
   for (const AxisColumn& column : axis_columns(axes, fixed_columns()))

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
+
 #include "db/database/metric_sql.h"
 #include "db/database/statements.h"
 
@@ -43,8 +45,8 @@ WHERE stated < 0.8 * whole AND whole - stated > 0.5 ORDER BY rank LIMIT 1)sql";
 constexpr const char* stopped = R"sql(
 SELECT printf('rank %d trained for %.3g s, but processor time, waits and other processes explain only %.3g s: it was probably stopped',
               rank, trained, explained)
-FROM (SELECT e.rank, SUM(e.train_seconds) AS trained, COUNT(e.extra ->> '$.processor_seconds') = COUNT(*) AS known,
-    SUM((e.extra ->> '$.processor_seconds') + COALESCE(e.exposed_communication_seconds, 0)
+FROM (SELECT e.rank, SUM(e.train_seconds) AS trained, COUNT(e.processor_seconds) = COUNT(*) AS known,
+    SUM(e.processor_seconds + COALESCE(e.exposed_communication_seconds, 0)
         + COALESCE(e.bubble_seconds, 0))
     + (SELECT u.extra ->> '$.other_seconds' FROM event u
        WHERE u.run_key = attempt.run_key AND u.attempt = attempt.attempt AND u.type = 'processor_use'
@@ -58,9 +60,10 @@ WHERE known AND trained > 1.2 * explained AND trained - explained > 0.5 ORDER BY
 std::string put_times_problem() {
   return std::string(R"sql(
 UPDATE attempt SET
-  other_share = (SELECT e.extra ->> '$.other_share' FROM event e
-                 WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
-                 ORDER BY e.seq DESC LIMIT 1),
+  (other_share, others_limit) = (
+    SELECT e.extra ->> '$.other_share', e.extra ->> '$.limit' FROM event e
+    WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+    ORDER BY e.seq DESC LIMIT 1),
   times_problem = COALESCE(
     IIF(host_exclusive, NULL, 'other runs shared the host'),
     IIF(devices_shared, 'its ranks shared devices', NULL),
@@ -92,6 +95,17 @@ WITH done AS (
   WHERE k.run_key = ?1 AND (?3 = 'finished' OR e.ranks >= a.world_size)
 ))sql";
 
+// The median over the timed epochs that have a value, as a named part of `put_state`.
+std::string median_of(const std::string& column) {
+  return fmt::format(R"sql(median_{0} AS (
+  SELECT AVG({0}) AS value
+  FROM (SELECT {0}, ROW_NUMBER() OVER (ORDER BY {0}) AS place, COUNT(*) OVER () AS epochs
+        FROM done JOIN timed WHERE {0} IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt))
+  WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)
+), )sql",
+                     column);
+}
+
 // Insert the row of `run_state`.
 // - Timed epochs are all but the first of each attempt, which warms up. If there are fewer than 3 epochs, or
 //   if each attempt has trained only one, all epochs are timed.
@@ -99,18 +113,16 @@ WITH done AS (
 // - Times count if they count for all attempts of the chain, under the same circumstances.
 std::string put_state() {
   return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
-         "first_epochs_timed, epoch_train_seconds, energy_joules, epoch_energy_joules, peak_device_bytes, "
-         "total_seconds, test_accuracy, failure, updated, times_problem, times_count, other_share)" +
+         "first_epochs_timed, epoch_train_seconds, epoch_processor_seconds, energy_joules, "
+         "epoch_energy_joules, "
+         "peak_device_bytes, total_seconds, test_accuracy, failure, updated, times_problem, times_count, "
+         "other_share, others_limit)" +
          std::string(with_epochs) + R"sql(, timed AS (
   SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
   FROM done WHERE train_seconds IS NOT NULL
-), places AS (
-  SELECT train_seconds, ROW_NUMBER() OVER (ORDER BY train_seconds) AS place, COUNT(*) OVER () AS epochs
-  FROM done JOIN timed WHERE train_seconds IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
-), energies AS (
-  SELECT energy_joules, ROW_NUMBER() OVER (ORDER BY energy_joules) AS place, COUNT(*) OVER () AS epochs
-  FROM done JOIN timed WHERE energy_joules IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt)
-), before AS (
+), )sql" +
+         median_of("train_seconds") + median_of("processor_seconds") + median_of("energy_joules") +
+         R"sql(before AS (
   SELECT MAX(e.elapsed_seconds) AS seconds
   FROM attempt_chain k JOIN epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch = k.up_to_epoch
   WHERE k.run_key = ?1
@@ -119,9 +131,10 @@ std::string put_state() {
 SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   (SELECT COUNT(*) FROM done), (SELECT SUM(train_seconds) FROM done),
   (SELECT first_epochs_timed FROM timed),
-  (SELECT AVG(train_seconds) FROM places WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
+  (SELECT value FROM median_train_seconds),
+  (SELECT value FROM median_processor_seconds),
   (SELECT IIF(COUNT(energy_joules) = COUNT(*), SUM(energy_joules), NULL) FROM done),
-  (SELECT AVG(energy_joules) FROM energies WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)),
+  (SELECT value FROM median_energy_joules),
   (SELECT MAX(peak_device_bytes) FROM done),
   s.total_seconds + COALESCE((SELECT SUM(seconds) FROM before), 0),
   )sql" + mean_over_ranks(test_metrics, "test", "correct") +
@@ -129,10 +142,11 @@ SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   s.failure,
   COALESCE((SELECT MAX(o.last_time) FROM record_log o WHERE o.run_key = ?1),
            (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
-  t.problem, t.problem IS NULL, t.other_share
+  t.problem, t.problem IS NULL, t.other_share, t.others_limit
 FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_hash) = 1, NULL,
                'its attempts ran under different circumstances')) AS problem,
-        IIF(COUNT(a.other_share) = COUNT(*), MAX(a.other_share), NULL) AS other_share
+        IIF(COUNT(a.other_share) = COUNT(*), MAX(a.other_share), NULL) AS other_share,
+        MAX(a.others_limit) AS others_limit
       FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt WHERE k.run_key = ?1) t,
   attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
 }
@@ -162,10 +176,13 @@ std::string put_epoch() {
       "x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch";
   return "INSERT OR REPLACE INTO attempt_epoch (run_key, attempt, epoch, ranks" +
          each_mean(epoch_phases, "{phase}_{name}") +
-         ", train_seconds, validation_seconds, energy_joules, peak_device_bytes) "
+         ", train_seconds, processor_seconds, validation_seconds, energy_joules, peak_device_bytes) "
          "SELECT e.run_key, e.attempt, e.epoch, COUNT(*)" +
          each_mean(epoch_phases, mean_over_ranks(same_epoch, "{phase}", "{record}")) +
-         ", MAX(e.train_seconds), MAX(e.validation_seconds), " + energy_of_devices +
+         ", MAX(e.train_seconds), IIF(COUNT(e.processor_seconds) = COUNT(*), MAX(e.processor_seconds), "
+         "NULL), "
+         "MAX(e.validation_seconds), " +
+         energy_of_devices +
          ", MAX(e.peak_device_bytes) FROM epoch e "
          "WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.epoch = ?3 GROUP BY e.run_key, e.attempt, e.epoch";
 }

@@ -114,6 +114,7 @@ CREATE TABLE attempt (
   resumes_after_epoch INTEGER,
   launch TEXT NOT NULL,
   other_share REAL,
+  others_limit REAL,
   times_problem TEXT,
   times_count INTEGER AS (times_problem IS NULL),
   PRIMARY KEY (run_key, attempt)
@@ -171,6 +172,7 @@ CREATE TABLE epoch (
   time TEXT NOT NULL,
   elapsed_seconds REAL NOT NULL,
   train_seconds REAL,
+  processor_seconds REAL,
   validation_seconds REAL)sql" +
          each_part("{part}_seconds REAL") + R"sql(,
   extra TEXT,
@@ -253,11 +255,13 @@ CREATE TABLE run_state (
   updated TEXT NOT NULL,
   times_count INTEGER,
   epoch_train_seconds REAL,
+  epoch_processor_seconds REAL,
   first_epochs_timed INTEGER,
   energy_joules REAL,
   epoch_energy_joules REAL,
   peak_device_bytes INTEGER,
   other_share REAL,
+  others_limit REAL,
   times_problem TEXT
 ) STRICT, WITHOUT ROWID;
 
@@ -304,6 +308,7 @@ CREATE TABLE attempt_epoch (
          each_mean(epoch_phases, "{phase}_{name} REAL") +
          R"sql(,
   train_seconds REAL,
+  processor_seconds REAL,
   validation_seconds REAL,
   energy_joules REAL,
   peak_device_bytes INTEGER,

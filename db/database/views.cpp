@@ -44,7 +44,7 @@ SELECT a.run_key, a.attempt, s.status, a.created,
   (SELECT MAX(o.last_time) FROM record_log o
    WHERE o.run_key = a.run_key AND o.attempt = a.attempt) AS last_record,
   a.host, a.processor, a.world_size, a.times_count, a.circumstances_hash, a.directory, a.times_problem,
-  a.other_share
+  a.other_share, a.others_limit
 FROM attempt a JOIN attempt_status s ON s.run_key = a.run_key AND s.attempt = a.attempt
 )sql";
 
@@ -67,7 +67,8 @@ JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 std::string run_epoch() {
   return "CREATE VIEW run_epoch AS\n"
          "SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds" +
-         each_mean(epoch_phases, "e.{phase}_{name}") + R"sql(, e.energy_joules, e.peak_device_bytes
+         each_mean(epoch_phases, "e.{phase}_{name}") +
+         R"sql(, e.energy_joules, e.peak_device_bytes, e.processor_seconds, s.times_count
 FROM run_state s
 CROSS JOIN attempt_chain k ON k.run_key = s.run_key
 CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
@@ -91,7 +92,7 @@ SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS str
   s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
   m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes, s.times_problem,
-  s.other_share
+  s.other_share, s.others_limit
 FROM run r
 LEFT JOIN experiment_run m ON m.run_key = r.run_key
 LEFT JOIN experiment n ON n.name = m.experiment
@@ -112,7 +113,8 @@ std::string epoch_average() {
   return "CREATE VIEW epoch_average AS\n"
          "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch" +
          each_mean(epoch_phases, "e.{phase}_{name}") +
-         ", e.train_seconds, e.validation_seconds, e.energy_joules, e.peak_device_bytes\n"
+         ", e.train_seconds, e.validation_seconds, e.energy_joules, e.peak_device_bytes, "
+         "e.processor_seconds, e.times_count\n"
          "FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key";
 }
 
@@ -123,7 +125,7 @@ std::string epoch_rank() {
   return "CREATE VIEW epoch_rank AS\n"
          "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch" +
          each_mean(epoch_phases, of_rank) + R"sql(,
-  e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes
+  e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes, e.processor_seconds
 FROM run_in_experiment r
 CROSS JOIN run_chain c ON c.run_key = r.run_key
 CROSS JOIN epoch e
@@ -137,7 +139,8 @@ std::string epoch_replica() {
          "SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, "
          "e.epoch" +
          each_mean(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(,
-  MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds
+  MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds,
+  MAX(e.processor_seconds) AS processor_seconds
 FROM epoch_rank e JOIN run r ON r.run_key = e.run_key
 GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
 HAVING COUNT(*) = r.stages)sql";
@@ -187,11 +190,11 @@ std::string select_with_derived(const std::string& base, const std::string& firs
 
 std::string task_epoch_average() {
   return "CREATE VIEW task_epoch_average AS\n" +
-         select_with_derived("epoch_average",
-                             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch" +
-                                 each_mean(epoch_phases, "v.{phase}_{name}") +
-                                 ", v.train_seconds, v.validation_seconds",
-                             epoch_phases, ", v.energy_joules, v.peak_device_bytes");
+         select_with_derived(
+             "epoch_average",
+             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch" +
+                 each_mean(epoch_phases, "v.{phase}_{name}") + ", v.train_seconds, v.validation_seconds",
+             epoch_phases, ", v.energy_joules, v.peak_device_bytes, v.processor_seconds, v.times_count");
 }
 
 std::string task_epoch_replica() {
@@ -217,7 +220,8 @@ std::string task_final_metrics(const std::string& more_columns) {
                                  each_mean(all_phases, "v.{phase}_{name}") +
                                  ", v.epoch_train_seconds, v.total_validation_seconds",
                              all_phases,
-                             fmt::format("{}, v.epoch_energy_joules, v.peak_device_bytes{}",
+                             fmt::format("{}, v.epoch_energy_joules, v.peak_device_bytes, "
+                                         "v.epoch_processor_seconds, v.times_count, v.times_problem{}",
                                          each_of_sums("f.test_{name}"), more_columns),
                              " JOIN run_final f ON f.run_key = v.run_key");
 }

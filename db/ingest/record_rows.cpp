@@ -189,6 +189,7 @@ void RecordRows::epoch(const Record& record, Members& members) {
   const std::int64_t epoch = members.required_integer("epoch");
   if (epoch < 1) throw Unreadable(impossible::no_epoch);
   const auto train_seconds = members.number("train_seconds");
+  const auto processor_seconds = possible_seconds(members.number("processor_seconds"));
   const auto validation_seconds = members.number("validation_seconds");
   const auto energy_joules = members.number("energy_joules");
   const auto energy_device = members.text("energy_device");
@@ -199,20 +200,22 @@ void RecordRows::epoch(const Record& record, Members& members) {
     for (std::size_t i = 0; i < parts.size(); ++i)
       parts[i] = possible_seconds(seconds.number(experiments::time_parts[i].data()));
   });
-  for (const char* name : {"processor_seconds", "straggler_seconds"})
-    if (const auto found = record.body.find(name); found != record.body.end() && found->is_number())
-      possible_seconds(found->get<double>());
+  if (const auto found = record.body.find("straggler_seconds");
+      found != record.body.end() && found->is_number())
+    possible_seconds(found->get<double>());
   metrics(record, epoch, members);
   static const std::string put_epoch =
       "INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, "
-      "train_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches, "
+      "train_seconds, processor_seconds, validation_seconds, energy_joules, energy_device, "
+      "peak_device_bytes, batches, "
       "extra" +
-      each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" + each_part("?") + ")";
+      each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" + each_part("?") +
+      ")";
   std::apply(
       [&](const auto&... seconds) {
         execute(prepared_(put_epoch.c_str()), record.run, record.attempt, epoch, *record.rank, record.time,
-                record.elapsed_seconds, train_seconds, validation_seconds, energy_joules, energy_device,
-                peak_device_bytes, batches, members.rest(), seconds...);
+                record.elapsed_seconds, train_seconds, processor_seconds, validation_seconds, energy_joules,
+                energy_device, peak_device_bytes, batches, members.rest(), seconds...);
       },
       parts);
   states_.changed(record.run, record.attempt, epoch);

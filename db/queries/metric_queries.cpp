@@ -48,6 +48,7 @@ FinalMetrics final_of(RowReader row) {
   final.times_count = row.flag();
   final.times_problem = row.text();
   final.other_share = row.number();
+  final.others_limit = row.number();
   final.attempt = static_cast<int>(row.integer());
   final.launched = row.text();
   return final;
@@ -58,7 +59,7 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
       database,
       fmt::format(
           "SELECT f.run_key, f.model, f.strategy, f.seed{}, s.epochs_done, s.times_count, s.times_problem, "
-          "s.other_share, s.attempt, a.created FROM task_final_metrics f "
+          "s.other_share, s.others_limit, s.attempt, a.created FROM task_final_metrics f "
           "JOIN run_state s ON s.run_key = f.run_key "
           "JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt{}",
           listed(final_columns(), "f."), which),
@@ -121,7 +122,7 @@ WITH r AS (
   FROM run r JOIN experiment_run m ON m.run_key = r.run_key WHERE r.run_key = ?1 AND m.experiment = ?2
 ), times AS (
   SELECT e.epoch, e.rank / r.stages AS replica, MAX(e.train_seconds) AS train_seconds,
-    MAX(e.validation_seconds) AS validation_seconds
+    MAX(e.validation_seconds) AS validation_seconds, MAX(e.processor_seconds) AS processor_seconds
   FROM r CROSS JOIN run_chain c ON c.run_key = ?1
   CROSS JOIN epoch e
     ON e.run_key = ?1 AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch

@@ -157,7 +157,8 @@ struct FinalMetrics : MetricValues {
   std::int64_t epochs = 0;
   bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
   std::string times_problem;  // why they do not; empty if they count
-  double other_share = not_defined;  // of its cores that other processes took; not defined: not recorded
+  double other_share = not_defined;   // of its cores that other processes took; not defined: not recorded
+  double others_limit = not_defined;  // up to which its times count
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const std::string& run_key);

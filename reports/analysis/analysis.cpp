@@ -55,7 +55,6 @@ Arm arm_of(const ArmRuns& runs) {
     arm.stages = std::max(arm.stages, run.stages);
     if (observation.launched == nullptr) continue;
     devices = std::max(devices, static_cast<std::int64_t>(observation.launched->devices));
-    arm.devices_shared = arm.devices_shared || observation.launched->devices_shared;
   }
   arm.devices = devices > 0 ? devices : arm.ranks();
   return arm;
@@ -296,7 +295,7 @@ Report make_report(const ReportData& data) {
       Cell& cell = report.comparisons[i].cells[j];
       if (cell.repeated) continue;
       add_curves(data, judged[i].cells[j].cell, cell);
-      add_scaling(data, judged[i].cells[j].cell, cell);
+      add_scaling(data, judged[i].cells[j].cell, cell, report.fairness);
       add_time_parts(data, judged[i].cells[j].cell, cell);
     }
   return report;

@@ -1,6 +1,7 @@
 #include "reports/analysis/curves.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -19,15 +20,19 @@ using RunCurve = std::vector<std::pair<std::int64_t, double>>;              // o
 using ByEpoch = std::vector<std::pair<std::int64_t, std::vector<double>>>;  // in order of epochs
 using Rows = std::map<std::string, std::vector<const db::EpochRow*>>;       // by run
 
-std::vector<const db::RunSummary*> drawn_runs(const ArmRuns& arm) {
-  std::vector<const db::RunSummary*> finished;
+// The finished runs whose values of the metric count. While no run has finished, those that train.
+std::vector<const db::RunSummary*> drawn_runs(const ArmRuns& arm, const Metric& metric) {
+  std::vector<const db::RunSummary*> counted;
   std::vector<const db::RunSummary*> open;
+  bool finished = false;
   for (const Observation& observation : arm.runs) {
-    if (observation.run->status == "finished") finished.push_back(observation.run);
-    if (observation.run->status != "failed" && observation.run->epochs_done > 0)
+    finished = finished || observation.final != nullptr;
+    if (observation.final != nullptr && value_counts(observation, metric)) counted.push_back(observation.run);
+    if (observation.final == nullptr && observation.run->status != "failed" &&
+        observation.run->epochs_done > 0)
       open.push_back(observation.run);
   }
-  return finished.empty() ? open : finished;
+  return finished ? counted : open;
 }
 
 // The rows of a run are adjacent, so there is one search per run.
@@ -114,7 +119,7 @@ std::vector<Point> points_by_second(const ArmRuns& arm, const Rows& averages, co
   const auto column = db::MetricColumn::named(metric.epoch_column);
   std::map<std::int64_t, std::vector<double>> values;
   std::map<std::int64_t, std::vector<double>> ends;
-  for (const db::RunSummary* run : drawn_runs(arm)) {
+  for (const db::RunSummary* run : drawn_runs(arm, find_metric("train-seconds"))) {
     const auto found = averages.find(run->run_key);
     if (found == averages.end()) continue;
     double seconds = 0;
@@ -153,6 +158,10 @@ std::vector<Point> mean_differences(const ArmRuns& baseline, const ArmRuns& arm,
   for (const Observation& observation : arm.runs) {
     const auto partner = std::ranges::find(baseline.runs, observation.pair, &Observation::pair);
     if (partner == baseline.runs.end()) continue;
+    if (std::ranges::any_of(std::array{&*partner, &observation}, [&](const Observation* one) {
+          return one->final != nullptr && !value_counts(*one, metric);
+        }))
+      continue;
     for (const RunCurve& before : read_curves(averages, {partner->run}, metric, all_replicas))
       for (const RunCurve& after : read_curves(averages, {observation.run}, metric, all_replicas))
         add_values(by_epoch, difference(before, after, scale));
@@ -175,7 +184,7 @@ class CurveReader {
 
   // `verdict`: of the metric, for the scale of differences; may be null.
   void add(const Metric& metric, const Verdict* verdict, const ArmRuns& runs, Arm& arm) const {
-    const std::vector<const db::RunSummary*> drawn = drawn_runs(runs);
+    const std::vector<const db::RunSummary*> drawn = drawn_runs(runs, metric);
     Curve whole = curve_of(read_curves(averages_, drawn, metric, all_replicas), metric, all_replicas);
     if (metric.name == "validation-loss") whole.by_second = points_by_second(runs, averages_, metric);
     if (verdict != nullptr && &runs != &runs_.baseline)

@@ -38,7 +38,7 @@ std::vector<const Observation*> runs_with(const ArmRuns& arm, const Metric& metr
   const db::MetricColumn column = final_column(metric);
   for (const Observation& observation : arm.runs) {
     const db::FinalMetrics* const final = observation.final;
-    if (final != nullptr && (!is_cost(metric.kind) || final->times_count) && std::isfinite((*final)[column]))
+    if (final != nullptr && value_counts(observation, metric) && std::isfinite((*final)[column]))
       runs.push_back(&observation);
   }
   std::ranges::sort(runs, {}, [](const Observation* one) { return one->run->run_key; });

@@ -5,6 +5,9 @@
 #include <map>
 #include <set>
 
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "reports/analysis/samples.h"
 #include "reports/statistics/statistics.h"
 
@@ -12,17 +15,15 @@ namespace trainyard::reports {
 
 namespace {
 
-double seconds_of(const Observation& observation) {
-  // Times of runs that shared the host do not count. Times of ranks that share a device do, with a note in
-  // the caption.
-  const bool alone = observation.launched == nullptr || observation.launched->host_exclusive;
-  return observation.final != nullptr && alone ? (*observation.final)["epoch_train_seconds"] : NAN;
-}
-
+// Times that count, by pair.
 std::map<std::string, double> seconds_by_pair(const ArmRuns& arm) {
+  static const Metric& metric = find_metric("train-seconds");
   std::map<std::string, double> seconds;
-  for (const Observation& observation : arm.runs)
-    if (const double value = seconds_of(observation); value > 0) seconds[observation.pair] = value;
+  for (const Observation& observation : arm.runs) {
+    if (observation.final == nullptr || !value_counts(observation, metric)) continue;
+    const double value = (*observation.final)["epoch_train_seconds"];
+    if (value > 0) seconds[observation.pair] = value;
+  }
   return seconds;
 }
 
@@ -55,42 +56,59 @@ bool is_like(const std::map<std::string, Value>& one, const std::map<std::string
   return same_in(one, other) && same_in(other, one);
 }
 
-std::map<int, MachineLimit> packed_limits(const ReportData& data, const CellRuns& cell) {
-  std::vector<double> alone;
-  for (const auto& [pair, seconds] : seconds_by_pair(cell.baseline)) alone.push_back(seconds);
-  std::map<int, std::vector<double>> together;  // epoch seconds by number of runs at once
+// A limit with the keys of its runs.
+struct MeasuredLimit {
+  MachineLimit limit;
+  std::vector<std::string> runs;
+};
+using Limits = std::map<int, MeasuredLimit>;  // by number of runs at once
+
+// `gain`: mean of ln(time alone / time of `runs` at once).
+MachineLimit limit_of(int runs, double gain, const Interval& interval, int pairs) {
+  return {runs, runs * std::exp(gain), runs * std::exp(interval.low), runs * std::exp(interval.high), pairs};
+}
+
+Limits packed_limits(const ReportData& data, const CellRuns& cell) {
+  std::vector<double> alone;  // logarithms of seconds
+  for (const auto& [pair, seconds] : seconds_by_pair(cell.baseline)) alone.push_back(-std::log(seconds));
   if (alone.empty()) return {};
   const Observation& first = cell.baseline.runs.front();
+  std::map<int, std::vector<double>> together;
+  Limits limits;
   for (const db::PackedRun& packed : data.packed) {
     if (packed.at_once > 1 && packed.circumstances_hash == first.run->circumstances_hash &&
-        is_like(packed.axes, first.run->axes, {"seed", "epochs"}))
-      together[packed.at_once].push_back(packed.epoch_train_seconds);
+        is_like(packed.axes, first.run->axes, {"seed", "epochs"})) {
+      together[packed.at_once].push_back(-std::log(packed.epoch_train_seconds));
+      limits[packed.at_once].runs.push_back(packed.run_key);
+    }
   }
-  std::map<int, MachineLimit> limits;
-  for (auto& [runs, seconds] : together)
-    limits[runs] = {.runs = runs, .speed_up = runs * median(alone) / median(seconds)};
+  for (auto& [runs, logarithms] : together) {
+    const bool several = alone.size() > 1 && logarithms.size() > 1;
+    const Interval interval = several ? confidence_interval(welch_estimate(alone, logarithms), 0.95)
+                                      : Interval{std::nan(""), std::nan("")};
+    limits[runs].limit = limit_of(runs, mean_of(logarithms) - mean_of(alone), interval, 0);
+  }
   return limits;
 }
 
-// No pairs if the runs do other work than the baseline, ran in other circumstances or shared a device.
-MachineLimit independent_limit(const ArmRuns& baseline, const ArmRuns& arm) {
-  MachineLimit limit;
-  if (baseline.runs.empty()) return limit;
-  const db::RunSummary& first = *baseline.runs.front().run;
-  for (const Observation& observation : arm.runs) {
-    const db::RunSummary& run = *observation.run;
-    const bool shared = observation.launched != nullptr && observation.launched->devices_shared;
-    const bool planned = run.circumstances_hash.empty();
-    if (shared || !is_like(run.axes, first.axes, {"seed", "epochs", "strategy", "replicas"})) return limit;
-    if (!planned && run.circumstances_hash != first.circumstances_hash) return limit;
-    limit.runs = static_cast<int>(run.replicas);
+// No pairs if the runs do other work than the baseline, ran under other circumstances or shared a device.
+MeasuredLimit independent_limit(const ArmRuns& baseline, const ArmRuns& arm) {
+  MeasuredLimit found;
+  const auto like_baseline = [](const Observation& before, const Observation& run) {
+    return before.run->circumstances_hash == run.run->circumstances_hash &&
+           is_like(run.run->axes, before.run->axes, {"seed", "epochs", "strategy", "replicas"});
+  };
+  ArmRuns equal;
+  for (const Observation& run : arm.runs) {
+    const auto partner = std::ranges::find(baseline.runs, run.pair, &Observation::pair);
+    if (partner == baseline.runs.end() || !like_baseline(*partner, run)) continue;
+    equal.runs.push_back(run);
+    found.limit.runs = static_cast<int>(run.run->replicas);
+    for (const Observation* one : {&*partner, &run}) found.runs.push_back(one->run->run_key);
   }
-  const Point ratio = mean_point(limit.runs, log_ratios(baseline, arm));
-  limit.speed_up = limit.runs * std::exp(ratio.mean);
-  limit.low = limit.runs * std::exp(ratio.low);
-  limit.high = limit.runs * std::exp(ratio.high);
-  limit.pairs = ratio.n;
-  return limit;
+  const Point gain = mean_point(0, log_ratios(baseline, equal));
+  found.limit = limit_of(found.limit.runs, gain.mean, {gain.low, gain.high}, gain.n);
+  return found;
 }
 
 using PartsByRun = std::map<std::string, const db::TimeParts*>;
@@ -99,7 +117,7 @@ void add_mean_parts(const ArmRuns& runs, const PartsByRun& by_run, Arm& arm) {
   int count = 0;
   for (const Observation& observation : runs.runs) {
     const auto found = by_run.find(observation.run->run_key);
-    if (observation.final == nullptr || found == by_run.end()) continue;
+    if (observation.final == nullptr || !observation.final->times_count || found == by_run.end()) continue;
     ++count;
     for (const auto& [part, seconds] : found->second->seconds) arm.time_parts[part] += seconds;
   }
@@ -108,14 +126,24 @@ void add_mean_parts(const ArmRuns& runs, const PartsByRun& by_run, Arm& arm) {
 
 }  // namespace
 
-void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell) {
+void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
+                 std::vector<Statement>& statements) {
   for (std::size_t i = 0; i < cell.arms.size(); ++i) add_speed_up(runs.baseline, runs.arms[i], cell.arms[i]);
-  std::map<int, MachineLimit> limits = packed_limits(data, runs);
-  for (const ArmRuns& arm : runs.limits) {
-    const MachineLimit limit = independent_limit(runs.baseline, arm);
-    if (limit.pairs > 0) limits[limit.runs] = limit;
+  Limits limits = packed_limits(data, runs);
+  for (const ArmRuns& arm : runs.limits)
+    if (MeasuredLimit found = independent_limit(runs.baseline, arm); found.limit.pairs > 0)
+      limits[found.limit.runs] = std::move(found);
+  for (const auto& [count, found] : limits) {
+    if (found.limit.speed_up <= count)
+      cell.machine_limits.push_back(found.limit);
+    else
+      statements.push_back(
+          {Severity::unfair,
+           fmt::format(
+               "{}: {} independent runs at once were {:.2f} times as fast as one, which is impossible. "
+               "This limit of the machine is not drawn. Its runs: {}.",
+               cell.label, count, found.limit.speed_up, joined(found.runs))});
   }
-  for (const auto& [count, limit] : limits) cell.machine_limits.push_back(limit);
 }
 
 void add_time_parts(const ReportData& data, const CellRuns& runs, Cell& cell) {

@@ -6,12 +6,15 @@
 
 namespace trainyard::reports {
 
-// Adds the speed-up of each arm and the machine's limits. Runs of a limit differ from the cell's baseline only
-// in seed and epochs and do not share devices. Source: runs of a strategy of kind `independent`, by pair, else
-// single runs of a packed sweep.
-void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell);
+// Adds the speed-up of each arm and the machine's limits, from times that count. Runs of a limit differ from
+// the cell's baseline only in seed and epochs, and ran under the same circumstances. Source: runs of a strategy
+// of kind `independent`, by pair, else single runs of a packed sweep. A limit above the number of runs at once
+// is impossible: it is left out, and a statement names its runs.
+void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
+                 std::vector<Statement>& statements);
 
-// Adds the mean seconds of each part of an epoch, over the finished runs that recorded them.
+// Adds the mean seconds of each part of an epoch, over the runs that recorded them and whose times
+// count.
 void add_time_parts(const ReportData& data, const CellRuns& runs, Cell& cell);
 
 }  // namespace trainyard::reports

@@ -112,7 +112,7 @@ std::vector<const Metric*> studied_metrics() {
 
 // NaN if the run does not have the metric, or its time does not count.
 double metric_value(const Observation& observation, const Metric& metric) {
-  if (is_cost(metric.kind) && !observation.final->times_count) return std::nan("");
+  if (!value_counts(observation, metric)) return std::nan("");
   return shown_scale(metric.kind) * (*observation.final)[final_column(metric)];
 }
 
@@ -183,7 +183,7 @@ class StudyMaker {
     }
     for (const Observation* one : runs) {
       if (!std::isnan(metric_value(*one, metric))) studied.runs.push_back(one->run->run_key);
-      studied.left_out += is_cost(metric.kind) && !one->final->times_count ? 1 : 0;
+      studied.left_out += value_counts(*one, metric) ? 0 : 1;
     }
     if (std::ranges::any_of(studied.lines, [](const StudyLine& line) { return line.points.size() > 1; }))
       study.metrics.push_back(std::move(studied));

@@ -147,6 +147,7 @@ std::string margin_of(const Metric& metric, const experiments::Margins& margins)
     case MetricKind::loss:
       return "margin × " + plain_number(margins.loss.ratio);
     case MetricKind::time:
+    case MetricKind::processor_time:
     case MetricKind::energy:
       return "margin × " + plain_number(margins.time);
     case MetricKind::perplexity:

@@ -34,7 +34,7 @@ Content compose(Report whole) {
     for (const Cell& cell : comparison.cells) {
       if (cell.repeated) continue;
       std::vector<Figure> panels = make_panels(report, cell, content.palette);
-      std::string lacking = lacking_text(cell, panels);
+      std::string lacking = lacking_text(report, cell, panels);
       content.figures.push_back({&cell, std::move(panels), std::move(lacking)});
     }
   content.scaling = make_scaling_of_all(report, content.palette);

@@ -17,12 +17,6 @@ namespace trainyard::reports {
 
 namespace {
 
-std::string column_of(const Metric& metric) {
-  std::string column = metric.name;
-  std::ranges::replace(column, '-', '_');
-  return column;
-}
-
 void add_keys(std::string& list, const Arm& arm) {
   for (const ArmRun& run : arm.runs) list += fmt::format("{}{}')", list.empty() ? "('" : ", ('", run.key);
 }
@@ -32,7 +26,7 @@ std::string query_of(const Cell& cell, const Metric& metric, const std::string& 
   std::string keys;
   add_keys(keys, cell.baseline);
   for (const Arm& arm : cell.arms) add_keys(keys, arm);
-  const std::string column = column_of(metric) + further;
+  const std::string column = metric.epoch_column + further;
   const std::string task = metric.task.empty() ? "" : "task_";
   return fmt::format(
       "WITH cell (run_key) AS (VALUES {})\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, "
@@ -78,13 +72,15 @@ std::string caption_of(const Metric& metric, const std::vector<Series>& series) 
   const bool ranks = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
   if (metric.kind == MetricKind::time && ranks)
     caption += " The time of several ranks is that of the slowest rank of each epoch.";
+  if (metric.kind == MetricKind::processor_time)
+    caption += " Seconds that the processors worked for the rank that used most. Waiting is not in it.";
   if (metric.kind == MetricKind::energy) caption += " Sum over all devices, training only.";
   return caption;
 }
 
 // What the final values at the right are, if they are not those of the last epoch.
 std::string strip_caption_of(const Metric& metric, const std::vector<Series>& series) {
-  if (metric.name != "train-seconds" && metric.kind != MetricKind::energy) return "";
+  if (!is_cost(metric.kind) || metric.name == "validation-seconds") return "";
   const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
   return warm ? " Right: median over epochs after the first." : " Right: median over all epochs.";
 }
@@ -110,7 +106,8 @@ std::optional<Figure> make_panel(const Report& report, const Cell& cell, const M
   if (series.empty()) return std::nullopt;
   std::vector<Guide> guides = published_guides(report, cell.model, metric, series);
   figure.intervals = intervals_of_finals(series);
-  figure.caption = figure.intervals + caption_of(metric, series) + published_caption(report, guides);
+  figure.caption = figure.intervals + caption_of(metric, series) + published_caption(report, guides) +
+                   (depends_on_others(metric.kind) ? uncounted_text(report, {&cell}) : "");
   figure.strip_caption = strip_caption_of(metric, series);
   figure.sql = query_of(cell, metric);
   if (metric.name == "validation-seconds") {
@@ -143,7 +140,7 @@ Table seconds_table(const std::vector<Series>& series) {
 }
 
 // Validation loss over elapsed time: how long an arm takes to reach a loss.
-std::optional<Figure> make_clock_panel(const Cell& cell, const Palette& palette) {
+std::optional<Figure> make_clock_panel(const Report& report, const Cell& cell, const Palette& palette) {
   const Metric& metric = find_metric("validation-loss");
   Figure figure;
   figure.slug = cell.slug + "-validation-loss-over-time";
@@ -159,7 +156,8 @@ std::optional<Figure> make_clock_panel(const Cell& cell, const Palette& palette)
   figure.unit = unit_of(metric, lines.y.log);
   figure.intervals = intervals_text(counts_of(lines.series));
   figure.caption = figure.intervals +
-                   " Seconds: elapsed training and validation time of the slowest rank, without set-up.";
+                   " Seconds: elapsed training and validation time of the slowest rank, without set-up." +
+                   uncounted_text(report, {&cell});
   figure.sql = query_of(cell, metric, ", train_seconds, validation_seconds");
   figure.data = seconds_table(lines.series);
   figure.picture = std::move(lines);
@@ -223,26 +221,32 @@ std::vector<Figure> make_panels(const Report& report, const Cell& cell, const Pa
     panels.push_back(std::move(*panel));
     if (difference) panels.push_back(std::move(*difference));
   }
-  if (std::optional<Figure> clock = make_clock_panel(cell, palette)) panels.push_back(std::move(*clock));
+  if (std::optional<Figure> clock = make_clock_panel(report, cell, palette))
+    panels.push_back(std::move(*clock));
   std::ranges::move(make_scaling(cell, palette), std::back_inserter(panels));
   return panels;
 }
 
-std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels) {
+std::string lacking_text(const Report& report, const Cell& cell, const std::vector<Figure>& panels) {
+  const std::string uncounted_runs = uncounted_text(report, {&cell});
   std::string undefined;
   std::string unrecorded;
+  std::string uncounted;
   for (const Metric& metric : metrics()) {
     const std::string slug = fmt::format("{}-{}", cell.slug, metric.name);
     const bool drawn = std::ranges::find(panels, slug, &Figure::slug) != panels.end();
     if (drawn || metric.epoch_column.empty() || !is_of_every_model(metric)) continue;
     const bool known = std::ranges::find(cell.not_defined, metric.name) == cell.not_defined.end();
-    std::string& list = known ? unrecorded : undefined;
+    const bool counts = !depends_on_others(metric.kind) || uncounted_runs.empty();
+    std::string& list = !known ? undefined : counts ? unrecorded : uncounted;
     list.append(list.empty() ? "" : ", ").append(lower_first(metric.title));
   }
   std::string text;
   if (!undefined.empty()) text = "Not defined for this task: " + undefined + ".";
   if (!unrecorded.empty())
     text += (text.empty() ? "" : " ") + ("Not recorded by any run: " + unrecorded + ".");
+  if (!uncounted.empty())
+    text += (text.empty() ? "" : " ") + ("Not drawn: " + uncounted + "." + uncounted_runs);
   return text;
 }
 

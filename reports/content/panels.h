@@ -16,7 +16,7 @@ std::vector<Figure> make_panels(const Report& report, const Cell& cell, const Pa
 
 // "Not defined for this task: training accuracy." Names the usual metrics without a panel; empty if there is
 // none.
-std::string lacking_text(const Cell& cell, const std::vector<Figure>& panels);
+std::string lacking_text(const Report& report, const Cell& cell, const std::vector<Figure>& panels);
 
 std::vector<int> counts_of(const std::vector<Series>& series);  // the seeds of each point
 

@@ -49,6 +49,8 @@ std::string row_name(const Metric& metric) {
       return "Loss";
     case MetricKind::time:
       return "Time in s";
+    case MetricKind::processor_time:
+      return "Processor time in s";
     case MetricKind::perplexity:
       return "Perplexity";
     case MetricKind::psnr:

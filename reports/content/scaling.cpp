@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/content/curves.h"
 #include "reports/content/panels.h"
 #include "reports/format/number_text.h"
@@ -67,12 +68,7 @@ std::string caption_of(const std::vector<const Arm*>& arms, const std::vector<Ma
   std::string text = std::string("Speed-up: ") + epoch_times + pairs_text(arms);
   if (limits.empty())
     text += " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
-  for (const MachineLimit& limit : limits)
-    text += fmt::format(" {} independent runs at once reach a total speed-up of {}.", limit.runs,
-                        fixed(limit.speed_up, 2));
-  for (const Arm* arm : arms)
-    if (arm->devices_shared)
-      text += " Ranks of " + arm->value + " shared devices, so it has no time verdict.";
+  for (const MachineLimit& limit : limits) text += " " + limit_text(limit) + ".";
   return text;
 }
 
@@ -101,7 +97,9 @@ std::string sql_of(const std::vector<const Cell*>& cells) {
     std::ranges::for_each(cell->arms, add);
     std::ranges::for_each(cell->limits, add);
   }
-  return "SELECT DISTINCT model, strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE run_key IN (" +
+  return "SELECT DISTINCT model, strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE times_count "
+         "AND "
+         "run_key IN (" +
          keys + ")\nORDER BY model, strategy, seed";
 }
 
@@ -194,19 +192,37 @@ std::vector<int> pairs_of(const std::vector<ScaledCell>& cells) {
 
 std::string limits_text(const std::vector<ScaledCell>& cells) {
   const bool some = std::ranges::any_of(cells, [](const ScaledCell& cell) { return !cell.limits.empty(); });
-  std::string text =
-      some ? " Grey: independent runs at once, the limit of the machine."
-           : " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
-  std::set<std::string> sharing;
-  for (const ScaledCell& cell : cells)
-    for (const Arm* arm : cell.arms)
-      if (arm->devices_shared) sharing.insert(arm->value);
-  for (const std::string& arm : sharing)
-    text += " Ranks of " + arm + " shared devices, so it has no time verdict.";
-  return text;
+  return some ? " Grey: independent runs at once, the limit of the machine."
+              : " The machine's limit was not measured. Add a strategy of kind independent to measure it.";
 }
 
 }  // namespace
+
+std::string limit_text(const MachineLimit& limit) {
+  const std::string interval = std::isnan(limit.low) ? "no interval"
+                                                     : fmt::format("95 % interval {} to {}",
+                                                                   fixed(limit.low, 2), fixed(limit.high, 2));
+  return fmt::format("{} independent runs at once: speed-up {}, {}", limit.runs, fixed(limit.speed_up, 2),
+                     interval);
+}
+
+std::string uncounted_text(const Report& report, const std::vector<const Cell*>& cells) {
+  std::set<std::string> uncounted;
+  for (const RunRow& run : report.runs)
+    if (run.has_result && !run.times_count) uncounted.insert(run.key);
+  std::set<std::string> left_out;
+  const auto add = [&](const Arm& arm) {
+    for (const ArmRun& run : arm.runs)
+      if (uncounted.contains(run.key)) left_out.insert(run.key);
+  };
+  for (const Cell* cell : cells) {
+    add(cell->baseline);
+    std::ranges::for_each(cell->arms, add);
+    std::ranges::for_each(cell->limits, add);
+  }
+  if (left_out.empty()) return "";
+  return fmt::format(" Left out: {} whose times do not count.", counted(left_out.size(), "run"));
+}
 
 std::vector<Figure> make_scaling_of_all(const Report& report, const Palette& palette) {
   const std::vector<ScaledCell> scaled = scaled_cells(report);
@@ -229,7 +245,7 @@ std::vector<Figure> make_scaling_of_all(const Report& report, const Palette& pal
         figure.intervals + " " +
         (efficiency ? "Efficiency: speed-up in percent of the ideal one, which is the ratio of devices."
                     : std::string("Speed-up: ") + epoch_times + ", as geometric mean over pairs.") +
-        limits_text(scaled);
+        limits_text(scaled) + uncounted_text(report, drawn);
     figure.sql = sql_of(drawn);
     figure.data = table_of(scaled);
     figure.own_legend = true;

@@ -5,7 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/content/figures_of_all_models.h"
+#include "reports/content/scaling.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {
@@ -19,9 +21,8 @@ struct KnownPart {
   const char* why;  // text for time beyond the share of the baseline's time
 };
 constexpr std::array<KnownPart, 7> parts{
-    {{"forward", "Forward", "forward", "the forward pass (smaller batches use a device less efficiently)"},
-     {"backward", "Backward", "backward",
-      "the backward pass (smaller batches use a device less efficiently)"},
+    {{"forward", "Forward", "forward", "the forward pass"},
+     {"backward", "Backward", "backward", "the backward pass"},
      {"optimizer", "Optimizer", "optimizer", "the optimizer"},
      {"exposed_communication", "Exposed communication", "communication",
       "waiting for other ranks' gradients and activations"},
@@ -72,12 +73,10 @@ std::string reasons(const std::vector<Excess>& found) {
   return text;
 }
 
-// Limit of the machine, whose devices share memory and power: ", 2 independent runs at once: 1.83".
-std::string limit_text(const std::vector<MachineLimit>& limits, std::int64_t devices) {
+// Limit of the machine, whose devices share memory and power: "; 2 independent runs at once: 1.83, 1.79 to 1.87".
+std::string limit_of(const std::vector<MachineLimit>& limits, std::int64_t devices) {
   const auto found = std::ranges::find(limits, devices, &MachineLimit::runs);
-  return found == limits.end()
-             ? ""
-             : fmt::format(", {} independent runs at once: {}", devices, fixed(found->speed_up, 2));
+  return found == limits.end() ? "" : "; " + limit_text(*found);
 }
 
 // Why an arm is slower than the ideal for its devices, in a few sentences.
@@ -85,12 +84,10 @@ std::string why_slower(const Cell& cell, const Arm& arm, const Stack& baseline, 
   const std::int64_t devices = arm.devices;
   const double more = static_cast<double>(devices) / static_cast<double>(cell.baseline.devices);
   const double ideal = baseline.total / more;
-  std::string text = cell.label + ", " + arm.value + ": an epoch takes " + for_table(stack.total, 3) +
-                     " s on " + std::to_string(devices) + (devices == 1 ? " device" : " devices") +
-                     ". An epoch of " + cell.baseline.value + " takes " +
-                     fixed(baseline.total / stack.total, 2) + " times as long (ideal: " + fixed(more, 2) +
-                     limit_text(cell.machine_limits, devices) + ").";
-  if (arm.devices_shared) text += fmt::format(" Its {} ranks share the devices.", arm.ranks());
+  const std::string text = fmt::format(
+      "{}, {}: {} s per epoch on {}, speed-up {} (ideal: {}{}).", cell.label, arm.value,
+      for_table(stack.total, 3), counted(static_cast<std::size_t>(devices), "device"),
+      fixed(baseline.total / stack.total, 2), fixed(more, 2), limit_of(cell.machine_limits, devices));
   if (stack.total <= 1.02 * ideal) return text + " No time is lost.";
   return fmt::format("{} Lost time: {}.", text, reasons(excesses(baseline, stack, more, arm.stages)));
 }
@@ -133,9 +130,11 @@ Figure make_time_breakdown(const Report& report) {
   figure.title = "Where the time of an epoch goes";
   figure.unit = "% of the baseline";
   Stacks picture;
+  std::vector<const Cell*> cells;
   for (const Comparison& comparison : report.comparisons)
     for (const Cell& cell : comparison.cells) {
       Stack baseline = make_stack(cell, cell.baseline, 1);
+      if (!cell.repeated) cells.push_back(&cell);
       if (cell.repeated || !(baseline.total > 0)) continue;
       baseline.reference = baseline.total;
       picture.stacks.push_back(baseline);
@@ -147,11 +146,15 @@ Figure make_time_breakdown(const Report& report) {
       }
     }
   keep_parts_with_time(picture);
-  if (picture.stacks.empty()) figure.missing = "no run recorded the parts of its time";
+  if (picture.stacks.empty()) figure.missing = "no run whose times count recorded the parts of its time";
   figure.caption =
       "Seconds of the main thread, mean over seeds, ranks and timed epochs. Communication that is "
-      "hidden behind computation is not counted.";
-  figure.sql = "SELECT * FROM time_parts WHERE experiment IN " + experiments_in_sql(report);
+      "hidden behind computation is not counted." +
+      uncounted_text(report, cells);
+  figure.sql =
+      "SELECT * FROM time_parts JOIN run_summary USING (run_key, experiment, model, strategy, seed)\n"
+      "WHERE times_count AND experiment IN " +
+      experiments_in_sql(report);
   figure.data = breakdown_table(picture);
   figure.picture = std::move(picture);
   return figure;

@@ -99,6 +99,7 @@ const char* unit_in_database(MetricKind kind) {
     case MetricKind::accuracy:
       return "fraction";
     case MetricKind::time:
+    case MetricKind::processor_time:
       return "s";
     case MetricKind::psnr:
       return "dB";

@@ -11,6 +11,7 @@
 
 namespace trainyard::reports {
 
+using models::depends_on_others;
 using models::higher_is_better;
 using models::is_cost;
 using models::MetricKind;

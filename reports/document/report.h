@@ -81,8 +81,7 @@ struct Arm {
   std::vector<ArmRun> runs;  // as planned
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
-  std::int64_t devices = 1;  // distinct ones of a run; if they are not known, as many as ranks
-  bool devices_shared = false;
+  std::int64_t devices = 1;       // distinct ones of a run; if they are not known, as many as ranks
   Comparability comparability;    // with the baseline; nothing for the baseline itself
   std::vector<Sample> samples;    // by metric; without metrics that no run of the cell has or should have
   std::vector<Curve> curves;      // by metric and replica
@@ -97,8 +96,8 @@ struct Arm {
 struct MachineLimit {
   int runs = 0;  // at once
   double speed_up = 0;
-  double low = NAN, high = NAN;  // 95 % t interval over pairs, if there are any
-  int pairs = 0;                 // 0: ratio of medians, from runs of a packed sweep
+  double low = NAN, high = NAN;  // 95 % t interval; NaN for a single pair
+  int pairs = 0;                 // 0: unpaired, from runs of a packed sweep
 };
 
 // One model with one combination of all varied values except the compared axis and the pairing.

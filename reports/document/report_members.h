@@ -80,17 +80,12 @@ inline constexpr auto members_of<ArmRun> =
     std::tuple{Member{"pair", &ArmRun::pair}, Member{"key", &ArmRun::key}};
 
 template <>
-inline constexpr auto members_of<Arm> = std::tuple{Member{"value", &Arm::value},
-                                                   Member{"runs", &Arm::runs},
-                                                   Member{"replicas", &Arm::replicas},
-                                                   Member{"stages", &Arm::stages},
-                                                   Member{"devices", &Arm::devices},
-                                                   Member{"devices_shared", &Arm::devices_shared},
-                                                   Member{"comparability", &Arm::comparability},
-                                                   Member{"samples", &Arm::samples},
-                                                   Member{"curves", &Arm::curves},
-                                                   Member{"speed_up", &Arm::speed_up},
-                                                   Member{"time_parts", &Arm::time_parts}};
+inline constexpr auto members_of<Arm> =
+    std::tuple{Member{"value", &Arm::value},       Member{"runs", &Arm::runs},
+               Member{"replicas", &Arm::replicas}, Member{"stages", &Arm::stages},
+               Member{"devices", &Arm::devices},   Member{"comparability", &Arm::comparability},
+               Member{"samples", &Arm::samples},   Member{"curves", &Arm::curves},
+               Member{"speed_up", &Arm::speed_up}, Member{"time_parts", &Arm::time_parts}};
 
 template <>
 inline constexpr auto members_of<MachineLimit> =

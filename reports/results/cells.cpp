@@ -240,6 +240,12 @@ std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Comp
   return builder.result();
 }
 
+bool value_counts(const Observation& observation, const Metric& metric) {
+  if (!is_cost(metric.kind) || observation.final->times_count) return true;
+  if (depends_on_others(metric.kind)) return false;
+  return observation.launched == nullptr || useless_placement(*observation.launched).empty();
+}
+
 bool is_open(const Observation& observation) {
   return observation.final == nullptr && observation.run->status != "failed";
 }

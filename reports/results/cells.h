@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "reports/results/metrics.h"
 #include "reports/results/report_data.h"
 
 namespace trainyard::reports {
@@ -40,6 +41,10 @@ struct CellRuns {
 std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare);
 
 bool is_open(const Observation& observation);  // planned, and neither finished nor failed
+
+// Whether the value of a finished run may be used. Other processes, runs or a changed machine spoil times and
+// energy (`times_problem`). Processor times are spoilt only by the placement of the ranks.
+bool value_counts(const Observation& observation, const Metric& metric);
 
 // Varying axes other than model, strategy and seed, for the columns of run tables: those of the matrix, then
 // by name others that differ between runs of one model and strategy (for example by `--set`).

@@ -10,6 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
+#include "reports/format/number_text.h"
 
 namespace trainyard::reports {
 
@@ -48,7 +49,8 @@ struct Lacks {
   int placed = 0;     // times do not count: placement of the ranks
   int uncounted = 0;  // times do not count: other reasons
   int unmeasured = 0;
-  std::set<std::string> problems;  // of the uncounted
+  std::set<std::string> problems;  // of the uncounted, without the load of other processes
+  std::vector<double> loads;       // of the uncounted: shares of their cores that other processes took
   int all() const { return failed + placed + uncounted + unmeasured; }
 };
 
@@ -61,16 +63,31 @@ std::string every_run_of(const ArmRuns& arm) {
   return fmt::format("{} of {}", which, arm.value);
 }
 
+std::string percent_text(double share) {
+  return plain_number(100 * share, share < 0.1 ? 1 : 2);
+}
+
 std::string words_of(const Metric& metric) {
   std::string words = metric.name;
   std::ranges::replace(words, '-', ' ');
   return words;
 }
 
-// " (other runs shared the host)"; the first one if there are several.
-std::string example_of(const std::set<std::string>& problems) {
-  if (problems.empty()) return "";
-  return fmt::format(" ({}{})", problems.size() > 1 ? "for example " : "", *problems.begin());
+// Why times do not count: " (other processes took 32 – 78 % of their cores; other runs shared the host)".
+std::string causes_of(const std::vector<const Lacks*>& arms) {
+  std::vector<std::string> causes;
+  std::vector<double> loads;
+  for (const Lacks* arm : arms) loads.insert(loads.end(), arm->loads.begin(), arm->loads.end());
+  if (!loads.empty()) {
+    const auto [least, most] = std::ranges::minmax(loads);
+    const std::string low = percent_text(least), high = percent_text(most);
+    causes.push_back(
+        fmt::format("other processes took {}{} % of their cores", low == high ? "" : low + " – ", high));
+  }
+  for (const Lacks* arm : arms)
+    for (const std::string& problem : arm->problems)
+      if (std::ranges::find(causes, problem) == causes.end()) causes.push_back(problem);
+  return causes.empty() ? "" : " (" + joined(causes, {}, "; ") + ")";
 }
 
 // Why no run of the arm has a value; empty if some run has one.
@@ -79,10 +96,11 @@ std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& met
   if (runs == 0) return "no run of " + arm.value + " is planned";
   if (lacks.all() < runs) return "";
   if (lacks.failed == runs) return every_run_of(arm) + " failed";
-  const std::string cost = metric.kind == MetricKind::time ? "times" : "energy";
-  const std::string not_counted = metric.kind == MetricKind::time ? " do not count" : " does not count";
+  const bool timed = metric.kind != MetricKind::energy;
+  const std::string cost = timed ? "times" : "energy";
+  const std::string not_counted = timed ? " do not count" : " does not count";
   if (lacks.placed + lacks.uncounted == runs)
-    return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, example_of(lacks.problems));
+    return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, causes_of({&lacks}));
   if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
   std::vector<std::string> parts;
   const auto add = [&](int count, const std::string& what) {
@@ -124,11 +142,24 @@ class Collector {
     result_.dropped.push_back(fmt::format("{}: {}", pair_name(observation, compare_), why));
   }
 
+  // Whether all runs of the arm have times that do not count, for other reasons than their placement.
+  bool all_uncounted(const ArmRuns& arm) {
+    return !arm.runs.empty() && lacks_[arm.value].uncounted == static_cast<int>(arm.runs.size());
+  }
+
   void say_what_is_missing() {
     std::vector<std::string> parts;
-    for (const ArmRuns* arm : {&baseline_, &arm_})
-      if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
-        parts.push_back(std::move(part));
+    if (all_uncounted(baseline_) && all_uncounted(arm_)) {
+      parts.push_back(fmt::format("the {} of all runs of {} and {}{}",
+                                  metric_.kind == MetricKind::energy ? "energy" : "times", baseline_.value,
+                                  arm_.value,
+                                  metric_.kind == MetricKind::energy ? " does not count" : " do not count") +
+                      causes_of({&lacks_[baseline_.value], &lacks_[arm_.value]}));
+    } else {
+      for (const ArmRuns* arm : {&baseline_, &arm_})
+        if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
+          parts.push_back(std::move(part));
+    }
     const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const ArmRuns* arm) {
       const Lacks& lacks = lacks_[arm->value];
       return lacks.placed > 0 && lacks.all() == static_cast<int>(arm->runs.size()) && lacks.uncounted == 0;
@@ -148,17 +179,19 @@ class Collector {
       return false;
     }
     if (observation.final == nullptr) return false;
-    if (is_cost(metric_.kind) && !observation.final->times_count) {
+    if (!value_counts(observation, metric_)) {
       const std::string placement =
           observation.launched == nullptr ? "" : useless_placement(*observation.launched);
       ++(placement.empty() ? lacks.uncounted : lacks.placed);
       const std::string& problem = observation.final->times_problem;
-      if (placement.empty() && !problem.empty()) lacks.problems.insert(problem);
+      const db::FinalMetrics& final = *observation.final;
+      if (placement.empty() && final.other_share > final.others_limit)
+        lacks.loads.push_back(final.other_share);
+      else if (placement.empty() && !problem.empty())
+        lacks.problems.insert(problem);
       if (!placement.empty())
         placement_ = arm == arm_.value ? placement : fmt::format("{} had {}", arm, placement);
-      const std::string why = !placement.empty() ? " had " + placement
-                              : problem.empty()  ? " shared the host or a device"
-                                                 : ": " + problem;
+      const std::string why = !placement.empty() ? " had " + placement : ": " + problem;
       drop(observation, fmt::format("{}{}: {} not count", arm, why, costs("its")));
       return false;
     }
@@ -171,13 +204,12 @@ class Collector {
   }
 
   std::string costs(const std::string& whose) const {
-    return whose + (metric_.kind == MetricKind::time ? " times do" : " energy does");
+    return whose + (metric_.kind == MetricKind::energy ? " energy does" : " times do");
   }
 
   double number_of(const Observation& observation) {
-    const bool by_epoch = column_ == db::MetricColumn("epoch_train_seconds") ||
-                          column_ == db::MetricColumn("epoch_energy_joules");
-    result_.warm_up_counts = result_.warm_up_counts || (by_epoch && observation.final->epochs < 3);
+    const bool median = is_cost(metric_.kind) && column_ != db::MetricColumn("total_validation_seconds");
+    result_.warm_up_counts = result_.warm_up_counts || (median && observation.final->epochs < 3);
     return (*observation.final)[column_];
   }
 
@@ -195,7 +227,7 @@ class Collector {
     if (!first || !second) return;
     if (const std::string other = other_circumstances(a, b); is_cost(metric_.kind) && !other.empty()) {
       drop(a, fmt::format("{}: {} not compared", other,
-                          metric_.kind == MetricKind::time ? "times are" : "energy is"));
+                          metric_.kind == MetricKind::energy ? "energy is" : "times are"));
       return;
     }
     result_.baseline.push_back(number_of(a));
@@ -299,6 +331,7 @@ Measure measure_for(const Differences& differences, const Metric& metric,
     case MetricKind::bleu:
       return {Scale::points, margins.accuracy_points, shown_scale(metric.kind)};
     case MetricKind::time:
+    case MetricKind::processor_time:
     case MetricKind::energy:  // all costs have the margin of time
       return {Scale::log_ratio, std::log(margins.time)};
     case MetricKind::loss:

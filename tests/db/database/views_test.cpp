@@ -25,15 +25,17 @@ TEST_CASE("the public views have their promised columns in their promised order"
   CHECK(columns(yard.database, "epoch_average") ==
         Names{"run_key", "experiment", "model", "strategy", "seed", "epoch", "train_loss", "train_accuracy",
               "validation_loss", "validation_accuracy", "train_seconds", "validation_seconds",
-              "energy_joules", "peak_device_bytes"});
+              "energy_joules", "peak_device_bytes", "processor_seconds", "times_count"});
   CHECK(columns(yard.database, "epoch_rank") ==
         Names{"run_key", "experiment", "model", "strategy", "seed", "rank", "epoch", "train_loss",
               "train_accuracy", "validation_loss", "validation_accuracy", "train_seconds",
-              "validation_seconds", "energy_joules", "energy_device", "peak_device_bytes"});
+              "validation_seconds", "energy_joules", "energy_device", "peak_device_bytes",
+              "processor_seconds"});
   CHECK(columns(yard.database, "final_metrics") ==
         Names{"run_key", "experiment", "model", "strategy", "seed", "train_loss", "train_accuracy",
               "validation_loss", "validation_accuracy", "test_loss", "test_accuracy", "epoch_train_seconds",
-              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes", "variant"});
+              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes",
+              "epoch_processor_seconds", "times_count", "times_problem", "variant"});
   CHECK(columns(yard.database, "run_axis") == Names{"run_key", "name", "value"});
   Names summary = columns(yard.database, "run_summary");
   summary.resize(8);
@@ -387,6 +389,8 @@ TEST_CASE("times do not count if training took 20 % longer than the rank compute
     }
     rank.record(6, "end", {{"status", "finished"}});
     CHECK(times_problem(yard) == problem);
+    CHECK(yard.final()["epoch_processor_seconds"] == processor);
+    CHECK(yard.final().times_count == problem.empty());
   }
 }
 

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "reports/answer/verdict_text.h"
 #include "tests/reports/support/judged.h"
@@ -57,16 +58,50 @@ TEST_CASE("a metric that a model does not have has no verdict") {
 
 TEST_CASE("times that do not count are in no time verdict, and their runs are named") {
   ReportData data = one_model();
-  final_of(data, "mlp", "ddp", 0).times_count = false;
+  const auto spoil = [&](const char* strategy, int seed, double share) {
+    db::FinalMetrics& final = final_of(data, "mlp", strategy, seed);
+    final.times_count = false;
+    final.other_share = share;
+    final.others_limit = 0.02;
+    final.times_problem = fmt::format("other processes took {:.0f} % of its cores (limit 2 %)", 100 * share);
+  };
+  spoil("ddp", 0, 0.31);
   const TestedVerdict time = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(time.n == 4);
   REQUIRE(time.dropped.size() == 1);
-  CHECK(time.dropped.front().find("seed 0: ddp shared the host") == 0);
+  CHECK(time.dropped.front() ==
+        "seed 0: ddp: other processes took 31 % of its cores (limit 2 %): its times do not count");
   CHECK(verdict_on(judged(data), "mlp", "train-loss").n == 5);
-  for (int seed = 0; seed < 5; ++seed) final_of(data, "mlp", "ddp", seed).times_count = false;
+  for (int seed = 0; seed < 5; ++seed) spoil("ddp", seed, 0.32 + 0.1 * seed);
   const TestedVerdict none = verdict_on(judged(data), "mlp", "train-seconds");
   CHECK(none.kind == VerdictKind::no_data);
-  CHECK(none.reason.text == "the times of all five runs of ddp do not count");
+  CHECK(none.reason.text ==
+        "the times of all five runs of ddp do not count (other processes took 32 – 72 % of their cores)");
+  for (int seed = 0; seed < 5; ++seed) spoil("single", seed, 0.78);
+  final_of(data, "mlp", "single", 4).other_share = NAN;
+  final_of(data, "mlp", "single", 4).times_problem = "other runs shared the host";
+  CHECK(
+      verdict_on(judged(data), "mlp", "train-seconds").reason.text ==
+      "the times of all runs of single and ddp do not count (other processes took 32 – 78 % of their cores; "
+      "other runs shared the host)");
+}
+
+TEST_CASE("processor times count beside other processes, but not with more ranks than devices") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", "epoch_processor_seconds", [](int seed) { return 2 + 0.01 * seed; });
+  set_final(data, "mlp", "ddp", "epoch_processor_seconds", [](int seed) { return 1 + 0.01 * seed; });
+  for (db::FinalMetrics& final : data.finals) final.times_count = false;
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "train-processor-seconds");
+  CHECK(verdict.kind == VerdictKind::improves);
+  CHECK(verdict.n == 5);
+  CHECK(verdict_on(judged(data), "mlp", "train-seconds").kind == VerdictKind::no_data);
+  for (int seed = 0; seed < 5; ++seed) {
+    Launched& launched = data.launched.at(run_of(data, "mlp", "ddp", seed).run_key);
+    launched.devices_shared = true;
+    launched.ranks = 2;
+    launched.devices = 1;
+  }
+  CHECK(verdict_on(judged(data), "mlp", "train-processor-seconds").kind == VerdictKind::not_timed);
 }
 
 TEST_CASE("more ranks than devices are NOT TIMED, with both numbers, and other metrics keep their verdicts") {
