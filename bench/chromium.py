@@ -7,13 +7,17 @@ import subprocess
 import tempfile
 
 
+def find_program():
+    program = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
+    if program is None:
+        raise SystemExit("Chromium is missing: run tools/setup --dev")
+    return program
+
+
 class Chromium:
     """A browser for `with`. Its profile is temporary, so its cache is empty."""
 
     def __init__(self):
-        program = next(filter(None, map(shutil.which, ("chromium-headless-shell", "chromium", "google-chrome"))), None)
-        if program is None:
-            raise SystemExit("Chromium is missing: run tools/setup --dev")
         self.profile = tempfile.TemporaryDirectory(prefix="trainyard-browser-", ignore_cleanup_errors=True)
         command_read, self.commands = os.pipe()
         self.messages, message_write = os.pipe()
@@ -24,8 +28,8 @@ class Chromium:
             os.dup2(ends[1], 4)
 
         self.process = subprocess.Popen(
-            [program, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
-             "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}"],
+            [find_program(), "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--disable-dev-shm-usage",
+             "--disable-background-networking", "--no-first-run", "--disable-sync", "--remote-debugging-pipe", f"--user-data-dir={self.profile.name}"],
             preexec_fn=connect, close_fds=False, stderr=subprocess.DEVNULL)
         os.close(command_read)
         os.close(message_write)
