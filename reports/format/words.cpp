@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
+
 namespace trainyard::reports {
 
 std::string upper_first(std::string text) {
@@ -35,6 +37,10 @@ std::string some_of(const std::vector<std::string>& names, std::size_t most) {
 
 std::string all_of(const std::vector<std::string>& names) {
   return some_of(names, names.size());
+}
+
+std::string first_and_others(const std::vector<std::string>& arms) {
+  return arms.front() + (arms.size() == 1 ? "" : " and " + counted(arms.size() - 1, "other arm"));
 }
 
 }  // namespace trainyard::reports

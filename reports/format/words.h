@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace trainyard::reports {
@@ -15,5 +16,15 @@ std::string with_spaces(std::string name);
 // "MLP, CNN and VGG11"; more than `most` names: "MLP, CNN, VGG11 and 9 others".
 std::string some_of(const std::vector<std::string>& names, std::size_t most = 4);
 std::string all_of(const std::vector<std::string>& names);  // "MLP, CNN and VGG11"
+
+std::string first_and_others(const std::vector<std::string>& arms);  // "MLP ddp and 2 other arms"
+
+// The value of `key`, which is added if it is missing. Keys stay in the order in which they were added.
+template <typename Key, typename Value>
+Value& value_of_key(std::vector<std::pair<Key, Value>>& rows, const Key& key) {
+  for (auto& [known, value] : rows)
+    if (known == key) return value;
+  return rows.emplace_back(key, Value{}).second;
+}
 
 }  // namespace trainyard::reports

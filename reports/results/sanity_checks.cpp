@@ -12,6 +12,7 @@
 #include "base/text.h"
 #include "models/catalogue.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 #include "reports/results/cells.h"
 #include "reports/results/metrics.h"
 
@@ -104,11 +105,10 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
     const auto found = epochs.find(run.run_key);
     if (found == epochs.end() || run.status != "finished") continue;
     const std::string name = fmt::format("{} {}", title_of(run), run.strategy);
-    auto group = std::ranges::find(groups, name, &std::pair<std::string, SymptomCount>::first);
-    if (group == groups.end()) group = groups.insert(groups.end(), {name, {}});
-    ++group->second.runs;
-    ++group->second.having[symptom_of(run, found->second)];
-    group->second.classes = classes_of(run);
+    SymptomCount& group = value_of_key(groups, name);
+    ++group.runs;
+    ++group.having[symptom_of(run, found->second)];
+    group.classes = classes_of(run);
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> names_by_text;  // one entry per text
   for (const auto& [name, group] : groups)
@@ -117,19 +117,10 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
       const std::string text =
           fmt::format("{} of {}{}{}{}.", count, group.runs, group.runs == 1 ? " run" : " runs",
                       verb_of(symptom, count), text_of(symptom, group.classes));
-      const auto known =
-          std::ranges::find_if(names_by_text, [&](const auto& one) { return one.first == text; });
-      if (known == names_by_text.end()) {
-        names_by_text.push_back({text, {name}});
-      } else {
-        known->second.push_back(name);
-      }
+      value_of_key(names_by_text, text).push_back(name);
     }
   std::vector<std::string> lines;
-  for (const auto& [text, names] : names_by_text) {
-    const std::string more = names.size() == 1 ? "" : " and " + counted(names.size() - 1, "other arm");
-    lines.push_back(fmt::format("{}{}: {}", names.front(), more, text));
-  }
+  for (const auto& [text, names] : names_by_text) lines.push_back(first_and_others(names) + ": " + text);
   return lines;
 }
 

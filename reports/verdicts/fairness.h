@@ -1,7 +1,7 @@
 // The fairness list of a report ("Is this comparison fair?"): statements that are derived from the data.
+// A condition is ticked only if the records of all compared runs prove it.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "reports/results/cells.h"

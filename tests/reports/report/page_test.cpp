@@ -270,7 +270,7 @@ TEST_CASE("the terminal table fits the terminal, and in a file no name is cut") 
   CHECK_FALSE(contains(text, "…"));
   CHECK(contains(text,
                  "\nModels by verdict: validation accuracy, validation loss, training time per epoch\n\n"));
-  CHECK(contains(text, "warning: Stand-in data: synthetic-digits was used instead of mnist"));
+  CHECK(contains(text, "warning: Stand-in data: synthetic-digits instead of mnist"));
 }
 
 }  // namespace

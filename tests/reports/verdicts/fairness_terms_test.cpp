@@ -1,7 +1,5 @@
 // Lines of the fairness list on terms that both arms share. Each is taken from the records of both arms, or
 // is "not stated by ARM".
-#include "reports/verdicts/fairness_terms.h"
-
 #include <algorithm>
 
 #include <doctest/doctest.h>
@@ -12,6 +10,7 @@
 #include "reports/format/table.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
+#include "reports/verdicts/fairness.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
 
@@ -78,29 +77,30 @@ std::size_t occurrences(const std::string& part, const std::string& text) {
 
 TEST_CASE("lines for built-in arms are ticked from their records") {
   const ReportData data = two_arms();
-  CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
-  CHECK(prints(data, Severity::fair, "In ddp, each of N replicas gets 1/N of the global batch"));
-  CHECK(prints(data, Severity::fair, "The runs of each pair start from the same weights"));
-  CHECK(prints(data, Severity::fair, "The runs of each pair use the same samples in the same order"));
-  CHECK(prints(data, Severity::fair, "All runs used the same LibTorch version (2.13.0)."));
+  CHECK(prints(data, Severity::fair, "Global batch: the same for all arms of a cell (128)."));
+  CHECK(prints(data, Severity::fair, "Replicas: each of the N replicas of ddp gets 1/N of the global batch"));
+  CHECK(prints(data, Severity::fair, "Initial weights: the same for the runs of each pair"));
+  CHECK(prints(data, Severity::fair,
+               "Data order: the runs of each pair use the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "LibTorch: 2.13.0 in all runs."));
 }
 
 TEST_CASE("no line is ticked for a foreign arm that states nothing") {
   const ReportData data = foreign_arm(nlohmann::json::object());
-  for (const char* line :
-       {"Global batch: not stated by ddp.", "Each replica's part of a global batch: not stated by ddp.",
-        "Initial weights: not stated by ddp.", "Data order: not stated by ddp.",
-        "LibTorch: not stated by ddp."})
+  for (const char* line : {"Global batch: not stated by ddp.",
+                           "Replicas: their parts of the global batch are not stated by ddp.",
+                           "Initial weights: not stated by ddp.", "Data order: not stated by ddp.",
+                           "LibTorch: not stated by ddp."})
     CHECK_MESSAGE(prints(data, Severity::note, line), line);
-  for (const char* claim : {"The global batch is the same", "gets 1/N", "start from the same weights",
-                            "use the same samples", "the same LibTorch"})
+  for (const char* claim : {"Global batch: the same", "gets 1/N", "Initial weights: the same",
+                            "use the same samples", "in all runs"})
     for (const Severity bearing : {Severity::fair, Severity::unfair, Severity::note})
       CHECK_FALSE_MESSAGE(prints(data, bearing, claim), claim);
 }
 
 TEST_CASE("the line of a term that a foreign arm states is ticked, and a false statement is reported") {
   ReportData data = foreign_arm({{"global_batch", 128}});
-  CHECK(prints(data, Severity::fair, "The global batch is the same for all arms of a cell (128)."));
+  CHECK(prints(data, Severity::fair, "Global batch: the same for all arms of a cell (128)."));
   const auto state = [&](const std::string& second) {
     for (const db::RunSummary& run : data.runs) {
       if (run.strategy != "ddp") continue;
@@ -111,14 +111,15 @@ TEST_CASE("the line of a term that a foreign arm states is ticked, and a false s
     }
   };
   state("");
-  CHECK(prints(data, Severity::fair, "The runs of each pair start from the same weights"));
+  CHECK(prints(data, Severity::fair, "Initial weights: the same for the runs of each pair"));
   state("left out");
   CHECK(prints(data, Severity::note, "Initial weights: stated only in part by ddp."));
   state("another");
   CHECK(prints(data, Severity::unfair, "Initial weights: ddp differs from the baseline."));
   for (const db::RunSummary& run : data.runs)
     data.evidence.at(run.run_key).batches = full_evidence(run).batches;
-  CHECK(prints(data, Severity::fair, "The runs of each pair use the same samples in the same order"));
+  CHECK(prints(data, Severity::fair,
+               "Data order: the runs of each pair use the same samples in the same order"));
   data.evidence.at(data.runs.back().run_key).batches.erase(2);
   CHECK(prints(data, Severity::note, "Data order: stated only in part by ddp."));
   data.evidence.at(data.runs.back().run_key).batches[1] = "another";
@@ -130,13 +131,13 @@ TEST_CASE("replicas that saw more samples than the baseline did not share a batc
   for (const db::RunSummary& run : data.runs)
     if (run.strategy == "ddp") data.evidence.at(run.run_key).samples_an_epoch = 3200;
   CHECK_FALSE(prints(data, Severity::fair, "gets 1/N"));
-  CHECK(prints(data, Severity::note, "The records do not show whether the replicas of ddp"));
+  CHECK(prints(data, Severity::note, "Replicas: the records do not show whether those of ddp"));
 }
 
 TEST_CASE("different versions of LibTorch are named") {
   ReportData data = two_arms();
   data.evidence.at(data.runs.back().run_key).ranks.back().libtorch_version = "2.11.0";
-  CHECK(prints(data, Severity::unfair, "Runs used different versions of LibTorch (2.11.0, 2.13.0)."));
+  CHECK(prints(data, Severity::unfair, "LibTorch: versions differ (2.11.0, 2.13.0)."));
 }
 
 TEST_CASE("probes by a foreign program do not count as trainyard's parity check") {
