@@ -156,9 +156,9 @@ std::vector<Point> mean_differences(const ArmRuns& baseline, const ArmRuns& arm,
                                     const Metric& metric, Scale scale) {
   ByEpoch by_epoch;
   for (const Observation& observation : arm.runs) {
-    const auto partner = std::ranges::find(baseline.runs, observation.pair, &Observation::pair);
-    if (partner == baseline.runs.end()) continue;
-    if (std::ranges::any_of(std::array{&*partner, &observation}, [&](const Observation* one) {
+    const Observation* partner = partner_of(observation, baseline);
+    if (partner == nullptr) continue;
+    if (std::ranges::any_of(std::array{partner, &observation}, [&](const Observation* one) {
           return one->final != nullptr && !value_counts(*one, metric);
         }))
       continue;

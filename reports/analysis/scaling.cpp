@@ -100,11 +100,11 @@ MeasuredLimit independent_limit(const ArmRuns& baseline, const ArmRuns& arm) {
   };
   ArmRuns equal;
   for (const Observation& run : arm.runs) {
-    const auto partner = std::ranges::find(baseline.runs, run.pair, &Observation::pair);
-    if (partner == baseline.runs.end() || !like_baseline(*partner, run)) continue;
+    const Observation* partner = partner_of(run, baseline);
+    if (partner == nullptr || !like_baseline(*partner, run)) continue;
     equal.runs.push_back(run);
     found.limit.runs = static_cast<int>(run.run->replicas);
-    for (const Observation* one : {&*partner, &run}) found.runs.push_back(one->run->run_key);
+    for (const Observation* one : {partner, &run}) found.runs.push_back(one->run->run_key);
   }
   const Point gain = mean_point(0, log_ratios(baseline, equal));
   found.limit = limit_of(found.limit.runs, gain.mean, {gain.low, gain.high}, gain.n);

@@ -246,6 +246,16 @@ bool value_counts(const Observation& observation, const Metric& metric) {
   return observation.launched == nullptr || useless_placement(*observation.launched).empty();
 }
 
+const Observation* partner_of(const Observation& run, const ArmRuns& arm) {
+  const auto found = std::ranges::find(arm.runs, run.pair, &Observation::pair);
+  return found == arm.runs.end() ? nullptr : &*found;
+}
+
+const Observation* compared_with(const ArmRuns& baseline, const ArmRuns& arm, std::size_t i, bool paired) {
+  if (paired) return partner_of(arm.runs[i], baseline);
+  return baseline.runs.empty() ? nullptr : &baseline.runs[i % baseline.runs.size()];
+}
+
 bool is_open(const Observation& observation) {
   return observation.final == nullptr && observation.run->status != "failed";
 }

@@ -40,6 +40,12 @@ struct CellRuns {
 
 std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare);
 
+// The run of `arm` with the same pairing values; null if there is none.
+const Observation* partner_of(const Observation& run, const ArmRuns& arm);
+
+// The run of the baseline that run `i` of the arm is compared with: its partner, else run by run.
+const Observation* compared_with(const ArmRuns& baseline, const ArmRuns& arm, std::size_t i, bool paired);
+
 bool is_open(const Observation& observation);  // planned, and neither finished nor failed
 
 // Whether the value of a finished run may be used. Other processes, runs or a changed machine spoil times and

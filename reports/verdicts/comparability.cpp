@@ -233,13 +233,8 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
   if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});
   Examiner examiner(data, rules);
   for (std::size_t i = 0; i < arm.runs.size(); ++i) {
-    const Observation& run = arm.runs[i];
-    if (compare.pair.empty()) {
-      if (!cell.baseline.runs.empty()) examiner.take(cell.baseline.runs[i % cell.baseline.runs.size()], run);
-      continue;
-    }
-    const auto partner = std::ranges::find(cell.baseline.runs, run.pair, &Observation::pair);
-    if (partner != cell.baseline.runs.end()) examiner.take(*partner, run);
+    const Observation* partner = compared_with(cell.baseline, arm, i, !compare.pair.empty());
+    if (partner != nullptr) examiner.take(*partner, arm.runs[i]);
   }
   Comparability result = examiner.result();
   if (compare.pair.empty())

@@ -45,33 +45,22 @@ std::vector<ComparedRun> runs_of(std::span<const CellRuns> cells) {
 // Two finished runs that are compared, and what they state. Failed runs are in no verdict, and planned runs
 // state nothing yet.
 struct ComparedPair {
-  const std::string& baseline_arm;
+  const std::string& baseline;
   const std::string& arm;
-  const db::RunSummary& run;  // of the arm
+  std::int64_t replicas;  // of the arm
   RunTerms baseline_terms, terms;
 };
 
-RunTerms terms_with_batch(const ReportData& data, const db::RunSummary& run) {
-  RunTerms terms = terms_of(data, run);
-  std::string& batch = terms.stated["global_batch"];
-  if (batch.empty() && !terms.foreign) batch = value_of(run, "batch");
-  return terms;
-}
-
-// Arms that are not paired are compared run by run.
 std::vector<ComparedPair> pairs_of(const ReportData& data, const std::vector<CellRuns>& cells, bool paired) {
   std::vector<ComparedPair> pairs;
   for (const CellRuns& cell : cells)
     for (const ArmRuns& arm : cell.arms)
       for (std::size_t i = 0; i < arm.runs.size(); ++i) {
-        const std::vector<Observation>& runs = cell.baseline.runs;
-        const auto partner = paired         ? std::ranges::find(runs, arm.runs[i].pair, &Observation::pair)
-                             : runs.empty() ? runs.end()
-                                            : runs.begin() + static_cast<std::ptrdiff_t>(i % runs.size());
-        if (partner == runs.end() || partner->final == nullptr || arm.runs[i].final == nullptr) continue;
-        const db::RunSummary& run = *arm.runs[i].run;
-        pairs.push_back({cell.baseline.value, arm.value, run, terms_with_batch(data, *partner->run),
-                         terms_with_batch(data, run)});
+        const Observation& own = arm.runs[i];
+        const Observation* partner = compared_with(cell.baseline, arm, i, paired);
+        if (partner != nullptr && partner->final != nullptr && own.final != nullptr)
+          pairs.push_back({cell.baseline.value, arm.value, own.run->replicas, terms_of(data, *partner->run),
+                           terms_of(data, *own.run)});
       }
   return pairs;
 }
@@ -85,90 +74,40 @@ std::string value_in(const RunTerms& terms, const std::string& name) {
 struct Term {
   const char* name;
   const char* title;
-  const char* same;                   // the text if all pairs agree
-  bool has_short_values;              // they are shown
-  bool needs_seeds;                   // compared only if arms are paired by seed
-  std::set<std::string> declared_by;  // axes and declared names with which the term may differ
+  const char* same;  // the text if all pairs agree
+  bool has_hashes;   // as values: they depend on the seed, and are not shown
 };
+constexpr std::array<Term, 3> shared_terms{
+    {{"global_batch", "Global batch", "the same for all arms of a cell", false},
+     {"initial_weights", "Initial weights", "the same in each pair (SHA-256 per layer)", true},
+     {"batches", "Data order", "the same samples in the same order in each pair (SHA-256 per epoch)", true}}};
 
-const std::array<Term, 3>& shared_terms() {
-  static const std::array<Term, 3> terms{
-      {{"global_batch",
-        "Global batch",
-        "the same for all arms of a cell",
-        true,
-        false,
-        {"batch", "global_batch"}},
-       {"initial_weights",
-        "Initial weights",
-        "the same for the runs of each pair (SHA-256 per layer)",
-        false,
-        true,
-        {"initial_weights"}},
-       {"batches",
-        "Data order",
-        "the runs of each pair use the same samples in the same order (SHA-256 per epoch)",
-        false,
-        true,
-        {"batches", "sampler", "batch", "global_batch", "train_samples"}}}};
-  return terms;
-}
-
-// What the pairs state on one term.
-struct Stated {
-  Texts values;
-  Texts not_stated;  // arms that do not state it
-  Texts in_part;     // arms that state it only for some of the layers or epochs
-  Texts other;       // arms that contradict their partner
-};
-
-// Values by layer or epoch: "0.weight" → "3fa9…". The name of a value without parts is empty.
-std::map<std::string, std::string> parts_of(const std::string& text) {
-  std::map<std::string, std::string> parts;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    const std::string line = text.substr(begin, end - begin);
-    const std::size_t space = line.rfind(' ');
-    parts[space == std::string::npos ? "" : line.substr(0, space)] = line;
-    begin = end + 1;
-  }
-  return parts;
-}
-
-Stated stated_by(const std::vector<ComparedPair>& pairs, const std::string& name) {
-  Stated stated;
+Statement term_statement(const Term& term, const std::vector<ComparedPair>& pairs,
+                         const experiments::Compare& compare) {
+  Texts values, not_stated, in_part, other;
+  bool declared = false;
   for (const ComparedPair& pair : pairs) {
-    const std::string first = value_in(pair.baseline_terms, name);
-    const std::string second = value_in(pair.terms, name);
-    (first.empty() ? stated.not_stated : stated.values).insert(first.empty() ? pair.baseline_arm : first);
-    (second.empty() ? stated.not_stated : stated.values).insert(second.empty() ? pair.arm : second);
-    const auto of_baseline = parts_of(first);
-    const auto of_arm = parts_of(second);
-    if (first.empty() || second.empty() || of_baseline == of_arm) continue;
-    const bool contradicts = std::ranges::any_of(of_arm, [&](const auto& part) {
-      const auto found = of_baseline.find(part.first);
-      return found != of_baseline.end() && found->second != part.second;
-    });
-    const bool partial = of_baseline.size() > 1 || of_arm.size() > 1;
-    (partial && !contradicts ? stated.in_part : stated.other).insert(pair.arm);
+    const std::string first = value_in(pair.baseline_terms, term.name);
+    const std::string second = value_in(pair.terms, term.name);
+    first.empty() ? not_stated.insert(pair.baseline) : values.insert(first);
+    second.empty() ? not_stated.insert(pair.arm) : values.insert(second);
+    if (first.empty() || second.empty() || first == second) continue;
+    // Empty if one of them states only some of the layers or epochs, and both agree on the others.
+    const auto differing = experiments::differing_terms({{term.name, first}}, {{term.name, second}}, compare);
+    (differing.empty() ? in_part : other).insert(pair.arm);
+    if (!differing.empty()) declared = differing.front().declared;
   }
-  return stated;
-}
-
-Statement term_statement(const Term& term, const Stated& stated, bool declared) {
-  const std::string values = term.has_short_values ? " (" + joined(stated.values) + ")" : "";
+  const std::string shown = term.has_hashes ? "" : " (" + joined(values) + ")";
   const auto line = [&](Severity severity, const std::string& text) {
     return Statement{severity, fmt::format("{}: {}.", term.title, text)};
   };
-  if (!stated.other.empty())
+  if (!other.empty())
     return line(declared ? Severity::note : Severity::unfair,
-                fmt::format("{} {} from the baseline{}{}", joined(stated.other),
-                            stated.other.size() == 1 ? "differs" : "differ", values,
-                            declared ? ", as declared" : ""));
-  if (!stated.not_stated.empty()) return line(Severity::note, "not stated by " + joined(stated.not_stated));
-  if (!stated.in_part.empty())
-    return line(Severity::note, "stated only in part by " + joined(stated.in_part));
-  return line(Severity::fair, term.same + values);
+                joined(other) + (other.size() == 1 ? " differs" : " differ") + " from the baseline" + shown +
+                    (declared ? ", as declared" : ""));
+  if (!not_stated.empty()) return line(Severity::note, "not stated by " + joined(not_stated));
+  if (!in_part.empty()) return line(Severity::note, "stated only in part by " + joined(in_part));
+  return line(Severity::fair, term.same + shown);
 }
 
 // Whether each replica used its part of a global batch. Replicas with a whole batch each would together have
@@ -176,21 +115,20 @@ Statement term_statement(const Term& term, const Stated& stated, bool declared) 
 void add_replica_parts(const std::vector<ComparedPair>& pairs, std::vector<Statement>& statements) {
   Texts shown, foreign, unknown;
   for (const ComparedPair& pair : pairs) {
-    if (pair.run.replicas <= 1) continue;
+    if (pair.replicas <= 1) continue;
     const std::string samples = value_in(pair.terms, "samples");
     const bool same = !samples.empty() && samples == value_in(pair.baseline_terms, "samples");
     (pair.terms.foreign ? foreign : same ? shown : unknown).insert(pair.arm);
   }
   for (const std::string& arm : unknown) shown.erase(arm);
-  const auto add = [&](Severity severity, const Texts& arms, const char* before, const char* after) {
+  const auto add = [&](Severity severity, const Texts& arms, const char* text) {
     if (!arms.empty())
-      statements.push_back({severity, fmt::format("Replicas: {} {}{}.", before, joined(arms), after)});
+      statements.push_back({severity, fmt::format("Replicas of {}: {}.", joined(arms), text)});
   };
-  add(Severity::fair, shown, "each of the N replicas of",
-      " gets 1/N of the global batch. Together they saw as many samples per epoch as the baseline");
-  add(Severity::note, unknown, "the records do not show whether those of",
-      " together saw as many samples as the baseline");
-  add(Severity::note, foreign, "their parts of the global batch are not stated by", "");
+  add(Severity::fair, shown,
+      "each of N gets 1/N of the global batch, and together they saw as many samples as the baseline");
+  add(Severity::note, unknown, "it is not recorded that together they saw as many samples as the baseline");
+  add(Severity::note, foreign, "their parts of the global batch are not stated");
 }
 
 void add_terms(const ReportData& data, const experiments::Compare& compare,
@@ -198,22 +136,16 @@ void add_terms(const ReportData& data, const experiments::Compare& compare,
   const std::vector<ComparedPair> pairs = pairs_of(data, cells, !compare.pair.empty());
   if (pairs.empty()) return;
   const bool by_seed = std::ranges::find(compare.pair, "seed") != compare.pair.end();
-  for (const Term& term : shared_terms()) {
-    if (term.needs_seeds && !by_seed) continue;
-    if (compare.axis == "model" && term.name == std::string("initial_weights")) continue;
-    const bool declared = term.declared_by.contains(compare.axis) ||
-                          std::ranges::any_of(compare.differs, [&](const std::string& name) {
-                            return term.declared_by.contains(name);
-                          });
-    statements.push_back(term_statement(term, stated_by(pairs, term.name), declared));
+  for (const Term& term : shared_terms) {
+    const bool of_other_models = compare.axis == "model" && term.title == std::string("Initial weights");
+    if ((by_seed || !term.has_hashes) && !of_other_models)
+      statements.push_back(term_statement(term, pairs, compare));
   }
   add_replica_parts(pairs, statements);
 }
 
 Statement pairing(const std::vector<CellRuns>& cells, const experiments::Compare& compare) {
-  if (compare.pair.empty())
-    return {Severity::note, "Arms are not paired, as set in the experiment file. Welch's t test is used."};
-  const std::string by = all_of(compare.pair);
+  if (compare.pair.empty()) return {Severity::note, "Pairs: none, as planned. Welch's t test is used."};
   std::set<std::size_t> counts;
   bool same = true;
   for (const CellRuns& cell : cells) {
@@ -224,12 +156,13 @@ Statement pairing(const std::vector<CellRuns>& cells, const experiments::Compare
       counts.insert(values.size());
     }
   }
+  const std::string by = all_of(compare.pair);
   if (!same)
     return {Severity::unfair,
-            "Not all arms have the same values of " + by + ". Runs without a partner are left out."};
+            "Pairs: not all arms have the same values of " + by + ". Runs without a partner are left out."};
   const std::string number = counts.size() > 1 ? "values" : counted(*counts.begin(), "value");
-  return {Severity::fair, fmt::format("All arms of a cell have the same {} of {}. Differences are computed "
-                                      "per pair.",
+  return {Severity::fair, fmt::format("Pairs: all arms of a cell have the same {} of {}. Differences are "
+                                      "computed per pair.",
                                       number, by)};
 }
 
@@ -238,12 +171,9 @@ Statement warm_up(const std::vector<ComparedRun>& runs) {
   for (const ComparedRun& one : runs)
     if (const db::FinalMetrics* final = one.seen.final; final != nullptr)
       fewest = std::min(fewest.value_or(final->epochs), final->epochs);
-  if (!fewest) return {Severity::note, "No run has finished yet."};
-  if (*fewest >= 3)
-    return {Severity::fair, "Epoch 1 (warm-up) is shown in figures but left out of time verdicts."};
-  return {Severity::unfair,
-          "Some runs have fewer than 3 epochs. Their time verdicts include the warm-up epoch. Use 3 epochs "
-          "or more."};
+  if (!fewest) return {Severity::note, "Warm-up: no run has finished yet."};
+  if (*fewest >= 3) return {Severity::fair, "Warm-up: epoch 1 is drawn, but left out of time verdicts."};
+  return {Severity::unfair, "Warm-up: time verdicts include epoch 1, as some runs have fewer than 3 epochs."};
 }
 
 // The three most frequent reasons: "3 runs: other runs shared the host; 1 run: …".
@@ -251,12 +181,9 @@ std::string reasons_text(const std::map<std::string, int>& runs_by_reason) {
   std::vector<std::pair<std::string, int>> sorted(runs_by_reason.begin(), runs_by_reason.end());
   std::ranges::stable_sort(sorted, std::ranges::greater{}, &std::pair<std::string, int>::second);
   const std::size_t shown = std::min<std::size_t>(3, sorted.size());
-  std::vector<std::string> texts;
-  for (const auto& [reason, runs] : std::span(sorted).first(shown))
-    texts.push_back(counted(runs, "run") + ": " + reason);
-  if (sorted.size() > shown)
-    texts.push_back(counted(sorted.size() - shown, "further reason") + " in `trainyard show`");
-  return joined(texts, {}, "; ");
+  const auto text = [](const auto& one) { return counted(one.second, "run") + ": " + one.first; };
+  return joined(std::span(sorted).first(shown), text, "; ") +
+         (sorted.size() > shown ? "; the others are in `trainyard show`" : "");
 }
 
 // Whether the times of the finished runs count.
@@ -277,19 +204,18 @@ Statement times(const std::vector<ComparedRun>& runs) {
       most_taken = std::max(most_taken, final.other_share);
     }
   }
-  if (finished == 0) return {Severity::note, "No times are known yet."};
+  if (finished == 0) return {Severity::note, "Times: none are known yet."};
   if (flagged > 0)
-    return {Severity::unfair, fmt::format("The times of {} of {} are flagged and not used in verdicts ({}).",
-                                          counted(flagged, "run"), finished, reasons_text(problems))};
+    return {Severity::unfair,
+            fmt::format("Times: those of {} of {} are flagged and not used in verdicts ({}).",
+                        counted(flagged, "run"), finished, reasons_text(problems))};
   if (not_recorded > 0)
-    return {Severity::note,
-            fmt::format("It is not known whether every finished run had its devices to itself. "
-                        "The load of other processes was not recorded for {}.",
-                        counted(not_recorded, "run"))};
-  return {Severity::fair, fmt::format("Every finished run was the only timed run on its host and had its "
-                                      "devices to itself. Other processes took at most {} % of the leased "
-                                      "cores.",
-                                      plain_number(std::round(1000 * most_taken) / 10))};
+    return {Severity::note, "Times: the load of other processes was not recorded for " +
+                                counted(not_recorded, "run") + ", so devices may have been shared."};
+  return {Severity::fair,
+          "Times: each finished run was the only timed run on its host and had its devices to "
+          "itself. Other processes took at most " +
+              plain_number(std::round(1000 * most_taken) / 10) + " % of the leased cores."};
 }
 
 // Whether all ranks of a cell, also those of the baseline, have the same number of cores.
@@ -302,54 +228,47 @@ Statement cores(const std::vector<CellRuns>& cells, const experiments::Compare& 
     for (const ComparedRun& one : runs_of({&cell, 1})) {
       const Launched* launched = one.seen.launched;
       if (launched == nullptr) continue;
-      pinned = pinned && !launched->cores.empty();
-      for (const std::size_t count : launched->cores) {
-        pinned = pinned && count > 0;
-        of_cell.insert(count == 0 ? "0 cores"
-                                  : counted(count, "core") + " for " +
-                                        counted(launched->circumstances.threads_per_rank, "thread"));
-      }
+      pinned = pinned && !launched->cores.empty() && !std::ranges::count(launched->cores, 0U);
+      for (const std::size_t count : launched->cores)
+        of_cell.insert(fmt::format("{} for {}", counted(count, "core"),
+                                   counted(launched->circumstances.threads_per_rank, "thread")));
     }
     same = same && of_cell.size() <= 1;
     all.merge(of_cell);
   }
   if (!same)
     return {compare.axis == "threads" ? Severity::note : Severity::unfair,
-            "Ranks do not all have the same number of cores (" + joined(all) + ")."};
+            "Cores: not the same for all ranks of a cell (" + joined(all) + ")."};
   if (all.empty() || !pinned)
-    return {Severity::note, "Ranks are not pinned to cores, or pinning was not recorded."};
+    return {Severity::note, "Cores: ranks are not pinned, or pinning was not recorded."};
   return {Severity::fair,
-          "Each rank is pinned to " + joined(all, {}, " or ") +
-              ". A run on one device has the same resources as one rank of a distributed run."};
+          "Cores: each rank, also of a run on one device, is pinned to " + joined(all, {}, " or ") + "."};
 }
 
 Statement machines(const ReportData& data) {
-  Texts hosts, releases;
+  Texts machines;
   std::map<std::string, Texts> settings;  // that differ
   bool recorded = true;
   for (const auto& [key, launched] : data.launched) {
-    const experiments::Circumstances& circumstances = launched.circumstances;
-    hosts.insert(circumstances.host + " " + circumstances.processor);
-    releases.insert(circumstances.release);
-    recorded = recorded && !circumstances.build.empty();
+    const experiments::Circumstances& own = launched.circumstances;
+    machines.insert(fmt::format("{} {} with trainyard {}", own.host, own.processor, own.release));
+    recorded = recorded && !own.build.empty();
     for (const auto& difference :
-         experiments::differing_settings(data.launched.begin()->second.circumstances, circumstances))
+         experiments::differing_settings(data.launched.begin()->second.circumstances, own))
       settings[difference.name].merge(Texts{difference.first, difference.second});
   }
-  if (hosts.empty()) return {Severity::note, "The machines of the runs are not known."};
-  if (hosts.size() > 1 || releases.size() > 1)
-    return {Severity::unfair,
-            "Runs used different machines or releases. Times are compared only if both are the same."};
   const auto text = [](const auto& setting) { return setting.first + ": " + joined(setting.second); };
+  if (machines.empty()) return {Severity::note, "Machine: not known."};
+  if (machines.size() > 1)
+    return {Severity::unfair,
+            "Machine: runs used " + joined(machines) + ". Times of different ones are not compared."};
   if (!settings.empty())
-    return {Severity::unfair, "Runs used different settings (" + joined(settings, text) +
-                                  "). Times are compared only if these are the same."};
+    return {Severity::unfair, "Settings: runs differ (" + joined(settings, text) +
+                                  "). Times of different ones are not compared."};
   if (!recorded)
     return {Severity::note,
-            "All runs used the same machine and the same release of trainyard. Their build and "
-            "environment were not recorded."};
-  return {Severity::fair,
-          "All runs used the same machine, the same build of trainyard and the same environment."};
+            "Machine: the same and one release of trainyard. Build and environment are not known."};
+  return {Severity::fair, "Machine: all runs used the same one, with the same build and environment."};
 }
 
 // Covers all finished runs that have records, compared or not.
@@ -374,8 +293,8 @@ Statement parity(const ReportData& data, const std::vector<CellRuns>& cells) {
   const std::vector<std::string> unknown = not_probed(data, cells);
   if (unknown.empty())
     return {Severity::fair,
-            "The first steps of each arm were compared with a single process before the arm was timed."};
-  return {Severity::note, "No parity check: " + joined(Texts(unknown.begin(), unknown.end())) +
+            "Parity check: before timing, the first steps of each arm were compared with a single process."};
+  return {Severity::note, "Parity check: missing for " + joined(Texts(unknown.begin(), unknown.end())) +
                               ". It is not known whether they train like a single device."};
 }
 
@@ -388,7 +307,7 @@ struct TrainingOption {
 };
 constexpr std::array<TrainingOption, 2> training_options{
     {{"sampler", "exact", Severity::unfair,
-      "Sampler: {} in some runs. It pads the replicas' parts to equal size, so some samples are used twice."},
+      "Sampler: {} in some runs. It pads the replicas' parts, so some samples are used twice."},
      {"learning_rate_scaling", "none", Severity::note,
       "Learning rate: scaled with the global batch in some runs ({})."}}};
 
@@ -408,9 +327,8 @@ void add_changed_training(const std::vector<ComparedRun>& runs, std::vector<Stat
     data_sets.insert(run.dataset);
   }
   for (const TrainingOption& option : training_options)
-    if (values.contains(option.name))
-      statements.push_back(
-          {option.severity, fmt::format(fmt::runtime(option.text), joined(values[option.name]))});
+    if (const auto found = values.find(option.name); found != values.end())
+      statements.push_back({option.severity, fmt::format(fmt::runtime(option.text), joined(found->second))});
   if (!stand_ins.empty())
     statements.push_back({Severity::unfair, fmt::format("Stand-in data: {}. The results do not apply to {}.",
                                                         joined(stand_ins), joined(data_sets))});
@@ -434,15 +352,12 @@ void add_failed_runs(const ReportData& data, const std::vector<CellRuns>& cells,
   }
 }
 
-bool is_compared(const CellRuns& cell) {
-  return !cell.baseline.runs.empty() && !cell.arms.empty();
-}
-
 }  // namespace
 
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<CellRuns>& cells) {
-  const bool compared = std::ranges::any_of(cells, is_compared);
+  const bool compared = std::ranges::any_of(
+      cells, [](const CellRuns& cell) { return !cell.baseline.runs.empty() && !cell.arms.empty(); });
   const std::vector<ComparedRun> runs = runs_of(cells);
   std::vector<Statement> statements;
   if (compared) {
@@ -456,8 +371,8 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   add_failed_runs(data, cells, statements);
   if (compared)
     statements.push_back(
-        {Severity::note, fmt::format("p-values are corrected for the number of cells of one metric and arm "
-                                     "(Holm, α = {}{}). The intervals shown are not corrected.",
+        {Severity::note, fmt::format("p-values: corrected for the number of cells of one metric and arm "
+                                     "(Holm, α = {}{}). Intervals are not corrected.",
                                      plain_number(compare.alpha),
                                      compare.final_look ? ", one look" : ", 0.8 α for the first look")});
   return statements;

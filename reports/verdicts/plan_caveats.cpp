@@ -29,11 +29,6 @@ std::string pairs_text(const std::vector<std::string>& pairs, const experiments:
   return pairs.size() > most_named ? fmt::format("{} and {} more", text, pairs.size() - most_named) : text;
 }
 
-const Observation* partner_of(const Observation& run, const ArmRuns& arm) {
-  const auto found = std::ranges::find(arm.runs, run.pair, &Observation::pair);
-  return found == arm.runs.end() ? nullptr : &*found;
-}
-
 const std::vector<db::EarlierResult>* earlier_of(const ReportData& data, const Observation& run) {
   const auto found = data.earlier.find(run.run->run_key);
   return found == data.earlier.end() ? nullptr : &found->second;

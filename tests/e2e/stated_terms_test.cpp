@@ -71,7 +71,7 @@ TEST_CASE("programs that state nothing are not called fair, and missing terms ar
                              "Global batch: not stated by crowded, first, quiet.",
                              "LibTorch: not stated by crowded, first, quiet."})
       CHECK_MESSAGE(contains(*text, said), said);
-    for (const char* claim : {"Global batch: the same", "use the same samples", "gets 1/N",
+    for (const char* claim : {"Global batch: the same", "Data order: the same", "gets 1/N",
                               "Initial weights: the same", "LibTorch: 2"})
       CHECK_MESSAGE(!contains(*text, claim), claim);
   }

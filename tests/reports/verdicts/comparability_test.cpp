@@ -311,10 +311,10 @@ TEST_CASE("the report names the arms that were probed and those that were not") 
     });
   };
   const std::string all =
-      "The first steps of each arm were compared with a single process before the arm was timed.";
-  CHECK(said(Severity::note, "No parity check: MLP ddp, MLP single."));
+      "Parity check: before timing, the first steps of each arm were compared with a single process.";
+  CHECK(said(Severity::note, "Parity check: missing for MLP ddp, MLP single."));
   data.probes[data.runs.back().run_key] = {probe(data, 0, 0, "bb")};
-  CHECK(said(Severity::note, "No parity check: MLP single."));
+  CHECK(said(Severity::note, "Parity check: missing for MLP single."));
   CHECK_FALSE(said(Severity::fair, all));
   data.probes[run_of(data, "mlp", "single", 0).run_key] = {probe(data, 0, 0, "bb")};
   CHECK(said(Severity::fair, all));

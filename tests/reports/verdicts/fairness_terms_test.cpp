@@ -78,22 +78,21 @@ std::size_t occurrences(const std::string& part, const std::string& text) {
 TEST_CASE("lines for built-in arms are ticked from their records") {
   const ReportData data = two_arms();
   CHECK(prints(data, Severity::fair, "Global batch: the same for all arms of a cell (128)."));
-  CHECK(prints(data, Severity::fair, "Replicas: each of the N replicas of ddp gets 1/N of the global batch"));
-  CHECK(prints(data, Severity::fair, "Initial weights: the same for the runs of each pair"));
-  CHECK(prints(data, Severity::fair,
-               "Data order: the runs of each pair use the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "Replicas of ddp: each of N gets 1/N of the global batch"));
+  CHECK(prints(data, Severity::fair, "Initial weights: the same in each pair"));
+  CHECK(prints(data, Severity::fair, "Data order: the same samples in the same order in each pair"));
   CHECK(prints(data, Severity::fair, "LibTorch: 2.13.0 in all runs."));
 }
 
 TEST_CASE("no line is ticked for a foreign arm that states nothing") {
   const ReportData data = foreign_arm(nlohmann::json::object());
   for (const char* line : {"Global batch: not stated by ddp.",
-                           "Replicas: their parts of the global batch are not stated by ddp.",
+                           "Replicas of ddp: their parts of the global batch are not stated.",
                            "Initial weights: not stated by ddp.", "Data order: not stated by ddp.",
                            "LibTorch: not stated by ddp."})
     CHECK_MESSAGE(prints(data, Severity::note, line), line);
   for (const char* claim : {"Global batch: the same", "gets 1/N", "Initial weights: the same",
-                            "use the same samples", "in all runs"})
+                            "Data order: the same", "in all runs"})
     for (const Severity bearing : {Severity::fair, Severity::unfair, Severity::note})
       CHECK_FALSE_MESSAGE(prints(data, bearing, claim), claim);
 }
@@ -111,15 +110,14 @@ TEST_CASE("the line of a term that a foreign arm states is ticked, and a false s
     }
   };
   state("");
-  CHECK(prints(data, Severity::fair, "Initial weights: the same for the runs of each pair"));
+  CHECK(prints(data, Severity::fair, "Initial weights: the same in each pair"));
   state("left out");
   CHECK(prints(data, Severity::note, "Initial weights: stated only in part by ddp."));
   state("another");
   CHECK(prints(data, Severity::unfair, "Initial weights: ddp differs from the baseline."));
   for (const db::RunSummary& run : data.runs)
     data.evidence.at(run.run_key).batches = full_evidence(run).batches;
-  CHECK(prints(data, Severity::fair,
-               "Data order: the runs of each pair use the same samples in the same order"));
+  CHECK(prints(data, Severity::fair, "Data order: the same samples in the same order in each pair"));
   data.evidence.at(data.runs.back().run_key).batches.erase(2);
   CHECK(prints(data, Severity::note, "Data order: stated only in part by ddp."));
   data.evidence.at(data.runs.back().run_key).batches[1] = "another";
@@ -131,7 +129,9 @@ TEST_CASE("replicas that saw more samples than the baseline did not share a batc
   for (const db::RunSummary& run : data.runs)
     if (run.strategy == "ddp") data.evidence.at(run.run_key).samples_an_epoch = 3200;
   CHECK_FALSE(prints(data, Severity::fair, "gets 1/N"));
-  CHECK(prints(data, Severity::note, "Replicas: the records do not show whether those of ddp"));
+  CHECK(
+      prints(data, Severity::note,
+             "Replicas of ddp: it is not recorded that together they saw as many samples as the baseline."));
 }
 
 TEST_CASE("different versions of LibTorch are named") {
@@ -143,7 +143,7 @@ TEST_CASE("different versions of LibTorch are named") {
 TEST_CASE("probes by a foreign program do not count as trainyard's parity check") {
   ReportData data = foreign_arm(nlohmann::json::object());
   for (const db::RunSummary& run : data.runs) data.probes[run.run_key] = {{run.run_key, 0, {{"step", 1}}}};
-  CHECK(prints(data, Severity::note, "No parity check: MLP ddp."));
+  CHECK(prints(data, Severity::note, "Parity check: missing for MLP ddp."));
 }
 
 TEST_CASE("NOT VERIFIED and its reason are printed once per arm: terminal, page, Markdown and LaTeX") {

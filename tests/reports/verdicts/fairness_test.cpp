@@ -34,16 +34,19 @@ bool says(const ReportData& data, Severity bearing, const std::string& part) {
 
 TEST_CASE("the fairness list follows from the data") {
   ReportData data = invented();
+  for (db::RunSummary& run : data.runs) run.axes["global_batch"] = std::int64_t{128};
   CHECK(says(data, Severity::fair, "Global batch: the same"));
   CHECK(says(data, Severity::fair, "same 5 values of seed. Differences are computed per pair."));
-  CHECK(says(data, Severity::fair, "was the only timed run on its host and had its devices to itself"));
+  CHECK(says(data, Severity::fair,
+             "Times: each finished run was the only timed run on its host and had its devices to itself"));
   CHECK(says(data, Severity::fair, "pinned to 1 core for 1 thread."));
   final_of(data, "mlp", "ddp", 0).times_count = false;
-  CHECK(says(data, Severity::unfair, "The times of 1 run of 20 are flagged and not used in verdicts"));
-  run_of(data, "mlp", "ddp", 0).axes["batch"] = std::int64_t{64};
+  CHECK(says(data, Severity::unfair, "Times: those of 1 run of 20 are flagged and not used in verdicts"));
+  run_of(data, "mlp", "ddp", 0).axes["global_batch"] = std::int64_t{64};
   CHECK(says(data, Severity::unfair, "Global batch: ddp differs from the baseline (128, 64)"));
   data.launched[run_of(data, "mlp", "ddp", 0).run_key].cores = {2, 2};
-  CHECK(says(data, Severity::unfair, "same number of cores (1 core for 1 thread, 2 cores for 1 thread)"));
+  CHECK(says(data, Severity::unfair,
+             "Cores: not the same for all ranks of a cell (1 core for 1 thread, 2 cores for 1 thread)"));
 }
 
 TEST_CASE("stand-ins for several data sets are one line") {
@@ -66,7 +69,8 @@ TEST_CASE("the line on cores counts cores per thread") {
   ReportData data = invented();
   for (auto& [key, launched] : data.launched) launched.circumstances.threads_per_rank = 2;
   for (auto& [key, launched] : data.launched) launched.cores.assign(launched.cores.size(), 2);
-  CHECK(says(data, Severity::fair, "Each rank is pinned to 2 cores for 2 threads."));
+  CHECK(says(data, Severity::fair,
+             "Cores: each rank, also of a run on one device, is pinned to 2 cores for 2 threads."));
 }
 
 TEST_CASE("the line on the host has the share of other processes, and is not ticked without it") {
@@ -75,45 +79,47 @@ TEST_CASE("the line on the host has the share of other processes, and is not tic
   CHECK(says(data, Severity::fair, "to itself. Other processes took at most 1.2 % of the leased cores."));
   final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
   CHECK_FALSE(says(data, Severity::fair, "was the only timed run on its host"));
-  CHECK(says(data, Severity::note, "The load of other processes was not recorded for 1 run."));
+  CHECK(says(
+      data, Severity::note,
+      "Times: the load of other processes was not recorded for 1 run, so devices may have been shared."));
   for (const int seed : {2, 3}) {
     final_of(data, "mlp", "ddp", seed).times_count = false;
     final_of(data, "mlp", "ddp", seed).times_problem = "a rank had 1 core for 2 threads";
   }
   final_of(data, "cnn", "ddp", 0).times_count = false;
   final_of(data, "cnn", "ddp", 0).times_problem = "other processes took 31 % of its cores (limit 2 %)";
-  CHECK(
-      says(data, Severity::unfair,
-           "The times of 3 runs of 20 are flagged and not used in verdicts (2 runs: a rank had 1 core for 2 "
-           "threads; 1 run: other processes took 31 % of its cores (limit 2 %))."));
+  CHECK(says(
+      data, Severity::unfair,
+      "Times: those of 3 runs of 20 are flagged and not used in verdicts (2 runs: a rank had 1 core for 2 "
+      "threads; 1 run: other processes took 31 % of its cores (limit 2 %))."));
 }
 
 TEST_CASE("differences between cells are not differences between arms") {
   ReportData data = invented();
   for (const db::RunSummary& run : data.runs)
     if (run.model == "cnn") data.launched[run.run_key].cores = std::vector<std::size_t>(run.replicas, 2);
-  CHECK(says(data, Severity::fair, "Each rank is pinned to 1 core for 1 thread or 2 cores for 1 thread."));
+  CHECK(says(data, Severity::fair, "is pinned to 1 core for 1 thread or 2 cores for 1 thread."));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.model == "cnn" && run.seed > 2; });
-  CHECK(says(data, Severity::fair, "All arms of a cell have the same values of seed"));
+  CHECK(says(data, Severity::fair, "Pairs: all arms of a cell have the same values of seed"));
   std::erase_if(data.runs, [](const db::RunSummary& run) { return run.strategy == "ddp" && run.seed == 1; });
-  CHECK(says(data, Severity::unfair, "Not all arms have the same values of seed"));
+  CHECK(says(data, Severity::unfair, "Pairs: not all arms have the same values of seed"));
 }
 
 TEST_CASE("without a finished run the report has no sentence on times") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 1});
   for (const char* strategy : {"single", "ddp"}) set_status(data, "mlp", strategy, 0, "failed");
-  CHECK(says(data, Severity::note, "No times are known yet."));
-  CHECK_FALSE(says(data, "was the only timed run on its host"));
+  CHECK(says(data, Severity::note, "Times: none are known yet."));
+  CHECK_FALSE(says(data, "the only timed run on its host"));
   data.launched.clear();
-  CHECK(says(data, Severity::note, "The machines of the runs are not known."));
-  CHECK_FALSE(says(data, "used the same machine"));
+  CHECK(says(data, Severity::note, "Machine: not known."));
+  CHECK_FALSE(says(data, "all runs used the same"));
 }
 
 TEST_CASE("without a second arm the report has no sentence on arms, pairs and corrections") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}});
-  for (const char* part : {"All arms", "all arms", "per pair", "p-values are corrected"})
+  for (const char* part : {"Pairs", "all arms", "per pair", "p-values: corrected"})
     CHECK_FALSE(says(data, part));
-  CHECK(says(invented(), "p-values are corrected"));
+  CHECK(says(invented(), "p-values: corrected"));
 }
 
 TEST_CASE("a failed run is named with all varied values, unless it is not planned any more") {
@@ -204,7 +210,7 @@ TEST_CASE("on a terminal, blocks are separated by one blank line, and there is n
   CHECK_FALSE(verdicts.ends_with("\n\n"));
   final_of(data, "mlp", "ddp", 0).times_count = false;
   const std::string warned = terminal_table(compose(data));
-  CHECK(contains(warned, "\n\nwarning: The times of 1 run of 10 are flagged"));
+  CHECK(contains(warned, "\n\nwarning: Times: those of 1 run of 10 are flagged"));
   CHECK_FALSE(contains(warned, "\n\n\n"));
   CHECK_FALSE(warned.ends_with("\n\n"));
 }
