@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "reports/answer/names.h"
-#include "reports/answer/published_study.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/format/words.h"
 
@@ -20,9 +19,8 @@ std::string subtitle(const Comparison& comparison) {
   const std::string on = some_of(cell_names(comparison));
   const std::string what =
       arms.empty() ? "compared with " + compare.baseline : some_of(arms) + " against " + compare.baseline;
-  return fmt::format("Effect of {} ({}){}",
-                     compare.axis == "group" ? "the choice of runs" : with_spaces(compare.axis), what,
-                     with_label(" on ", on));
+  const std::string axis = compare.axis == "group" ? "the choice of runs" : with_spaces(compare.axis);
+  return fmt::format("Effect of {} ({}){}", axis, what, with_label(" on ", on));
 }
 
 std::string shape_explanation(const Comparison& comparison) {
@@ -37,28 +35,14 @@ std::string shape_explanation(const Comparison& comparison) {
 
 namespace {
 
-// "3", "3 – 5"; empty without values.
-std::string range_of(const std::set<std::int64_t>& values) {
-  if (values.empty()) return "";
-  if (values.size() == 1) return std::to_string(*values.begin());
-  return fmt::format("{} – {}", *values.begin(), *values.rbegin());
-}
-
-std::string counted_range(const std::set<std::int64_t>& values, const std::string& noun) {
-  if (values.empty()) return "";
-  return range_of(values) + " " + noun + (*values.rbegin() == 1 ? "" : "s");
-}
-
 std::string value_in(const std::vector<std::pair<std::string, std::string>>& provenance, const char* name) {
   const auto found = std::ranges::find(provenance, name, &std::pair<std::string, std::string>::first);
   return found == provenance.end() ? "" : found->second;
 }
 
-// "a, b", without empty texts.
-std::string comma(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts) all += (all.empty() || text.empty() ? "" : ", ") + text;
-  return all;
+std::string comma(std::vector<std::string> texts) {
+  std::erase(texts, "");
+  return joined(texts);
 }
 
 // "5 seeds per arm, 3 epochs".
@@ -96,11 +80,10 @@ std::string trained_on(const Report& report) {
   });
 }
 
-std::string sentences(const std::vector<std::string>& texts) {
-  std::string all;
-  for (const std::string& text : texts)
-    if (!text.empty()) all += (all.empty() ? "" : " ") + text + ".";
-  return all;
+std::string sentences(std::vector<std::string> texts) {
+  std::erase(texts, "");
+  return joined(
+      texts, [](const std::string& text) { return text + "."; }, " ");
 }
 
 }  // namespace

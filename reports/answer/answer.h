@@ -19,6 +19,12 @@ struct Answer {
 
 Answer make_answer(const Report& report);
 
+// One text per publication: its verdicts, how many of ours agree, which ones differ, and its hardware.
+// - Only comparisons of strategies are used.
+// - A published verdict without an arm is on each arm of the model that the publication has numbers of, except
+//   our baseline. Without such numbers it is on all of our arms.
+std::vector<std::string> published_answers(const Report& report);
+
 // "Effect of threads (2 and 4 against 1) on MLP".
 std::string subtitle(const Comparison& comparison);
 

@@ -1,7 +1,6 @@
 #include "reports/answer/names.h"
 
 #include <algorithm>
-#include <set>
 #include <string_view>
 
 #include <fmt/format.h>
@@ -13,8 +12,8 @@
 namespace trainyard::reports {
 
 const Metric& published_metric(MetricKind kind) {
-  return *std::ranges::find_if(metrics(),
-                               [&](const Metric& metric) { return metric.published && metric.kind == kind; });
+  const auto is_wanted = [&](const Metric& metric) { return metric.published && metric.kind == kind; };
+  return *std::ranges::find_if(metrics(), is_wanted);
 }
 
 std::vector<std::string> arms_of(const Comparison& comparison) {
@@ -45,6 +44,12 @@ std::vector<std::string> cell_names(const Comparison& comparison) {
     names.push_back(std::move(label));
   }
   return names;
+}
+
+std::string counted_range(const std::set<std::int64_t>& values, const std::string& noun) {
+  if (values.empty()) return "";
+  const std::string range = values.size() == 1 ? "" : std::to_string(*values.begin()) + " – ";
+  return range + (noun.empty() ? std::to_string(*values.rbegin()) : counted(*values.rbegin(), noun));
 }
 
 std::string with_label(const std::string& label, const std::string& text) {

@@ -1,6 +1,8 @@
 // Names in the sentences of the answer: arms, cells and metrics.
 #pragma once
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -20,6 +22,9 @@ std::string value_text(const experiments::Compare& compare, const std::string& v
 
 // Names of the cells in a sentence: "MLP, batch 64"; empty if models are compared and nothing else varies.
 std::vector<std::string> cell_names(const Comparison& comparison);
+
+// "3 seeds", "3 – 5 seeds"; without a noun "3 – 5"; empty without values.
+std::string counted_range(const std::set<std::int64_t>& values, const std::string& noun);
 
 // `label` before `text`; empty if `text` is empty.
 std::string with_label(const std::string& label, const std::string& text);

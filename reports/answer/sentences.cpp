@@ -61,13 +61,11 @@ std::string listed(const std::vector<Item>& items, VerdictKind kind) {
 std::string decided_sentence(const Comparison& comparison, MetricKind kind) {
   const std::vector<Item> items = items_on(comparison, published_metric(kind).name);
   std::vector<std::string> clauses;
-  const auto add = [&](VerdictKind verdict, const std::string& verb) {
+  for (const auto& [verdict, verb] :
+       {std::pair(VerdictKind::improves, "improves"), std::pair(VerdictKind::no_change, "does not change"),
+        std::pair(VerdictKind::deteriorates, "deteriorates")})
     if (const std::string names = listed(items, verdict); !names.empty())
-      clauses.push_back(verb + " for " + names);
-  };
-  add(VerdictKind::improves, "improves");
-  add(VerdictKind::no_change, "does not change");
-  add(VerdictKind::deteriorates, "deteriorates");
+      clauses.push_back(fmt::format("{} for {}", verb, names));
   return clauses.empty() ? "" : fmt::format("{} {}.", upper_first(name_of(kind)), all_of(clauses));
 }
 
@@ -84,83 +82,63 @@ std::string worse_elsewhere(const Comparison& comparison) {
 
 // Verdicts of the table that are not decided for one kind of reason.
 struct Undecided {
-  ReasonKind kind = ReasonKind::none;
   std::set<std::string> texts;     // of the reasons
   std::vector<std::string> items;  // "training time of MLP"
-  int fewest_seeds = 0, most_seeds = 0;
+  std::set<std::int64_t> seeds;    // that are needed
 };
 
-std::string why(const Undecided& undecided) {
+std::string why(ReasonKind kind, const Undecided& undecided) {
+  if (kind == ReasonKind::few_seeds)
+    return "more seeds are needed, about " + counted_range(undecided.seeds, "") + " in total";
+  if (kind == ReasonKind::planned_runs) return "planned runs are not finished";
+  if (kind == ReasonKind::broken) return "the parity check found another training";
   const std::string texts = some_of({undecided.texts.begin(), undecided.texts.end()}, most_reasons);
-  switch (undecided.kind) {
-    case ReasonKind::few_seeds:
-      return undecided.fewest_seeds == undecided.most_seeds
-                 ? fmt::format("more seeds are needed, about {} in total", undecided.most_seeds)
-                 : fmt::format("more seeds are needed, about {} – {} in total", undecided.fewest_seeds,
-                               undecided.most_seeds);
-    case ReasonKind::planned_runs:
-      return "planned runs are not finished";
-    case ReasonKind::broken:
-      return "the parity check found another training";
-    default:
-      return texts.empty() ? "the test does not decide" : texts;
-  }
+  return texts.empty() ? "the test does not decide" : texts;
 }
 
 // "Not decided: loss of CNN (planned runs are not finished)", by reason, the one with the most verdicts first.
 std::string undecided_sentence(const Comparison& comparison) {
-  std::vector<Undecided> all;
+  std::vector<std::pair<ReasonKind, Undecided>> all;
   for (const MetricKind kind : table_kinds)
     for (const Item& item : items_on(comparison, published_metric(kind).name)) {
-      const Verdict& verdict = *item.verdict;
-      if (is_decided(verdict.kind)) continue;
-      auto known = std::ranges::find(all, verdict.reason.kind, &Undecided::kind);
-      if (known == all.end())
-        known = all.insert(all.end(), Undecided{.kind = verdict.reason.kind, .texts = {}, .items = {}});
-      known->texts.insert(verdict.reason.text);
-      known->items.push_back(name_of(kind) + with_label(" of ", item.name));
-      const int seeds = verdict.seeds_needed.value_or(0);
-      known->fewest_seeds = known->fewest_seeds == 0 ? seeds : std::min(known->fewest_seeds, seeds);
-      known->most_seeds = std::max(known->most_seeds, seeds);
+      if (is_decided(item.verdict->kind)) continue;
+      Undecided& same = value_of_key(all, item.verdict->reason.kind);
+      same.texts.insert(item.verdict->reason.text);
+      same.items.push_back(name_of(kind) + with_label(" of ", item.name));
+      same.seeds.insert(item.verdict->seeds_needed.value_or(0));
     }
   std::ranges::stable_sort(all, std::ranges::greater(),
-                           [](const Undecided& one) { return one.items.size(); });
-  const auto text = [](const Undecided& one) {
-    return fmt::format("{} ({})", some_of(one.items, most_items), why(one));
+                           [](const auto& one) { return one.second.items.size(); });
+  const auto text = [](const auto& one) {
+    return fmt::format("{} ({})", some_of(one.second.items, most_items), why(one.first, one.second));
   };
-  return all.empty() ? "" : fmt::format("Not decided: {}.", joined(all, text, "; "));
+  return all.empty() ? "" : "Not decided: " + joined(all, text, "; ") + ".";
 }
 
-// "Weakened: 3 verdicts are marked REPLACED, 8 EXPLORATORY." over all metrics; empty without marks.
+// "Weakened: 3 verdicts REPLACED, 8 verdicts EXPLORATORY." over all metrics; empty without marks.
 std::string weakened(const Comparison& comparison) {
-  std::map<std::string, std::size_t> counts;
+  std::map<std::string, int> counts;
   for (const Cell& cell : comparison.cells)
     for (const Verdict& verdict : cell.verdicts)
       for (const std::string& mark : marks_of(verdict.caveats)) ++counts[mark];
-  std::vector<std::string> parts;
-  parts.reserve(counts.size());
-  for (const auto& [mark, count] : counts)
-    parts.push_back(parts.empty()
-                        ? counted(count, "verdict") + (count == 1 ? " is" : " are") + " marked " + mark
-                        : fmt::format("{} {}", count, mark));
-  return parts.empty() ? "" : "Weakened: " + joined(parts, {}, ", ") + ".";
+  const auto text = [](const auto& one) { return counted(one.second, "verdict") + " " + one.first; };
+  return counts.empty() ? "" : "Weakened: " + joined(counts, text) + ".";
 }
 
 }  // namespace
 
 std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
   if (!has_verdicts(comparison)) return {no_verdicts_text(comparison)};
-  std::vector<std::string> quality;
-  for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss})
-    quality.push_back(decided_sentence(comparison, kind));
-  quality.push_back(worse_elsewhere(comparison));
+  std::vector<std::string> quality{decided_sentence(comparison, MetricKind::accuracy),
+                                   decided_sentence(comparison, MetricKind::loss),
+                                   worse_elsewhere(comparison)};
   std::erase(quality, "");
   std::vector<std::string> paragraphs{decided_sentence(comparison, MetricKind::time),
-                                      joined(quality, {}, " "), undecided_sentence(comparison),
+                                      as_one_paragraph(quality), undecided_sentence(comparison),
                                       weakened(comparison)};
   std::erase(paragraphs, "");
   if (paragraphs.empty()) paragraphs.emplace_back("No model has validation metrics or training times.");
-  if (!comparison.experiment.empty()) paragraphs.front() = comparison.experiment + ": " + paragraphs.front();
+  paragraphs.front().insert(0, comparison.experiment.empty() ? "" : comparison.experiment + ": ");
   return paragraphs;
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -10,6 +11,7 @@
 
 #include "base/text.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
@@ -76,6 +78,31 @@ std::string suffix_of(const Verdict& verdict) {
   return is_bleu(verdict) ? " points" : words_of(verdict.scale).suffix;
 }
 
+std::string text_of(const std::optional<Interval>& interval, const Verdict& verdict) {
+  if (!interval) return "–";
+  const int decimals = decimals_of(verdict);
+  return fmt::format("[{}, {}]", signed_fixed(interval->low, decimals),
+                     signed_fixed(interval->high, decimals));
+}
+
+// Dropped pairs, grouped by reason: "seed 0, seed 2: ddp failed: …". The reason of NOT TIMED is not repeated.
+std::vector<std::string> left_out(const Verdict& verdict) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> runs_by_reason;  // in the order of the pairs
+  for (const std::string& dropped : verdict.dropped) {
+    if (verdict.kind == VerdictKind::not_timed && dropped.find(verdict.reason.text) != std::string::npos)
+      continue;
+    const std::size_t colon = std::min(dropped.find(": "), dropped.size());
+    value_of_key(runs_by_reason, dropped.substr(colon)).push_back(dropped.substr(0, colon));
+  }
+  std::vector<std::string> texts;
+  for (const auto& [reason, runs] : runs_by_reason) texts.push_back("left out: " + joined(runs) + reason);
+  return texts;
+}
+
+bool says_what_is_missing(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::not_timed || verdict.kind == VerdictKind::no_data;
+}
+
 }  // namespace
 
 const char* unit_name(const Verdict& verdict) {
@@ -89,17 +116,6 @@ std::string unit_of(Scale scale) {
 std::string effect_text(const Verdict& verdict) {
   return verdict.effect ? signed_fixed(*verdict.effect, decimals_of(verdict)) + suffix_of(verdict) : "–";
 }
-
-namespace {
-
-std::string text_of(const std::optional<Interval>& interval, const Verdict& verdict) {
-  if (!interval) return "–";
-  const int decimals = decimals_of(verdict);
-  return fmt::format("[{}, {}]", signed_fixed(interval->low, decimals),
-                     signed_fixed(interval->high, decimals));
-}
-
-}  // namespace
 
 std::string interval_text(const Verdict& verdict) {
   return text_of(verdict.ci95, verdict);
@@ -144,83 +160,20 @@ std::string margin_of(const Metric& metric, const experiments::Margins& margins)
   switch (metric.kind) {
     case MetricKind::accuracy:
       return "margin ±" + plain_number(margins.accuracy_points) + " pp";
+    case MetricKind::bleu:
+      return "margin ±" + plain_number(margins.accuracy_points) + " points";
+    case MetricKind::psnr:
+      return "margin ±" + plain_number(psnr_margin(margins.loss), 2) + " dB";
     case MetricKind::loss:
+    case MetricKind::perplexity:
       return "margin × " + plain_number(margins.loss.ratio);
     case MetricKind::time:
     case MetricKind::processor_time:
     case MetricKind::energy:
-      return "margin × " + plain_number(margins.time);
-    case MetricKind::perplexity:
-      return "margin × " + plain_number(margins.loss.ratio);
-    case MetricKind::psnr:
-      return "margin ±" + plain_number(psnr_margin(margins.loss), 2) + " dB";
-    case MetricKind::bleu:
-      return "margin ±" + plain_number(margins.accuracy_points) + " points";
+      break;
   }
-  return "";
+  return "margin × " + plain_number(margins.time);
 }
-
-namespace {
-
-// Dropped pairs, grouped by reason: "seed 0, seed 2: ddp failed: …". The reason of NOT TIMED is not repeated.
-std::vector<std::string> left_out(const Verdict& verdict) {
-  std::vector<std::pair<std::string, std::string>> runs_by_reason;  // in the order of the pairs
-  for (const std::string& dropped : verdict.dropped) {
-    if (verdict.kind == VerdictKind::not_timed && dropped.find(verdict.reason.text) != std::string::npos)
-      continue;
-    const std::size_t colon = std::min(dropped.find(": "), dropped.size());
-    const std::string reason = dropped.substr(colon);
-    auto known = std::ranges::find(runs_by_reason, reason, &std::pair<std::string, std::string>::first);
-    if (known == runs_by_reason.end()) {
-      runs_by_reason.emplace_back(reason, dropped.substr(0, colon));
-    } else {
-      known->second += ", " + dropped.substr(0, colon);
-    }
-  }
-  std::vector<std::string> texts;
-  texts.reserve(runs_by_reason.size());
-  for (const auto& [reason, runs] : runs_by_reason) texts.push_back(runs + reason);
-  return texts;
-}
-
-bool says_what_is_missing(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::not_timed || verdict.kind == VerdictKind::no_data;
-}
-
-// One text, with its arms and the metrics of each.
-struct Remark {
-  std::string text;
-  std::vector<std::pair<std::string, std::vector<std::string>>> metrics_by_arm;
-};
-
-void add_remark(std::vector<Remark>& remarks, const std::string& text, const std::string& arm,
-                const Verdict& verdict) {
-  auto remark = std::ranges::find(remarks, text, &Remark::text);
-  if (remark == remarks.end()) remark = remarks.insert(remarks.end(), {text, {}});
-  auto& arms = remark->metrics_by_arm;
-  if (arms.empty() || arms.back().first != arm) arms.push_back({arm, {}});
-  arms.back().second.push_back(phase_and_metric(verdict));
-}
-
-std::string and_others(const Remark& remark) {
-  const std::size_t others = remark.metrics_by_arm.size() - 1;
-  return others == 0 ? "" : " and " + counted(others, "other arm");
-}
-
-std::string arms_text(const Remark& remark) {
-  return remark.metrics_by_arm.front().first + and_others(remark);
-}
-
-// "MLP ddp: train loss, test loss", "MLP ddp: all 8 metrics, and 5 other arms".
-std::string places_text(const Remark& remark, const std::map<std::string, std::size_t>& metrics_of_arm) {
-  const auto& [arm, metrics] = remark.metrics_by_arm.front();
-  const bool all = metrics.size() > 1 && metrics.size() == metrics_of_arm.at(arm);
-  const std::string others = and_others(remark);
-  return fmt::format("{}: {}{}", arm, all ? fmt::format("all {} metrics", metrics.size()) : joined(metrics),
-                     others.empty() ? "" : "," + others);
-}
-
-}  // namespace
 
 std::string phase_and_metric(const Verdict& verdict) {
   std::string text = verdict.metric;
@@ -236,9 +189,7 @@ std::vector<std::string> marks_of(const std::vector<Caveat>& caveats) {
 }
 
 std::string marks_text(const std::vector<Caveat>& caveats) {
-  std::string text;
-  for (const std::string& mark : marks_of(caveats)) text += ", " + mark;
-  return text;
+  return caveats.empty() ? "" : ", " + joined(marks_of(caveats));
 }
 
 std::string caveat_text(const Caveat& caveat) {
@@ -260,7 +211,7 @@ std::vector<std::string> remark_parts(const Verdict& verdict) {
   for (const Caveat& caveat : verdict.caveats) parts.push_back(caveat_text(caveat));
   if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
   parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());
-  for (const std::string& dropped : left_out(verdict)) parts.push_back("left out: " + dropped);
+  std::ranges::copy(left_out(verdict), std::back_inserter(parts));
   return parts;
 }
 
@@ -269,25 +220,32 @@ std::string remarks_of(const Verdict& verdict) {
 }
 
 std::vector<std::string> grouped_remarks(const std::vector<Comparison>& comparisons) {
+  using MetricsByArm = std::vector<std::pair<std::string, std::vector<std::string>>>;
   std::map<std::string, std::size_t> metrics_of_arm;
-  std::vector<Remark> arms;
-  std::vector<Remark> remarks;
+  std::vector<std::pair<std::string, MetricsByArm>> not_verified_arms, remarks;  // by text
   for (const Comparison& comparison : comparisons)
     for (const Cell& cell : comparison.cells)
       for (const Verdict& verdict : cell.verdicts) {
-        const std::string arm = fmt::format("{} {}", cell.label, verdict.arm);
+        const std::string arm = cell.label + " " + verdict.arm;
         ++metrics_of_arm[arm];
+        const auto add = [&](auto& rows, const std::string& text) {
+          value_of_key(value_of_key(rows, text), arm).push_back(phase_and_metric(verdict));
+        };
         if (const std::string why = not_verified(*cell.find_arm(verdict.arm)); !why.empty())
-          add_remark(arms, why, arm, verdict);
+          add(not_verified_arms, why);
         std::string start = says_what_is_missing(verdict) ? text_of(verdict.kind) + ": " : "";
-        for (const std::string& part : remark_parts(verdict))
-          add_remark(remarks, std::exchange(start, "") + part, arm, verdict);
+        for (const std::string& part : remark_parts(verdict)) add(remarks, std::exchange(start, "") + part);
       }
   std::vector<std::string> lines;
-  lines.reserve(arms.size() + remarks.size());
-  for (const Remark& remark : arms) lines.push_back(fmt::format("{} [{}]", remark.text, arms_text(remark)));
-  for (const Remark& remark : remarks)
-    lines.push_back(fmt::format("{} [{}]", remark.text, places_text(remark, metrics_of_arm)));
+  for (const auto* rows : {&not_verified_arms, &remarks})
+    for (const auto& [text, arms] : *rows) {
+      const auto& [arm, metrics] = arms.front();
+      const bool all = metrics.size() > 1 && metrics.size() == metrics_of_arm.at(arm);
+      const std::string others = arms.size() == 1 ? "" : ", and " + counted(arms.size() - 1, "other arm");
+      lines.push_back(fmt::format("{} [{}: {}{}]", text, arm,
+                                  all ? fmt::format("all {} metrics", metrics.size()) : joined(metrics),
+                                  others));
+    }
   return lines;
 }
 
