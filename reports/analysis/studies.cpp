@@ -118,19 +118,13 @@ double metric_value(const Observation& observation, const Metric& metric) {
 
 using Groups = std::vector<std::pair<std::string, Runs>>;  // by name, in the order of the runs
 
-void add_run(Groups& groups, const std::string& name, const Observation* run) {
-  auto found = std::ranges::find(groups, name, &Groups::value_type::first);
-  if (found == groups.end()) found = groups.insert(groups.end(), {name, {}});
-  found->second.push_back(run);
-}
-
 class StudyMaker {
  public:
   StudyMaker(const ReportData& data, const std::vector<JudgedComparison>& comparisons)
       : comparisons_(comparisons),
         runs_(finished_runs(data, comparisons)),
         further_(further_axes(data, comparisons)) {
-    for (const Observation* one : runs_) add_run(by_model_, title_of(*one->run), one);
+    for (const Observation* one : runs_) value_of_key(by_model_, title_of(*one->run)).push_back(one);
   }
 
   std::vector<ParameterStudy> studies() const {
@@ -170,7 +164,8 @@ class StudyMaker {
                   const Metric& metric) const {
     Groups by_label;
     for (const Observation* one : runs)
-      if (number_of(*one->run, study.axis)) add_run(by_label, label_of(*one, runs, study), one);
+      if (number_of(*one->run, study.axis))
+        value_of_key(by_label, label_of(*one, runs, study)).push_back(one);
     StudiedMetric studied{runs.front()->run->model, title, metric.name, {}, {}, 0};
     for (const auto& [label, of_label] : by_label) {
       std::map<double, std::vector<double>> values;

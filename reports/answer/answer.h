@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/document/metrics.h"
 #include "reports/document/report.h"
 
 namespace trainyard::reports {
@@ -31,12 +32,23 @@ std::string subtitle(const Comparison& comparison);
 // Up to four short paragraphs: which models get faster or slower, what happens to accuracy and loss, what is not
 // decided and why, and marks. Long lists end with a count.
 std::vector<std::string> answer_paragraphs(const Comparison& comparison);
-std::string as_one_paragraph(const std::vector<std::string>& paragraphs);
 
 // The published studies and the machine, each with its name: "Machine: …".
 std::vector<std::string> answer_facts(const Answer& answer);
 
 // The explanation of the table of models by verdict, with the margins.
 std::string shape_explanation(const Comparison& comparison);
+
+// Values of the compared axis in the order of the cells.
+std::vector<std::string> arms_of(const Comparison& comparison);
+
+// `label` before `text`; empty if `text` is empty.
+std::string with_label(const std::string& label, const std::string& text);
+
+// "Verdicts against single"; in a report of several experiments "first: verdicts against single".
+std::string heading(const Comparison& comparison, const std::string& what = "Verdicts");
+
+// The text to show without verdicts: "No verdicts against single: there is no arm of strategy."
+std::string no_verdicts_text(const Comparison& comparison);
 
 }  // namespace trainyard::reports

@@ -43,16 +43,9 @@ double margin_size(const Verdict& verdict) {
 int decimals_of(const Verdict& verdict) {
   const Interval interval = verdict.ci95.value_or(Interval{});
   const double half = (interval.high - interval.low) / 2;
-  switch (verdict.scale) {
-    case Scale::log_ratio:
-      return decimals_for(half * 10, 1, 2);
-    case Scale::points:
-    case Scale::decibels:
-      return decimals_for(half, 2, 3);
-    case Scale::absolute:
-      return decimals_for(std::max(half, margin_size(verdict) / 5), 2, 6);
-  }
-  return 2;
+  if (verdict.scale == Scale::log_ratio) return decimals_for(half * 10, 1, 2);
+  if (verdict.scale != Scale::absolute) return decimals_for(half, 2, 3);
+  return decimals_for(std::max(half, margin_size(verdict) / 5), 2, 6);
 }
 
 struct ScaleWords {
@@ -157,22 +150,11 @@ const VerdictBadge& badge_of(VerdictKind kind) {
 }
 
 std::string margin_of(const Metric& metric, const experiments::Margins& margins) {
-  switch (metric.kind) {
-    case MetricKind::accuracy:
-      return "margin ±" + plain_number(margins.accuracy_points) + " pp";
-    case MetricKind::bleu:
-      return "margin ±" + plain_number(margins.accuracy_points) + " points";
-    case MetricKind::psnr:
-      return "margin ±" + plain_number(psnr_margin(margins.loss), 2) + " dB";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-      return "margin × " + plain_number(margins.loss.ratio);
-    case MetricKind::time:
-    case MetricKind::processor_time:
-    case MetricKind::energy:
-      break;
-  }
-  return "margin × " + plain_number(margins.time);
+  const std::string points = "margin ±" + plain_number(margins.accuracy_points);
+  if (metric.kind == MetricKind::accuracy) return points + " pp";
+  if (metric.kind == MetricKind::bleu) return points + " points";
+  if (metric.kind == MetricKind::psnr) return "margin ±" + plain_number(psnr_margin(margins.loss), 2) + " dB";
+  return "margin × " + plain_number(is_cost(metric.kind) ? margins.time : margins.loss.ratio);
 }
 
 std::string phase_and_metric(const Verdict& verdict) {

@@ -6,7 +6,7 @@
 
 #include <fmt/format.h>
 
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/format/number_text.h"
 

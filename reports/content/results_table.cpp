@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
 

@@ -166,6 +166,38 @@ std::vector<TablePart> parts_of(const Table& table) {
   return parts;
 }
 
+Json json_of(const TableValue& value, bool exact) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
+  if (const auto* number = std::get_if<double>(&value)) return exact ? *number : rounded(*number);
+  return shown(value);
+}
+
+Json json_object(const Table& table, const TableRow& row) {
+  Json object = Json::object();
+  for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i].title] = json_of(row[i], table.exact);
+  return object;
+}
+
+std::string tabular(const std::string& columns, const std::string& head, const std::string& rows) {
+  return "\\begin{tabular}{@{}" + columns + "@{}}\n" + head + rows + "\\bottomrule\n\\end{tabular}\n";
+}
+
+// "Table 1 (continued)", without an entry in the list of tables.
+constexpr const char* continued_caption = "\\tablename~\\thetable{} (continued)";
+
+std::string wide_floats(const Table& table, const std::string& columns, const std::string& caption,
+                        const std::string& head) {
+  std::string text = "% needs \\usepackage{array,booktabs}; for documents in two columns\n";
+  for (const TablePart& part : parts_of(table)) {
+    const bool first = text.find("\\begin") == std::string::npos;
+    text += "\\begin{table*}\n\\centering\n" +
+            (first ? caption : "{\\small " + std::string(continued_caption) + "\\par\\smallskip}") +
+            "\n\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\n" +
+            tabular(columns, head, latex_body(table, part.rows, part.continued)) + "\\end{table*}\n";
+  }
+  return text;
+}
+
 }  // namespace
 
 TableColumn left_column(std::string title, double width) {
@@ -205,22 +237,6 @@ std::string csv_table(const Table& table) {
   for (const TableRow& row : table.rows) text += csv_row(table, row);
   return text;
 }
-
-namespace {
-
-Json json_of(const TableValue& value, bool exact) {
-  if (const auto* integer = std::get_if<std::int64_t>(&value)) return *integer;
-  if (const auto* number = std::get_if<double>(&value)) return exact ? *number : rounded(*number);
-  return shown(value);
-}
-
-Json json_object(const Table& table, const TableRow& row) {
-  Json object = Json::object();
-  for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i].title] = json_of(row[i], table.exact);
-  return object;
-}
-
-}  // namespace
 
 std::string json_row(const Table& table, const TableRow& row) {
   return json_text(json_object(table, row), -1);
@@ -287,30 +303,6 @@ std::string latex_escaped(std::string_view text) {
        {"…", "\\dots{}"},   {"≈", "$\\approx$"}}};
   return replaced(text, pairs);
 }
-
-namespace {
-
-std::string tabular(const std::string& columns, const std::string& head, const std::string& rows) {
-  return "\\begin{tabular}{@{}" + columns + "@{}}\n" + head + rows + "\\bottomrule\n\\end{tabular}\n";
-}
-
-// "Table 1 (continued)", without an entry in the list of tables.
-constexpr const char* continued_caption = "\\tablename~\\thetable{} (continued)";
-
-std::string wide_floats(const Table& table, const std::string& columns, const std::string& caption,
-                        const std::string& head) {
-  std::string text = "% needs \\usepackage{array,booktabs}; for documents in two columns\n";
-  for (const TablePart& part : parts_of(table)) {
-    const bool first = text.find("\\begin") == std::string::npos;
-    text += "\\begin{table*}\n\\centering\n" +
-            (first ? caption : "{\\small " + std::string(continued_caption) + "\\par\\smallskip}") +
-            "\n\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\n" +
-            tabular(columns, head, latex_body(table, part.rows, part.continued)) + "\\end{table*}\n";
-  }
-  return text;
-}
-
-}  // namespace
 
 std::string latex_table(const Table& table, const std::string& label, LatexLayout layout) {
   std::string columns;

@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/content/paper_tables.h"
 #include "reports/draw/assets.h"
 #include "reports/draw/svg.h"
@@ -39,137 +39,7 @@ void add_head(Markup& out, const Content& content, const std::string& style) {
   out.close().line();
 }
 
-}  // namespace
-
-std::string page_html(const Content& content, const std::set<std::string>& formats) {
-  const std::string style = std::string(page_css()) + std::string(figure_css());
-  Markup out;
-  out.verbatim("<!DOCTYPE html>\n").open("html", {{"lang", "en"}}).line();
-  add_head(out, content, style);
-  out.open("body").line();
-  out.leaf("a", {{"class", "skip"}, {"href", "#verdicts"}}, "Skip to the verdicts").line();
-  out.add(page_top(content)).line().add(page_navigation(content)).line();
-  out.open("main").line();
-  const std::vector<Comparison>& comparisons = content.report->comparisons;
-  for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    out.add(page_verdicts(comparisons[i], content.palette, i == 0)).line();
-    if (i == 0) out.add(page_results(content)).line();
-    out.add(page_effects(content.effects[i], formats)).line();
-  }
-  out.add(page_expectations(content)).line();
-  for (const Study& study : content.studies)
-    out.add(page_figures(study.slug, study.title, study.figures, formats)).line();
-  out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
-  for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
-  out.add(page_breakdown(content.breakdown, formats)).line();
-  out.add(page_figures("data", "Data", content.data_figures, formats)).line();
-  out.add(page_runs(content)).line();
-  out.add(page_provenance(content)).line();
-  out.close().line();
-  out.leaf("footer", {},
-           "Made by trainyard from the results database only. The same database always gives the same page.")
-      .line();
-  out.open("div", {{"id", "tip"}, {"hidden", "hidden"}}).close();
-  out.open("div", {{"id", "live"}, {"class", "sr"}, {"aria-live", "polite"}}).close().line();
-  out.open("script").verbatim(page_js()).close().line();
-  out.close().close().line();
-  return out.str();
-}
-
-Markup series_sample(const Series& series) {
-  Markup out;
-  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
-  out.open("g", {{"class", series_class(series)}}).empty("path", {{"class", "l"}, {"d", "M0 5H20"}}).close();
-  out.close();
-  return out;
-}
-
-Markup guide_sample(const std::string& colour) {
-  Markup out;
-  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
-  out.open("g", {{"class", "gd gd-" + colour}}).empty("path", {{"class", "gl"}, {"d", "M0 5H20"}}).close();
-  out.close();
-  return out;
-}
-
-// The navigation, which is also the legend.
-
-namespace {
-
-std::vector<Figure> cell_figures(const Content& content) {
-  std::vector<Figure> all;
-  for (const CellFigures& figures : content.figures) {
-    std::ranges::copy(figures.panels, std::back_inserter(all));
-  }
-  return all;
-}
-
-// The labels of a series in all figures, one per line: "ddp average", "ddp slowest rank".
-std::string labels_of(const Series& series, const std::vector<Figure>& figures) {
-  std::vector<std::string> labels;
-  for (const Figure& figure : figures)
-    for (const Series& one : series_of(figure))
-      if (one.key == series.key && std::ranges::find(labels, one.label) == labels.end())
-        labels.push_back(one.label);
-  std::string text;
-  for (const std::string& label : labels) text += (text.empty() ? "" : "\n") + label;
-  return text;
-}
-
-// Buttons of the series: the arms, then "Ranks", then the ranks, which it shows.
-void add_keys(Markup& out, const std::vector<Figure>& figures) {
-  bool ranks = false;
-  for (const Series& series : legend(figures)) {
-    if (series.dash > 0 && !ranks) {
-      ranks = true;
-      out.leaf("button", {{"type", "button"}, {"id", "ranks"}, {"aria-pressed", "false"}}, "Ranks");
-    }
-    out.open("button", {{"type", "button"},
-                        {"class", series.dash > 0 ? "rk" : "arm"},
-                        {"data-key", series_class(series)},
-                        {"data-label", labels_of(series, figures)},
-                        {"aria-pressed", "true"}});
-    out.add(series_sample(series)).text(series.label).close();
-  }
-}
-
-}  // namespace
-
-Markup page_navigation(const Content& content) {
-  Markup out;
-  out.open("nav", {{"aria-label", "Sections and series"}}).open("div");
-  out.open("span", {{"class", "links scroll"}, {"role", "group"}, {"aria-label", "Sections"}});
-  out.leaf("a", {{"href", "#verdicts"}}, "Verdicts");
-  if (!content.results.table.table.rows.empty()) out.leaf("a", {{"href", "#results"}}, "Results");
-  for (const Study& study : content.studies) out.leaf("a", {{"href", "#" + study.slug}}, study.short_title);
-  if (!content.scaling.empty()) out.leaf("a", {{"href", "#scaling"}}, "Speed-up");
-  for (const CellFigures& figures : content.figures) {
-    out.leaf("a", {{"href", "#cell-" + figures.cell->slug}}, figures.cell->label);
-  }
-  out.leaf("a", {{"href", "#time"}}, "Time");
-  if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
-  out.leaf("a", {{"href", "#all-runs"}}, "Runs").close();
-  out.open("span", {{"class", "keys scroll"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
-  add_keys(out, cell_figures(content));
-  if (content.report->published) {
-    const std::string label = "Published";
-    out.open("button", {{"type", "button"},
-                        {"data-key", "gd gd-published"},
-                        {"data-label", label},
-                        {"aria-pressed", "true"}});
-    out.add(guide_sample("published")).text(label).close();
-  }
-  out.close();
-  out.open("span", {{"class", "js"}});
-  out.leaf("button", {{"id", "theme"}, {"type", "button"}, {"class", "tool"}}, "Theme: auto");
-  out.leaf("button", {{"id", "print"}, {"type", "button"}, {"class", "tool"}}, "Print");
-  out.close().close().close();
-  return out;
-}
-
 // Figures with their query and data: the panels of a cell, effects, data sets and the time breakdown.
-
-namespace {
 
 // Adds links to the figure's files in figures/.
 void add_files(Markup& out, const Figure& figure, const std::set<std::string>& formats) {
@@ -238,7 +108,129 @@ void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& 
   out.close().line();
 }
 
+// The navigation, which is also the legend.
+
+std::vector<Figure> cell_figures(const Content& content) {
+  std::vector<Figure> all;
+  for (const CellFigures& figures : content.figures) {
+    std::ranges::copy(figures.panels, std::back_inserter(all));
+  }
+  return all;
+}
+
+// The labels of a series in all figures, one per line: "ddp average", "ddp slowest rank".
+std::string labels_of(const Series& series, const std::vector<Figure>& figures) {
+  std::vector<std::string> labels;
+  for (const Figure& figure : figures)
+    for (const Series& one : series_of(figure))
+      if (one.key == series.key && std::ranges::find(labels, one.label) == labels.end())
+        labels.push_back(one.label);
+  std::string text;
+  for (const std::string& label : labels) text += (text.empty() ? "" : "\n") + label;
+  return text;
+}
+
+// Buttons of the series: the arms, then "Ranks", then the ranks, which it shows.
+void add_keys(Markup& out, const std::vector<Figure>& figures) {
+  bool ranks = false;
+  for (const Series& series : legend(figures)) {
+    if (series.dash > 0 && !ranks) {
+      ranks = true;
+      out.leaf("button", {{"type", "button"}, {"id", "ranks"}, {"aria-pressed", "false"}}, "Ranks");
+    }
+    out.open("button", {{"type", "button"},
+                        {"class", series.dash > 0 ? "rk" : "arm"},
+                        {"data-key", series_class(series)},
+                        {"data-label", labels_of(series, figures)},
+                        {"aria-pressed", "true"}});
+    out.add(series_sample(series)).text(series.label).close();
+  }
+}
+
 }  // namespace
+
+std::string page_html(const Content& content, const std::set<std::string>& formats) {
+  const std::string style = std::string(page_css()) + std::string(figure_css());
+  Markup out;
+  out.verbatim("<!DOCTYPE html>\n").open("html", {{"lang", "en"}}).line();
+  add_head(out, content, style);
+  out.open("body").line();
+  out.leaf("a", {{"class", "skip"}, {"href", "#verdicts"}}, "Skip to the verdicts").line();
+  out.add(page_top(content)).line().add(page_navigation(content)).line();
+  out.open("main").line();
+  const std::vector<Comparison>& comparisons = content.report->comparisons;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    out.add(page_verdicts(comparisons[i], content.palette, i == 0)).line();
+    if (i == 0) out.add(page_results(content)).line();
+    out.add(page_effects(content.effects[i], formats)).line();
+  }
+  out.add(page_expectations(content)).line();
+  for (const Study& study : content.studies)
+    out.add(page_figures(study.slug, study.title, study.figures, formats)).line();
+  out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
+  for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
+  out.add(page_breakdown(content.breakdown, formats)).line();
+  out.add(page_figures("data", "Data", content.data_figures, formats)).line();
+  out.add(page_runs(content)).line();
+  out.add(page_provenance(content)).line();
+  out.close().line();
+  out.leaf("footer", {},
+           "Made by trainyard from the results database only. The same database always gives the same page.")
+      .line();
+  out.open("div", {{"id", "tip"}, {"hidden", "hidden"}}).close();
+  out.open("div", {{"id", "live"}, {"class", "sr"}, {"aria-live", "polite"}}).close().line();
+  out.open("script").verbatim(page_js()).close().line();
+  out.close().close().line();
+  return out.str();
+}
+
+Markup series_sample(const Series& series) {
+  Markup out;
+  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
+  out.open("g", {{"class", series_class(series)}}).empty("path", {{"class", "l"}, {"d", "M0 5H20"}}).close();
+  out.close();
+  return out;
+}
+
+Markup guide_sample(const std::string& colour) {
+  Markup out;
+  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
+  out.open("g", {{"class", "gd gd-" + colour}}).empty("path", {{"class", "gl"}, {"d", "M0 5H20"}}).close();
+  out.close();
+  return out;
+}
+
+Markup page_navigation(const Content& content) {
+  Markup out;
+  out.open("nav", {{"aria-label", "Sections and series"}}).open("div");
+  out.open("span", {{"class", "links scroll"}, {"role", "group"}, {"aria-label", "Sections"}});
+  out.leaf("a", {{"href", "#verdicts"}}, "Verdicts");
+  if (!content.results.table.table.rows.empty()) out.leaf("a", {{"href", "#results"}}, "Results");
+  for (const Study& study : content.studies) out.leaf("a", {{"href", "#" + study.slug}}, study.short_title);
+  if (!content.scaling.empty()) out.leaf("a", {{"href", "#scaling"}}, "Speed-up");
+  for (const CellFigures& figures : content.figures) {
+    out.leaf("a", {{"href", "#cell-" + figures.cell->slug}}, figures.cell->label);
+  }
+  out.leaf("a", {{"href", "#time"}}, "Time");
+  if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
+  out.leaf("a", {{"href", "#all-runs"}}, "Runs").close();
+  out.open("span", {{"class", "keys scroll"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
+  add_keys(out, cell_figures(content));
+  if (content.report->published) {
+    const std::string label = "Published";
+    out.open("button", {{"type", "button"},
+                        {"data-key", "gd gd-published"},
+                        {"data-label", label},
+                        {"aria-pressed", "true"}});
+    out.add(guide_sample("published")).text(label).close();
+  }
+  out.close();
+  out.open("span", {{"class", "js"}});
+  out.leaf("button", {{"id", "theme"}, {"type", "button"}, {"class", "tool"}}, "Theme: auto");
+  out.leaf("button", {{"id", "print"}, {"type", "button"}, {"class", "tool"}}, "Print");
+  out.close().close().close();
+  return out;
+}
 
 Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats) {
   Markup out;
@@ -350,25 +342,7 @@ void add_row(Markup& out, const CheckedExpectation& checked) {
   out.close().close().line();
 }
 
-}  // namespace
-
-Markup page_expectations(const Content& content) {
-  Markup out;
-  if (content.report->expectations.empty()) return out;
-  out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "Expectations of the experiment file");
-  Table head;
-  head.columns = {"Model", "Expected of each run", right_column("Finished runs"), right_column("Values"),
-                  "Outcome"};
-  open_html_table(out, head, "numbers");
-  out.line();
-  for (const CheckedExpectation& checked : content.report->expectations) add_row(out, checked);
-  out.close().close().close().close();
-  return out;
-}
-
 // The table of all runs in the order of the plan. The script can sort and filter it.
-
-namespace {
 
 struct Column {
   const char* title;
@@ -489,6 +463,20 @@ void add_row(Markup& out, const RunRow& run, const std::vector<std::string>& axe
 }
 
 }  // namespace
+
+Markup page_expectations(const Content& content) {
+  Markup out;
+  if (content.report->expectations.empty()) return out;
+  out.open("section", {{"id", "expectations"}}).leaf("h2", {}, "Expectations of the experiment file");
+  Table head;
+  head.columns = {"Model", "Expected of each run", right_column("Finished runs"), right_column("Values"),
+                  "Outcome"};
+  open_html_table(out, head, "numbers");
+  out.line();
+  for (const CheckedExpectation& checked : content.report->expectations) add_row(out, checked);
+  out.close().close().close().close();
+  return out;
+}
 
 Markup page_runs(const Content& content) {
   const Report& report = *content.report;

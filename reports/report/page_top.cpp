@@ -4,7 +4,7 @@
 #include <span>
 
 #include "base/text.h"
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/table.h"

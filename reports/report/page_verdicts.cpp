@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
@@ -196,28 +196,6 @@ void add_rows(Markup& out, const Cell& cell, const std::vector<const Metric*>& m
   out.close().line();
 }
 
-}  // namespace
-
-Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
-  const std::vector<std::string> arms = arms_of(comparison);
-  Markup rows;
-  for (const Cell& cell : comparison.cells) {
-    const std::vector<const Metric*> metrics = task_metrics_of(cell);
-    if (!metrics.empty()) add_rows(rows, cell, metrics, arms, comparison.compare.margins);
-  }
-  Markup out;
-  if (rows.str().empty()) return out;
-  out.leaf("h3", {}, "Task-specific metrics");
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd tasks"}});
-  out.leaf("caption", {{"class", "sr"}},
-           "Verdicts on task-specific metrics: one row per model and metric, one column per arm");
-  add_head(out, arms, palette);
-  out.add(rows).close().close();
-  return out;
-}
-
-namespace {
-
 constexpr double picture_width = 120;
 constexpr double middle = picture_width / 2;
 
@@ -263,6 +241,24 @@ std::string spoken(const Verdict& verdict) {
 }
 
 }  // namespace
+
+Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
+  const std::vector<std::string> arms = arms_of(comparison);
+  Markup rows;
+  for (const Cell& cell : comparison.cells) {
+    const std::vector<const Metric*> metrics = task_metrics_of(cell);
+    if (!metrics.empty()) add_rows(rows, cell, metrics, arms, comparison.compare.margins);
+  }
+  Markup out;
+  if (rows.str().empty()) return out;
+  out.leaf("h3", {}, "Task-specific metrics");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd tasks"}});
+  out.leaf("caption", {{"class", "sr"}},
+           "Verdicts on task-specific metrics: one row per model and metric, one column per arm");
+  add_head(out, arms, palette);
+  out.add(rows).close().close();
+  return out;
+}
 
 Markup verdict_cell(const Verdict* verdict) {
   Markup out;

@@ -9,7 +9,7 @@
 #include "base/error.h"
 #include "base/plain_file.h"
 #include "base/text.h"
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
@@ -217,30 +217,6 @@ std::string figure_text(const Figure& figure, const char* extension, const Figur
                      markdown_escaped(caption_of(figure, size)));
 }
 
-}  // namespace
-
-std::string markdown_report(const Content& content, const std::set<std::string>& formats,
-                            const FigureSize& size) {
-  std::string text = opening(content);
-  if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
-  for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
-  text += expected_text(content) + "\n## Results\n\n" +
-          markdown_escaped(content.results.table.table.caption) + "\n\n" +
-          markdown_table(content.results.table.table) + "\n## Verdicts\n\n";
-  for (const Comparison& comparison : content.report->comparisons)
-    if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
-  for (const PaperTable& paper : content.tables)
-    text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
-  const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
-  if (extension != nullptr) {
-    text += "## Figures\n\n";
-    for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension, size);
-  }
-  return text + closing(content);
-}
-
-namespace {
-
 std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   Table table;
   table.columns = {"model",          comparison.compare.axis, "metric",
@@ -278,11 +254,31 @@ std::string published_lines(const Comparison& comparison, std::size_t width) {
 
 }  // namespace
 
+std::string markdown_report(const Content& content, const std::set<std::string>& formats,
+                            const FigureSize& size) {
+  std::string text = opening(content);
+  if (!content.breakdown.remarks.empty()) text += "\n## Where the time goes\n\n";
+  for (const std::string& remark : content.breakdown.remarks) text += "- " + markdown_escaped(remark) + "\n";
+  text += expected_text(content) + "\n## Results\n\n" +
+          markdown_escaped(content.results.table.table.caption) + "\n\n" +
+          markdown_table(content.results.table.table) + "\n## Verdicts\n\n";
+  for (const Comparison& comparison : content.report->comparisons)
+    if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
+  for (const PaperTable& paper : content.tables)
+    text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
+  const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
+  if (extension != nullptr) {
+    text += "## Figures\n\n";
+    for (const Figure* figure : all_figures(content)) text += figure_text(*figure, extension, size);
+  }
+  return text + closing(content);
+}
+
 std::string terminal_table(const Content& content, std::size_t width) {
   std::vector<std::string> blocks;
   for (std::size_t i = 0; i < content.report->comparisons.size(); ++i)
     if (has_verdicts(content.report->comparisons[i]))
-      blocks.push_back(paragraph(as_one_paragraph(content.answer.paragraphs.at(i)), width));
+      blocks.push_back(paragraph(joined(content.answer.paragraphs.at(i), {}, " "), width));
   std::string facts;
   for (const std::string& fact : answer_facts(content.answer)) facts += paragraph(fact, width);
   blocks.push_back(facts);

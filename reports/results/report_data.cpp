@@ -35,6 +35,23 @@ Launched launched_from(const nlohmann::json& launch) {
   return result;
 }
 
+ReportData results_alone(const db::Database& database, const std::string& experiment) {
+  ReportData data;
+  data.experiment = experiment;
+  data.plan = db::latest_plan(database, experiment);
+  data.history = db::plan_history(database, experiment);
+  data.runs = db::run_summaries(database, experiment);
+  data.finals = db::final_metrics(database, experiment);
+  for (db::RunEvidence& evidence : db::run_evidence(database, experiment))
+    data.evidence.emplace(evidence.run_key, std::move(evidence));
+  for (db::Probe& probe : db::probes(database, experiment))
+    data.probes[probe.run_key].push_back(std::move(probe));
+  for (const auto& [key, launch] : db::effective_launches(database, experiment))
+    data.launched[key] = launched_from(launch);
+  data.earlier = db::earlier_results(database, experiment);
+  return data;
+}
+
 }  // namespace
 
 std::string useless_placement(const Launched& launched) {
@@ -59,27 +76,6 @@ std::string last_record_time(const ReportData& data) {
   for (const db::RunSummary& run : data.runs) last = std::max(last, run.updated);
   return last;
 }
-
-namespace {
-
-ReportData results_alone(const db::Database& database, const std::string& experiment) {
-  ReportData data;
-  data.experiment = experiment;
-  data.plan = db::latest_plan(database, experiment);
-  data.history = db::plan_history(database, experiment);
-  data.runs = db::run_summaries(database, experiment);
-  data.finals = db::final_metrics(database, experiment);
-  for (db::RunEvidence& evidence : db::run_evidence(database, experiment))
-    data.evidence.emplace(evidence.run_key, std::move(evidence));
-  for (db::Probe& probe : db::probes(database, experiment))
-    data.probes[probe.run_key].push_back(std::move(probe));
-  for (const auto& [key, launch] : db::effective_launches(database, experiment))
-    data.launched[key] = launched_from(launch);
-  data.earlier = db::earlier_results(database, experiment);
-  return data;
-}
-
-}  // namespace
 
 ReportData gather_results(const db::Database& database, const std::string& experiment) {
   ReportData data = results_alone(database, experiment);
@@ -173,18 +169,15 @@ void add_part(ReportData& all, ReportData part) {
   add_published(all.plan.published, part.plan.published);
 }
 
-struct Condition {
-  std::string name;
-  std::vector<std::string> values;
-};
+using Conditions = std::map<std::string, std::vector<std::string>>;  // values by name
 
-std::vector<Condition> conditions_of(const ReportData& data, const std::vector<std::string>& where) {
+Conditions conditions_of(const ReportData& data, const std::vector<std::string>& where) {
   std::set<std::string> known;
   for (const db::RunSummary& run : data.runs) {
     for (const auto& [name, value] : run.axes) known.insert(name);
   }
   const std::vector<std::string> names(known.begin(), known.end());
-  std::vector<Condition> conditions;
+  Conditions conditions;
   for (const std::string& text : where) {
     const std::size_t equals = text.find('=');
     if (equals == std::string::npos)
@@ -193,9 +186,7 @@ std::vector<Condition> conditions_of(const ReportData& data, const std::vector<s
     if (known.count(name) == 0)
       throw UserError(
           fmt::format("--where: no run has a value called \"{}\"{}", name, name_advice(name, names)));
-    auto condition = std::ranges::find(conditions, name, &Condition::name);
-    if (condition == conditions.end()) condition = conditions.insert(condition, Condition{name, {}});
-    condition->values.push_back(text.substr(equals + 1));
+    conditions[name].push_back(text.substr(equals + 1));
   }
   return conditions;
 }
@@ -224,31 +215,15 @@ bool is_time(const std::string& text) {
 }
 
 std::string description(const Selection& selection) {
-  std::string text;
-  for (const std::string& where : selection.where) text += (text.empty() ? "" : ", ") + where;
-  if (!selection.since.empty()) text += (text.empty() ? "" : ", ") + ("since " + selection.since);
-  return text;
+  std::vector<std::string> parts = selection.where;
+  if (!selection.since.empty()) parts.push_back("since " + selection.since);
+  return joined(parts);
 }
 
 template <typename Row>
 void keep(std::vector<Row>& rows, const std::set<std::string>& keys) {
   std::erase_if(rows, [&](const Row& row) { return keys.count(row.run_key) == 0; });
 }
-
-}  // namespace
-
-ReportData merged(std::vector<ReportData> parts) {
-  if (parts.size() == 1) return std::move(parts.front());
-  ReportData all;
-  for (ReportData& part : parts) {
-    if (std::ranges::find(all.parts, part.experiment, &ReportData::experiment) != all.parts.end()) continue;
-    all.parts.push_back(without_epochs(part));
-    add_part(all, std::move(part));
-  }
-  return all;
-}
-
-namespace {
 
 // Keeps the data of these runs, in each experiment too. An experiment without runs is dropped.
 void keep_runs(ReportData& data, const std::set<std::string>& keys) {
@@ -267,17 +242,29 @@ void keep_runs(ReportData& data, const std::set<std::string>& keys) {
 
 }  // namespace
 
+ReportData merged(std::vector<ReportData> parts) {
+  if (parts.size() == 1) return std::move(parts.front());
+  ReportData all;
+  for (ReportData& part : parts) {
+    if (std::ranges::find(all.parts, part.experiment, &ReportData::experiment) != all.parts.end()) continue;
+    all.parts.push_back(without_epochs(part));
+    add_part(all, std::move(part));
+  }
+  return all;
+}
+
 void keep_selected(ReportData& data, const Selection& selection) {
   if (selection.where.empty() && selection.since.empty()) return;
   if (!selection.since.empty() && !is_time(selection.since))
     throw UserError("--since \"" + selection.since + "\" is not a time",
                     "write UTC as 2026-11-20 or 2026-11-20T09:30");
-  const std::vector<Condition> conditions = conditions_of(data, selection.where);
+  const Conditions conditions = conditions_of(data, selection.where);
   std::set<std::string> keys;
   for (const db::RunSummary& run : data.runs) {
     const bool wanted =
-        run.updated >= selection.since && std::ranges::all_of(conditions, [&](const Condition& condition) {
-          return std::ranges::find(condition.values, value_of(run, condition.name)) != condition.values.end();
+        run.updated >= selection.since && std::ranges::all_of(conditions, [&](const auto& condition) {
+          return std::ranges::find(condition.second, value_of(run, condition.first)) !=
+                 condition.second.end();
         });
     if (wanted) keys.insert(run.run_key);
   }

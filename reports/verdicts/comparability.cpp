@@ -35,13 +35,14 @@ std::string device_kind(const db::RunEvidence& evidence, const db::RunEvidence::
   return kind.empty() || kind == "cpu" ? kind : fmt::format("{} {}", kind, processor_of(evidence, rank));
 }
 
+// The hashes of the layers. Replicas start from the same weights.
 std::string weights_of(const db::RunEvidence& evidence) {
   std::map<std::string, std::string> hashes;
   for (const db::RunEvidence::Rank& rank : evidence.ranks) {
     const auto weights = rank.start.find("initial_weights");
-    if (rank.replica != 0 || weights == rank.start.end() || !weights->is_object()) continue;
+    if (weights == rank.start.end() || !weights->is_object()) continue;
     for (const auto& [path, hash] : weights->items())
-      if (hash.is_string()) hashes[path] = hash.get<std::string>();
+      hashes.emplace(path, hash.is_string() ? hash.get<std::string>() : hash.dump());
   }
   return experiments::weights_text(hashes);
 }
@@ -83,20 +84,14 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   StatedTerms terms;
   std::set<std::string> threads;
   std::set<std::string> devices;
-  std::map<std::string, std::string> weights;
   for (const db::RunEvidence::Rank& rank : evidence.ranks) {
     for (const auto& [name, text] : experiments::stated_by_start(rank.start)) terms.emplace(name, text);
     if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
     if (!rank.device.empty()) devices.insert(device_kind(evidence, rank));
-    if (!rank.start.is_object()) continue;
-    const auto own = rank.start.find("initial_weights");
-    if (own == rank.start.end() || !own->is_object()) continue;
-    for (const auto& [path, hash] : own->items())
-      weights.emplace(path, hash.is_string() ? hash.get<std::string>() : hash.dump());
   }
   if (!threads.empty()) terms["threads"] = joined(threads);
   if (!devices.empty()) terms["device"] = joined(devices);
-  if (!weights.empty()) terms["initial_weights"] = experiments::weights_text(weights);
+  if (const std::string weights = weights_of(evidence); !weights.empty()) terms["initial_weights"] = weights;
   if (!evidence.batches.empty()) terms["batches"] = experiments::batches_text(evidence.batches);
   add_samples(evidence, terms);
   return terms;

@@ -119,11 +119,8 @@ class Collector {
       : baseline_(baseline), arm_(arm), metric_(metric), column_(final_column(metric)), compare_(compare) {}
 
   Differences paired() {
-    for (const Observation& a : baseline_.runs) {
-      const auto partner =
-          std::ranges::find_if(arm_.runs, [&](const Observation& b) { return b.pair == a.pair; });
-      if (partner != arm_.runs.end()) add_pair(a, *partner);
-    }
+    for (const Observation& a : baseline_.runs)
+      if (const Observation* b = partner_of(a, arm_)) add_pair(a, *b);
     if (result_.baseline.empty()) say_what_is_missing();
     return std::move(result_);
   }
@@ -316,7 +313,7 @@ std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns&
   if (compare.pair.empty()) return alone;
   const auto add = [&](const ArmRuns& of, const ArmRuns& other) {
     for (const Observation& one : of.runs)
-      if (std::ranges::find(other.runs, one.pair, &Observation::pair) == other.runs.end())
+      if (partner_of(one, other) == nullptr)
         alone.push_back(fmt::format("{}: {} has no such run", pair_name(one, compare), other.value));
   };
   add(baseline, arm);

@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <optional>
 #include <set>
 #include <span>
 #include <tuple>
@@ -167,12 +166,12 @@ Statement pairing(const std::vector<CellRuns>& cells, const experiments::Compare
 }
 
 Statement warm_up(const std::vector<ComparedRun>& runs) {
-  std::optional<std::int64_t> fewest;
+  std::set<std::int64_t> epochs;
   for (const ComparedRun& one : runs)
-    if (const db::FinalMetrics* final = one.seen.final; final != nullptr)
-      fewest = std::min(fewest.value_or(final->epochs), final->epochs);
-  if (!fewest) return {Severity::note, "Warm-up: no run has finished yet."};
-  if (*fewest >= 3) return {Severity::fair, "Warm-up: epoch 1 is drawn, but left out of time verdicts."};
+    if (one.seen.final != nullptr) epochs.insert(one.seen.final->epochs);
+  if (epochs.empty()) return {Severity::note, "Warm-up: no run has finished yet."};
+  if (*epochs.begin() >= 3)
+    return {Severity::fair, "Warm-up: epoch 1 is drawn, but left out of time verdicts."};
   return {Severity::unfair, "Warm-up: time verdicts include epoch 1, as some runs have fewer than 3 epochs."};
 }
 

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "reports/content/content.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/made_results.h"
@@ -15,7 +16,7 @@ namespace {
 
 // One answer. `data` must outlive the call only.
 std::string answer_of(const ReportData& data) {
-  return as_one_paragraph(compose(data).answer.paragraphs.front());
+  return joined(compose(data).answer.paragraphs.front(), {}, " ");
 }
 
 // Times of an arm as a ratio to those of its baseline, with a small spread over seeds.
@@ -184,7 +185,7 @@ TEST_CASE("a parameter study has its axis in subtitle and answer") {
   const ReportData threads = answered_study("threads");
   const Content content = compose(threads);
   CHECK(subtitle(content.report->comparisons.front()) == "Effect of threads (2 and 4 against 1) on MLP");
-  const std::string text = as_one_paragraph(content.answer.paragraphs.front());
+  const std::string text = joined(content.answer.paragraphs.front(), {}, " ");
   CHECK_MESSAGE(text.starts_with("Training time improves for MLP with 2 threads (−39.98 %) and MLP with 4 "
                                  "threads (−59.98 %)."),
                 text);
@@ -219,7 +220,7 @@ TEST_CASE("with 20 models and 5 arms the answer stays short, with counts and som
 TEST_CASE("the answer is on the terminal and in the Markdown report, before the tables") {
   const ReportData data = equal_but_for_times({"mlp", "cnn"}, 0.6);
   const Content content = compose(data);
-  const std::string answer = as_one_paragraph(content.answer.paragraphs.front());
+  const std::string answer = joined(content.answer.paragraphs.front(), {}, " ");
   CHECK(terminal_table(content).starts_with(answer + "\n"));
   const std::string markdown = markdown_report(content, {});
   CHECK(markdown.find("Training time improves for") < markdown.find("Is this comparison fair?"));

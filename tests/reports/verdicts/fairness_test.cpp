@@ -7,7 +7,7 @@
 
 #include <doctest/doctest.h>
 
-#include "reports/answer/names.h"
+#include "reports/answer/answer.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/report/report.h"
@@ -195,12 +195,11 @@ TEST_CASE("a numeric baseline is named with its axis") {
   experiments::Compare compare;
   compare.axis = "batch";
   compare.baseline = "64";
-  CHECK(no_verdicts_text({compare, {}, "", ""}) ==
-        "No verdicts: there is no arm of batch to compare with batch 64.");
+  CHECK(no_verdicts_text({compare, {}, "", ""}) == "No verdicts against batch 64: there is no arm of batch.");
   compare.axis = "strategy";
   compare.baseline = "single";
   CHECK(no_verdicts_text({compare, {}, "", ""}) ==
-        "No verdicts: there is no arm of strategy to compare with single.");
+        "No verdicts against single: there is no arm of strategy.");
 }
 
 TEST_CASE("on a terminal, blocks are separated by one blank line, and there is none at the end") {
@@ -246,7 +245,7 @@ TEST_CASE("each comparison without an arm has one sentence in Markdown, and no e
   data.plan.compare.back().baseline = "float32";
   for (db::RunSummary& run : data.runs) run.axes["precision"] = std::string("float32");
   const std::string text = markdown_report(compose(data), {});
-  CHECK(contains(text, "No verdicts: there is no arm of precision to compare with precision float32."));
+  CHECK(contains(text, "No verdicts against precision float32: there is no arm of precision."));
   CHECK(contains(text, "against single"));
   CHECK_FALSE(contains(text, "All effects against precision float32"));
 }

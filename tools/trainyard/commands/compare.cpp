@@ -211,7 +211,7 @@ reports::Table table_of(const reports::Report& report) {
 std::string as_table(const Compared& compared) {
   std::string text;
   for (const std::vector<std::string>& paragraphs : compared.answer.paragraphs)
-    text += reports::paragraph(reports::as_one_paragraph(paragraphs), compared.width) + "\n";
+    text += reports::paragraph(joined(paragraphs, {}, " "), compared.width) + "\n";
   for (const std::string& fact : reports::answer_facts(compared.answer))
     text += reports::paragraph(fact, compared.width);
   text += "\n";
