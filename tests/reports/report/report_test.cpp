@@ -220,10 +220,10 @@ TEST_CASE("in the terminal table, ddp in half the time is an improvement") {
 TEST_CASE("without an arm to compare, the terminal has a sentence and no empty table") {
   const ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1});
   const std::string text = terminal_table(compose(data));
-  CHECK(text.find("No verdicts: there is no arm of strategy to compare with single.\n") != std::string::npos);
+  CHECK(text.find("No verdicts against single: there is no arm of strategy.\n") != std::string::npos);
   CHECK(text.find("95 % interval") == std::string::npos);
   const std::string page = page_html(compose(data));
-  CHECK(page.find("there is no arm of strategy to compare with single.") != std::string::npos);
+  CHECK(page.find("there is no arm of strategy.") != std::string::npos);
   CHECK(page.find("Models by verdict") == std::string::npos);
 }
 
