@@ -16,6 +16,10 @@
 
 namespace trainyard::experiments {
 
+// Times count if other processes took at most this share of the leased cores. Reason:
+// docs/other-processes.md.
+inline constexpr double others_limit = 0.02;
+
 // Circumstances of an attempt: its hardware and software. They are recorded with a hash. `run` trains again
 // what has finished under others. Times of two attempts are compared only if host, processor, versions, build
 // and environment are equal.

@@ -9,11 +9,11 @@
 #include <string_view>
 #include <vector>
 
+#include "experiments/protocol/launch.h"
+
 namespace trainyard::orchestrator {
 
-// Times count if other processes took at most this share of the leased cores. Reason:
-// docs/other-processes.md.
-inline constexpr double others_limit = 0.02;
+using experiments::others_limit;
 // Environment variable that replaces `others_limit`, for tests that train side by side.
 inline constexpr const char* others_limit_variable = "TRAINYARD_OTHERS_LIMIT";
 double others_limit_here();  // UserError if the variable does not hold a number >= 0

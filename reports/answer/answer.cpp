@@ -220,11 +220,15 @@ struct Undecided {
   std::set<std::string> texts;     // of the reasons
   std::vector<std::string> items;  // "training time of MLP"
   std::set<std::int64_t> seeds;    // that are needed
+  std::optional<Interval> load;    // of other processes
 };
 
 std::string why(ReasonKind kind, const Undecided& undecided) {
   if (kind == ReasonKind::few_seeds)
     return "more seeds are needed, about " + counted_range(undecided.seeds, "") + " in total";
+  if (kind == ReasonKind::load && undecided.load)
+    return load_text(undecided.load->low, undecided.load->high) +
+           "; train again on an idle machine with run --retrain-times, or read the processor time";
   if (kind == ReasonKind::planned_runs) return "planned runs are not finished";
   if (kind == ReasonKind::broken) return "the parity check found another training";
   const std::string texts = some_of({undecided.texts.begin(), undecided.texts.end()}, most_reasons);
@@ -241,6 +245,9 @@ std::string undecided_sentence(const Comparison& comparison) {
       same.texts.insert(item.verdict->reason.text);
       same.items.push_back(name_of(kind) + with_label(" of ", item.name));
       same.seeds.insert(item.verdict->seeds_needed.value_or(0));
+      if (const auto& load = item.verdict->reason.load)
+        same.load = {std::min(load->low, same.load.value_or(*load).low),
+                     std::max(load->high, same.load.value_or(*load).high)};
     }
   std::ranges::stable_sort(all, std::ranges::greater(),
                            [](const auto& one) { return one.second.items.size(); });

@@ -23,7 +23,7 @@ inline constexpr auto members_of = nullptr;
 
 template <>
 inline constexpr auto members_of<Reason> =
-    std::tuple{Member{"kind", &Reason::kind}, Member{"text", &Reason::text}};
+    std::tuple{Member{"kind", &Reason::kind}, Member{"text", &Reason::text}, Member{"load", &Reason::load}};
 
 template <>
 inline constexpr auto members_of<Caveat> =
@@ -187,9 +187,9 @@ inline constexpr std::array<std::string_view, 9> names_of<VerdictKind>{
     "NOT TIMED", "NO DATA",   "NOT COMPARABLE", "BROKEN"};
 
 template <>
-inline constexpr std::array<std::string_view, 12> names_of<ReasonKind>{
-    "none",      "few pairs", "few seeds", "narrow margin", "constant",       "diverged",
-    "open runs", "placement", "no values", "no ratio",      "not comparable", "broken"};
+inline constexpr std::array<std::string_view, 13> names_of<ReasonKind>{
+    "none",      "few pairs", "few seeds", "narrow margin", "constant",       "diverged", "open runs",
+    "placement", "no values", "load",      "no ratio",      "not comparable", "broken"};
 
 template <>
 inline constexpr std::array<std::string_view, 4> names_of<Scale>{"percent", "units of loss",

@@ -55,6 +55,7 @@ enum class ReasonKind {
   planned_runs,    // they are not finished
   placement,       // more ranks than devices
   no_values,       // of an arm
+  load,            // the times of no run of an arm count, because of other processes
   no_ratio,        // a value is not above zero
   not_comparable,  // the arms differ in a term of the contract
   broken           // the parity check failed
@@ -64,6 +65,7 @@ enum class ReasonKind {
 struct Reason {
   ReasonKind kind = ReasonKind::none;
   std::string text;
+  std::optional<Interval> load = {};  // least and most that other processes took, as a share of a run's cores
 };
 
 // What weakens a word without refusing it. Every output shows the mark with the word, and the text in its row.

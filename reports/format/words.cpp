@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/format/number_text.h"
 
 namespace trainyard::reports {
 
@@ -22,6 +23,12 @@ std::string lower_first(std::string text) {
 std::string with_spaces(std::string name) {
   std::ranges::replace(name, '_', ' ');
   return name;
+}
+
+std::string load_text(double least, double most) {
+  const auto percent = [](double share) { return plain_number(100 * share, share < 0.1 ? 1 : 2); };
+  const std::string low = percent(least), high = percent(most);
+  return fmt::format("other processes took {}{} % of their cores", low == high ? "" : low + " – ", high);
 }
 
 std::string some_of(const std::vector<std::string>& names, std::size_t most) {

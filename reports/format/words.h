@@ -13,6 +13,9 @@ std::string lower_first(std::string text);  // "accuracy"
 // "learning rate" for "learning_rate".
 std::string with_spaces(std::string name);
 
+// "other processes took 32 – 78 % of their cores", from the least and the largest share.
+std::string load_text(double least, double most);
+
 // "MLP, CNN and VGG11"; more than `most` names: "MLP, CNN, VGG11 and 9 others".
 std::string some_of(const std::vector<std::string>& names, std::size_t most = 4);
 std::string all_of(const std::vector<std::string>& names);  // "MLP, CNN and VGG11"

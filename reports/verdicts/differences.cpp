@@ -10,7 +10,7 @@
 
 #include "base/error.h"
 #include "base/text.h"
-#include "reports/format/number_text.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
@@ -63,30 +63,26 @@ std::string every_run_of(const ArmRuns& arm) {
   return fmt::format("{} of {}", which, arm.value);
 }
 
-std::string percent_text(double share) {
-  return plain_number(100 * share, share < 0.1 ? 1 : 2);
-}
-
 std::string words_of(const Metric& metric) {
   std::string words = metric.name;
   std::ranges::replace(words, '-', ' ');
   return words;
 }
 
-// Why times do not count: " (other processes took 32 – 78 % of their cores; other runs shared the host)".
-std::string causes_of(const std::vector<const Lacks*>& arms) {
-  std::vector<std::string> causes;
+// The least and most that other processes took of the cores of uncounted runs.
+std::optional<Interval> load_of(const std::vector<const Lacks*>& arms) {
   std::vector<double> loads;
   for (const Lacks* arm : arms) loads.insert(loads.end(), arm->loads.begin(), arm->loads.end());
-  if (!loads.empty()) {
-    const auto [least, most] = std::ranges::minmax(loads);
-    const std::string low = percent_text(least), high = percent_text(most);
-    causes.push_back(
-        fmt::format("other processes took {}{} % of their cores", low == high ? "" : low + " – ", high));
-  }
-  for (const Lacks* arm : arms)
-    for (const std::string& problem : arm->problems)
-      if (std::ranges::find(causes, problem) == causes.end()) causes.push_back(problem);
+  if (loads.empty()) return std::nullopt;
+  const auto [least, most] = std::ranges::minmax(loads);
+  return Interval{least, most};
+}
+
+// Why times do not count: " (other processes took 32 – 78 % of their cores; other runs shared the host)".
+std::string causes_of(const std::vector<const Lacks*>& arms) {
+  std::set<std::string> causes;
+  for (const Lacks* arm : arms) causes.insert(arm->problems.begin(), arm->problems.end());
+  if (const auto load = load_of(arms)) causes.insert(load_text(load->low, load->high));
   return causes.empty() ? "" : " (" + joined(causes, {}, "; ") + ")";
 }
 
@@ -146,17 +142,18 @@ class Collector {
 
   void say_what_is_missing() {
     std::vector<std::string> parts;
+    const Lacks &first = lacks_[baseline_.value], &second = lacks_[arm_.value];
+    const bool energy = metric_.kind == MetricKind::energy;
     if (all_uncounted(baseline_) && all_uncounted(arm_)) {
-      parts.push_back(fmt::format("the {} of all runs of {} and {}{}",
-                                  metric_.kind == MetricKind::energy ? "energy" : "times", baseline_.value,
-                                  arm_.value,
-                                  metric_.kind == MetricKind::energy ? " does not count" : " do not count") +
-                      causes_of({&lacks_[baseline_.value], &lacks_[arm_.value]}));
+      parts.push_back(fmt::format("the {} of all runs of {} and {} {} not count{}",
+                                  energy ? "energy" : "times", baseline_.value, arm_.value,
+                                  energy ? "does" : "do", causes_of({&first, &second})));
     } else {
       for (const ArmRuns* arm : {&baseline_, &arm_})
         if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
           parts.push_back(std::move(part));
     }
+    if (first.problems.empty() && second.problems.empty()) result_.load = load_of({&first, &second});
     const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const ArmRuns* arm) {
       const Lacks& lacks = lacks_[arm->value];
       return lacks.placed > 0 && lacks.all() == static_cast<int>(arm->runs.size()) && lacks.uncounted == 0;

@@ -16,6 +16,7 @@ struct Differences {
   std::vector<double> arm;           // the same length if paired
   std::vector<std::string> dropped;  // "seed 3: single failed: …"
   std::string missing;             // why there is no value at all: "all three runs of ddp failed"; else empty
+  std::optional<Interval> load;    // if other processes are why: least and most that they took of the cores
   std::string placement;           // why times can never count: "four ranks on two devices"; else empty
   bool warm_up_counts = false;     // a run has fewer than 3 epochs, so its time includes the warm-up epoch
   bool baseline_diverged = false;  // while the arm's run of the pair did not

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "experiments/protocol/launch.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
@@ -187,15 +188,19 @@ std::string reasons_text(const std::map<std::string, int>& runs_by_reason) {
 
 // Whether the times of the finished runs count.
 Statement times(const std::vector<ComparedRun>& runs) {
-  int finished = 0, flagged = 0, not_recorded = 0;
+  int finished = 0, not_recorded = 0;
   std::map<std::string, int> problems;
-  double most_taken = 0;  // largest share of cores taken by other processes, over runs that count
+  double most_taken = 0;      // largest share of cores taken by other processes, over runs that count
+  double limit = 0;           // largest share with which times count
+  std::vector<double> loads;  // shares above the limit
   for (const ComparedRun& one : runs) {
     if (one.seen.final == nullptr) continue;
     const db::FinalMetrics& final = *one.seen.final;
     ++finished;
-    if (!final.times_count) {
-      ++flagged;
+    if (final.others_limit > limit) limit = final.others_limit;
+    if (final.other_share > final.others_limit) {
+      loads.push_back(final.other_share);
+    } else if (!final.times_count) {
       ++problems[final.times_problem.empty() ? "the host or a device was shared" : final.times_problem];
     } else if (std::isnan(final.other_share)) {
       ++not_recorded;
@@ -204,10 +209,21 @@ Statement times(const std::vector<ComparedRun>& runs) {
     }
   }
   if (finished == 0) return {Severity::note, "Times: none are known yet."};
+  if (!loads.empty()) {
+    const auto [least, most] = std::ranges::minmax(loads);
+    problems[load_text(least, most)] = static_cast<int>(loads.size());
+  }
+  std::vector<std::string> faults;
+  int flagged = 0;
+  for (const auto& [problem, count] : problems) flagged += count;
   if (flagged > 0)
-    return {Severity::unfair,
-            fmt::format("Times: those of {} of {} are flagged and not used in verdicts ({}).",
-                        counted(flagged, "run"), finished, reasons_text(problems))};
+    faults.push_back(fmt::format("those of {} of {} are flagged and not used in verdicts ({})",
+                                 counted(flagged, "run"), finished, reasons_text(problems)));
+  if (limit > experiments::others_limit)
+    faults.push_back(
+        fmt::format("other processes may take {} % of the cores (TRAINYARD_OTHERS_LIMIT), not {} %",
+                    plain_number(100 * limit), plain_number(100 * experiments::others_limit)));
+  if (!faults.empty()) return {Severity::unfair, "Times: " + joined(faults, {}, "; ") + "."};
   if (not_recorded > 0)
     return {Severity::note, "Times: the load of other processes was not recorded for " +
                                 counted(not_recorded, "run") + ", so devices may have been shared."};

@@ -218,8 +218,9 @@ void estimate(TestedVerdict& verdict, const Differences& differences, const Meas
 void say_missing(TestedVerdict& verdict, const Differences& differences) {
   const bool placed = !differences.placement.empty();
   verdict.kind = placed ? VerdictKind::not_timed : VerdictKind::no_data;
+  const ReasonKind missing = differences.load ? ReasonKind::load : ReasonKind::no_values;
   verdict.reason = placed ? Reason{ReasonKind::placement, differences.placement}
-                          : Reason{ReasonKind::no_values, differences.missing};
+                          : Reason{missing, differences.missing, differences.load};
 }
 
 TestedVerdict at_look(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,

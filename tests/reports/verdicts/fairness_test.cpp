@@ -94,6 +94,25 @@ TEST_CASE("the line on the host has the share of other processes, and is not tic
       "threads; 1 run: other processes took 31 % of its cores (limit 2 %))."));
 }
 
+TEST_CASE("the load of other processes is one line, and a limit that is not the usual one is named") {
+  ReportData data = invented();
+  for (db::FinalMetrics& final : data.finals) {
+    final.other_share = final.seed == 0 ? 0.32 : final.seed == 1 ? 0.78 : 0.01;
+    final.others_limit = 0.02;
+    final.times_count = final.seed > 1;
+  }
+  CHECK(says(
+      data, Severity::unfair,
+      "Times: those of 8 runs of 20 are flagged and not used in verdicts (8 runs: other processes took 32 "
+      "– 78 % of their cores)."));
+  for (db::FinalMetrics& final : data.finals) {
+    final.others_limit = 1;
+    final.times_count = true;
+  }
+  CHECK(says(data, Severity::unfair,
+             "Times: other processes may take 100 % of the cores (TRAINYARD_OTHERS_LIMIT), not 2 %."));
+}
+
 TEST_CASE("differences between cells are not differences between arms") {
   ReportData data = invented();
   for (const db::RunSummary& run : data.runs)
