@@ -1,6 +1,5 @@
 #include "base/named_row.h"
 
-#include <algorithm>
 #include <cctype>
 #include <cstddef>
 #include <utility>

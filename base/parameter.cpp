@@ -4,7 +4,6 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <string_view>
 #include <type_traits>
 
 #include <fmt/format.h>

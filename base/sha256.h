@@ -1,7 +1,6 @@
 // SHA-256 of strings and streams, for run keys, data fingerprints and proofs of a secret. A thin wrapper around OpenSSL.
 #pragma once
 
-#include <cstddef>
 #include <istream>
 #include <memory>
 #include <span>

@@ -1,7 +1,6 @@
 #include "base/text.h"
 
 #include <algorithm>
-#include <array>
 
 #include <fmt/format.h>
 #include <utf8proc.h>

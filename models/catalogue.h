@@ -9,7 +9,6 @@
 // - `models/NAME/NAME_test.cpp`: its test.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <map>
 #include <span>

@@ -1,7 +1,6 @@
 #include "base/sockets/peer_user.h"
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <sstream>
 #include <string_view>

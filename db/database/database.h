@@ -4,7 +4,6 @@
 // - All content can be rebuilt from append-only files: the journal, run.json and records.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>

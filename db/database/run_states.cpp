@@ -1,8 +1,5 @@
 #include "db/database/run_states.h"
 
-#include <utility>
-#include <vector>
-
 #include <fmt/format.h>
 
 #include "db/database/metric_sql.h"

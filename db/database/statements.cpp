@@ -1,15 +1,12 @@
 #include "db/database/statements.h"
 
 #include <new>
-#include <string>
 #include <string_view>
 
-#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "base/disk_failure.h"
 #include "base/error.h"
-#include "db/database/database.h"
 
 namespace trainyard::db {
 

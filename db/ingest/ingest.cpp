@@ -3,12 +3,10 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include "db/database/axis_views.h"
-#include "db/database/database.h"
 #include "db/database/run_states.h"
 #include "db/database/statements.h"
 #include "db/ingest/journal_rows.h"
 #include "db/ingest/record_rows.h"
-#include "experiments/protocol/record.h"
 
 namespace trainyard::db {
 

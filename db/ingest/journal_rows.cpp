@@ -6,7 +6,6 @@
 #include "base/named_row.h"
 #include "base/sha256.h"
 #include "db/database/statements.h"
-#include "db/ingest/ingest.h"
 #include "db/ingest/members.h"
 #include "db/queries/queries.h"
 #include "experiments/run/run.h"

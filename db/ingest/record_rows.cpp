@@ -1,17 +1,14 @@
 #include "db/ingest/record_rows.h"
 
 #include <array>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "db/database/metric_sql.h"
 #include "db/database/record_faults.h"
 #include "db/database/statements.h"
-#include "db/ingest/ingest.h"
 #include "experiments/protocol/time_parts.h"
 
 namespace trainyard::db {

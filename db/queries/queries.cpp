@@ -1,10 +1,7 @@
 #include "db/queries/queries.h"
 
-#include <string>
-
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "base/json_members.h"

@@ -28,8 +28,8 @@ void export_rows(const Database& database, const ExportedView& view, const std::
                  const std::function<bool(const ExportRow&)>& row);
 
 // Run the statement of a user, with the same calls.
-// UserError if the statement is wrong, writes, or makes a text of more than 64 MiB. It can use the functions of
-// db/queries/sql_functions.h.
+// UserError if the statement is wrong, writes, or makes a text of more than 64 MiB. It can use two aggregates that SQLite
+// lacks: `stddev` with n - 1, exactly 0 for equal values, and `median`. Both leave NULL out and refuse other texts.
 void select_rows(const Database& database, const std::string& sql,
                  const std::function<void(const std::vector<std::string>&)>& columns,
                  const std::function<bool(const ExportRow&)>& row);

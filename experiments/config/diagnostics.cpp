@@ -1,7 +1,6 @@
 #include "experiments/config/diagnostics.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace trainyard::experiments {
 

@@ -3,9 +3,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
-#include <functional>
 #include <numeric>
-#include <string_view>
 
 #include <fmt/format.h>
 

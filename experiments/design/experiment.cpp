@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "base/error.h"
 #include "base/json_members.h"
 #include "base/parameter.h"
 #include "base/sha256.h"

@@ -1,7 +1,6 @@
 #include <cstdlib>
 #include <deque>
 #include <string_view>
-#include <system_error>
 
 #include "base/text.h"
 #include "experiments/config/config_strategies.h"

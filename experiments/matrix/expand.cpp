@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,7 +13,6 @@
 #include "experiments/design/contract.h"
 #include "experiments/matrix/resolve_run.h"
 #include "experiments/matrix/selection.h"
-#include "experiments/run/run.h"
 
 namespace trainyard::experiments {
 

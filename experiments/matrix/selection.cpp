@@ -1,7 +1,6 @@
 #include "experiments/matrix/selection.h"
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include <fmt/format.h>

@@ -3,11 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
 #include <limits>
 #include <regex>
-#include <system_error>
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "models/samples/samples.h"
-#include "models/samples/splits.h"
 
 namespace trainyard::models {
 

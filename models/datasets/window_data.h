@@ -7,9 +7,7 @@
 //   the first, is predicted at most once. Up to n − 1 characters at its end are left out.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
-#include <string_view>
 
 #include "models/datasets/datasets.h"
 

@@ -1,6 +1,5 @@
 #include "models/exported/archive.h"
 
-#include <array>
 #include <set>
 
 #include <archive.h>

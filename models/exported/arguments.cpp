@@ -1,6 +1,5 @@
 #include "models/exported/arguments.h"
 
-#include <functional>
 #include <map>
 
 #include <fmt/format.h>

@@ -1,10 +1,7 @@
 #include "models/exported/json.h"
 
-#include <algorithm>
 #include <limits>
 #include <set>
-#include <string>
-#include <vector>
 
 #include <fmt/format.h>
 

@@ -1,7 +1,6 @@
 #include <doctest/doctest.h>
 
 #include "base/error.h"
-#include "models/catalogue.h"
 #include "tests/models/chains.h"
 
 using namespace trainyard::models;

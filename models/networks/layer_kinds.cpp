@@ -4,7 +4,6 @@
 #include <cmath>
 #include <optional>
 #include <tuple>
-#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

@@ -5,7 +5,6 @@
 #include <bit>
 #include <cstring>
 #include <fstream>
-#include <string>
 #include <string_view>
 #include <utility>
 

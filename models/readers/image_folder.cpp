@@ -1,7 +1,6 @@
 #include "models/readers/image_folder.h"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 #include <charconv>
 #include <optional>

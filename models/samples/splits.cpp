@@ -2,11 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "models/samples/random.h"
 
 namespace trainyard::models {

@@ -4,7 +4,6 @@
 #include <csignal>
 
 #include "experiments/protocol/record.h"
-#include "orchestrator/rank/rank_group_files.h"
 
 namespace trainyard::orchestrator {
 

@@ -4,7 +4,6 @@
 #include <map>
 #include <numeric>
 #include <set>
-#include <string>
 #include <tuple>
 #include <utility>
 

@@ -1,7 +1,6 @@
 // Plan of a sweep: which runs of an experiment are left, their order, and their devices.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

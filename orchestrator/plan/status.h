@@ -2,7 +2,6 @@
 // thread. `plain_status` prints one line per ended run. A terminal has its own, in tools.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <optional>
 #include <ostream>

@@ -1,13 +1,10 @@
 #include "orchestrator/rank/orphans.h"
 
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <ctime>
 #include <functional>
 #include <optional>
-#include <set>
-#include <string>
 #include <thread>
 
 #include <sys/prctl.h>

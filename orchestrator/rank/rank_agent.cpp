@@ -22,8 +22,6 @@
 #include "orchestrator/rank/job_hosts.h"
 #include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
-#include "orchestrator/rank/rank_group_files.h"
-#include "orchestrator/rank/rendezvous.h"
 #include "orchestrator/rank/store_relay.h"
 
 namespace trainyard::orchestrator {

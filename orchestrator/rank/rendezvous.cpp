@@ -3,8 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <fstream>
-#include <memory>
 #include <regex>
 #include <system_error>
 #include <thread>
@@ -14,7 +12,6 @@
 #include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/error.h"

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <chrono>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <system_error>

@@ -3,17 +3,13 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <map>
-#include <optional>
 #include <set>
-#include <sstream>
 #include <utility>
 
 #include <fmt/format.h>
 #include <sched.h>
 
-#include "base/error.h"
 #include "base/files.h"
 #include "base/host.h"
 #include "base/text.h"

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "experiments/design/experiment.h"
 #include "experiments/protocol/launch.h"
@@ -21,6 +22,14 @@ struct Programs {
 
 // Searches next to this executable, then in ../libexec/trainyard. UserError names both folders.
 Programs find_programs();
+
+// The build of the runner, because two builds of one version may differ in speed: 12 hexadecimal digits, from these
+// parts:
+// - the content of the runner
+// - per library of the runner: its name, size, first MiB and last MiB, because LibTorch is too large to be
+//   read at each start. A file that cannot be read counts as empty.
+// Libraries below /lib and /usr/lib are left out. Otherwise an update of the system would change the build.
+std::string build_id(const std::filesystem::path& runner, const std::vector<std::string>& libraries);
 
 // Throws UserError if the program of a foreign arm is not on this host. The error is at the strategy's place
 // in the file.

@@ -7,7 +7,7 @@
 #include "base/error.h"
 #include "base/plain_file.h"
 #include "base/text.h"
-#include "db/ingest/attempt_fault.h"
+#include "db/database/record_faults.h"
 #include "db/queries/queries.h"
 #include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"

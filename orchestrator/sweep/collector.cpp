@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
-#include <sstream>
 #include <utility>
 
 #include <boost/algorithm/string/predicate.hpp>
@@ -13,8 +12,6 @@
 
 #include "base/log.h"
 #include "base/plain_file.h"
-#include "db/ingest/ingest.h"
-#include "experiments/protocol/record.h"
 #include "experiments/protocol/record_lines.h"
 
 namespace trainyard::orchestrator {

@@ -5,7 +5,6 @@
 #include <istream>
 #include <optional>
 #include <string_view>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -14,7 +13,7 @@
 #include "base/files.h"
 #include "base/json_members.h"
 #include "base/plain_file.h"
-#include "db/ingest/attempt_fault.h"
+#include "db/database/record_faults.h"
 #include "db/ingest/ingest.h"
 #include "db/queries/evidence.h"
 #include "db/queries/queries.h"
@@ -29,7 +28,6 @@
 #include "orchestrator/rank/supervised_ranks.h"
 #include "orchestrator/sweep/collector.h"
 #include "orchestrator/yard/record_log_tail.h"
-#include "orchestrator/yard/yard.h"
 
 namespace trainyard::orchestrator {
 

@@ -15,7 +15,6 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "db/ingest/ingest.h"
-#include "orchestrator/plan/plan.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/resources/device_pool.h"
 #include "orchestrator/sweep/attempt.h"

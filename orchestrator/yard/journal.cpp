@@ -10,7 +10,6 @@
 
 #include "base/fd.h"
 #include "base/files.h"
-#include "experiments/design/experiment.h"
 #include "experiments/design/reference_results.h"
 #include "experiments/protocol/record.h"
 #include "experiments/protocol/seal.h"

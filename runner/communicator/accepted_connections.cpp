@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "base/fd.h"
 #include "base/log.h"
 #include "base/sockets/peer_user.h"
 

@@ -1,8 +1,6 @@
 #include "runner/communicator/communicator.h"
 
-#include <cstdint>
 #include <string>
-#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <climits>
 #include <new>
 #include <system_error>
@@ -16,8 +15,6 @@
 #include <sys/syscall.h>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <unistd.h>
-
-#include "runner/communicator/communicator.h"
 
 namespace trainyard::runner {
 

@@ -6,14 +6,12 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <string>
 #include <utility>
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "models/networks/libtorch_private.h"
-#include "runner/communicator/shared_memory.h"
 #include "runner/device/step_times.h"
 
 namespace trainyard::runner {

@@ -2,7 +2,6 @@
 
 #include <string>
 #include <variant>
-#include <vector>
 
 #include "base/error.h"
 #include "runner/data/image_dataset.h"

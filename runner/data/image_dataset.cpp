@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <string>
-#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>

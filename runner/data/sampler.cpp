@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <string>
-#include <utility>
 
 #include <ATen/ATen.h>
 

@@ -1,10 +1,8 @@
 #include "runner/data/task.h"
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <map>
-#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>

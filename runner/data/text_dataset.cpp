@@ -1,7 +1,6 @@
 #include "runner/data/text_dataset.h"
 
 #include <algorithm>
-#include <string>
 
 #include <ATen/ATen.h>
 

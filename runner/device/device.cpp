@@ -9,10 +9,8 @@
 
 #include <ATen/ATen.h>
 
-#include "base/error.h"
 #include "base/host.h"
 #include "runner/device/gpu.h"
-#include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
 

@@ -1,8 +1,6 @@
 #include "runner/gradients/sharded_reducer.h"
 
 #include <algorithm>
-#include <cstddef>
-#include <cstdint>
 #include <utility>
 
 #include <ATen/ATen.h>

@@ -3,7 +3,6 @@
 #include <array>
 #include <cmath>
 #include <numbers>
-#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>

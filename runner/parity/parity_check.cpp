@@ -2,12 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdint>
-#include <map>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 #include <ATen/ATen.h>
 

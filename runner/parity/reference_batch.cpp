@@ -8,7 +8,6 @@
 #include <memory>
 #include <optional>
 #include <sstream>
-#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>

@@ -5,7 +5,6 @@
 // - Ranks that compute on the same core share it evenly. A rank that waits does not use its core.
 #pragma once
 
-#include <string>
 #include <vector>
 
 #include "runner/schedule/schedule.h"

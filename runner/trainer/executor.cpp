@@ -12,7 +12,6 @@
 #include <torch/csrc/autograd/autograd.h>
 
 #include "base/error.h"
-#include "runner/device/precision.h"
 
 namespace trainyard::runner {
 

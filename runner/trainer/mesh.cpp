@@ -10,8 +10,6 @@
 #include "base/named_row.h"
 #include "experiments/protocol/transport.h"
 #include "experiments/run/strategies.h"
-#include "runner/communicator/communicator.h"
-#include "runner/communicator/gloo_communicator.h"
 #include "runner/communicator/nccl_communicator.h"
 #include "runner/communicator/nccl_settings.h"
 #include "runner/communicator/shared_memory_communicator.h"

@@ -1,7 +1,5 @@
 #include "runner/trainer/step_runner.h"
 
-#include <utility>
-
 #include <ATen/ATen.h>
 
 #include "runner/trainer/cuda_graph_cache.h"

@@ -8,7 +8,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include "models/samples/tokenizer.h"
-#include "runner/data/task.h"
 
 namespace trainyard::runner {
 

@@ -2,9 +2,7 @@
 
 #include <array>
 #include <cstring>
-#include <limits>
 #include <sstream>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

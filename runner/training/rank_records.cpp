@@ -1,6 +1,5 @@
 #include "runner/training/rank_records.h"
 
-#include <cmath>
 #include <limits>
 #include <utility>
 

@@ -1,6 +1,5 @@
 // trainyard-runner: trains one rank of one run. The environment contains its rank, and $TRAINYARD_RUN is the
 // path of the launch file.
-#include <cstdlib>
 #include <filesystem>
 #include <iostream>
 #include <optional>

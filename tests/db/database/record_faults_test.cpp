@@ -1,8 +1,9 @@
 // Attempts whose ranks all report that they finished, but whose records are impossible.
+#include "db/database/record_faults.h"
+
 #include <SQLiteCpp/Database.h>
 #include <doctest/doctest.h>
 
-#include "db/ingest/attempt_fault.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
 #include "db/queries/evidence.h"

@@ -1,4 +1,5 @@
-// The time that other processes used of a run's cores, and when the times of the run count.
+// What /proc says: the time that other processes used of a run's cores, and how often the kernel killed a process because
+// memory ran out.
 #include "orchestrator/resources/processor_use.h"
 
 #include <cstdlib>
@@ -10,7 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "orchestrator/resources/cpu_topology.h"
+#include "orchestrator/resources/memory_kills.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;
@@ -126,4 +127,10 @@ TEST_CASE("the use of others is recorded for a run that had the host, and not fo
   bench.experiment.runs = {mlp_run("single", 1, 1)};
   CHECK(bench.sweep().finished == 1);
   CHECK(db::select(bench.database, "SELECT 1 FROM event WHERE type = 'processor_use'").rows.size() == 1);
+}
+
+TEST_CASE("the number of kills is in the text of /proc/vmstat if the kernel counts them") {
+  CHECK(parse_memory_kills("pgmajfault 12\noom_kill 5\nnuma_hit 7\n") == 5);
+  CHECK_FALSE(parse_memory_kills("pgmajfault 12\n"));
+  CHECK_FALSE(parse_memory_kills(""));
 }

@@ -40,6 +40,28 @@ std::string refusal(const fs::path& folder) {
   return tests::user_error_of([&] { SharedLock::try_take(host_lock_in(folder), ana); });
 }
 
+// Takes the lock. It names this process then, and nobody else gets it.
+void check_holds(const fs::path& folder) {
+  const auto held = SharedLock::try_take(host_lock_in(folder), ana);
+  REQUIRE(held);
+  CHECK_FALSE(SharedLock::try_take(host_lock_in(folder), ana));
+  CHECK(contains(shared_lock_holder(host_lock_in(folder)), "process " + std::to_string(::getpid()) + " of "));
+}
+
+// A child process that takes the lock with `take` and holds it until it is killed.
+template <typename Take>
+pid_t holding_child(const fs::path& folder, const Take& take) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto held = take();
+    if (held) std::ofstream(folder / "taken") << "yes";
+    ::pause();
+    ::_exit(0);
+  }
+  REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder / "taken"); }));
+  return child;
+}
+
 // From now on each flock of this process fails, as on a network file system without locks.
 bool forbid_flock() {
   std::array<sock_filter, 4> steps{{
@@ -72,14 +94,8 @@ TEST_CASE(
     "a waiting process gets one message with the holder, and gets the host when the holder ends or is "
     "killed") {
   const TemporaryFolder folder;
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
-    std::ofstream(folder.path / "taken") << "yes";
-    ::pause();
-    ::_exit(0);
-  }
-  REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
+  const pid_t child =
+      holding_child(folder.path, [&] { return SharedLock::try_take(host_lock_in(folder.path), ana); });
   const std::atomic<int> stop = 0;
   std::vector<std::string> reported;
   const auto lock = SharedLock::wait(host_lock_in(folder.path), ana, stop, [&](const std::string& holder) {
@@ -133,14 +149,9 @@ TEST_CASE("the holder of a host is a process that lives, also if the file names 
   ::waitpid(ended, nullptr, 0);
   std::ofstream(folder.path / file_name)
       << ended << "\nana\ntrainyard run old.toml\n/old\n2026-11-20T09:30\n";
-  const pid_t stranger = ::fork();
-  if (stranger == 0) {
-    const int fd = ::open((folder.path / file_name).c_str(), O_RDONLY);
-    if (::flock(fd, LOCK_EX) == 0) std::ofstream(folder.path / "taken") << "yes";
-    ::pause();
-    ::_exit(0);
-  }
-  REQUIRE(becomes_true(tests::patience, [&] { return fs::exists(folder.path / "taken"); }));
+  const pid_t stranger = holding_child(folder.path, [&] {
+    return ::flock(::open((folder.path / file_name).c_str(), O_RDONLY), LOCK_EX) == 0;
+  });
   CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
   const std::string holder = shared_lock_holder(host_lock_in(folder.path));
   CHECK_MESSAGE(holder.starts_with("process " + std::to_string(stranger) + " of "), holder);
@@ -158,11 +169,7 @@ TEST_CASE("a lock that another user planted is used without harm, or the error n
   fs::permissions(file, fs::perms(0444));
   {
     const WithoutRights nobody;
-    const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
-    REQUIRE(held);
-    CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
-    CHECK(contains(shared_lock_holder(host_lock_in(folder.path)),
-                   "process " + std::to_string(::getpid()) + " of "));
+    check_holds(folder.path);
   }
   fs::permissions(file, fs::perms::none);
   const WithoutRights nobody;
@@ -185,13 +192,7 @@ TEST_CASE("a file that is not a lock is never overwritten, whatever its name is"
         std::string("4711\nana\nrun\n/yard\n2026\nmore\nstarted 1\n"),
         std::string("4711\nana\nrun\n/yard\n2026\nstarted 1\nmore\n")}) {
     std::ofstream(folder.path / file_name) << text;
-    {
-      const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
-      REQUIRE(held);
-      CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
-      CHECK(contains(shared_lock_holder(host_lock_in(folder.path)),
-                     "process " + std::to_string(::getpid()) + " of "));
-    }
+    check_holds(folder.path);
     CHECK(text_of(folder.path / file_name) == text);
   }
 }
@@ -267,9 +268,7 @@ TEST_CASE("if the file of a lock was removed, the lock is taken on a new file") 
   const TemporaryFolder folder;
   { const auto held = SharedLock::try_take(host_lock_in(folder.path), ana); }
   fs::remove(folder.path / file_name);
-  const auto held = SharedLock::try_take(host_lock_in(folder.path), ana);
-  REQUIRE(held);
-  CHECK_FALSE(SharedLock::try_take(host_lock_in(folder.path), ana));
+  check_holds(folder.path);
 }
 
 TEST_CASE("TRAINYARD_HOST_LOCK is the folder of the lock, and an impossible folder is refused") {

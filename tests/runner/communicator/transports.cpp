@@ -8,7 +8,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
-#include "runner/communicator/communicator.h"
 #include "runner/communicator/gloo_communicator.h"
 #include "runner/communicator/process_groups.h"
 #include "runner/communicator/shared_memory_communicator.h"

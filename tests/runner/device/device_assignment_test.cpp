@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "runner/communicator/nccl_communicator.h"
 #include "runner/communicator/nccl_settings.h"
 #include "runner/device/device.h"
 #include "runner/device/gpu.h"

@@ -2,7 +2,6 @@
 #include "runner/device/device.h"
 
 #include <array>
-#include <string>
 
 #include "base/error.h"
 #include "tests/runner/support/doctest_beside_torch.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <deque>
 #include <set>
-#include <string>
-#include <vector>
 
 namespace trainyard::runner {
 

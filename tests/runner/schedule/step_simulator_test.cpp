@@ -1,8 +1,6 @@
 // Simulated steps compared with closed forms.
 #include "runner/schedule/step_simulator.h"
 
-#include <algorithm>
-
 #include <doctest/doctest.h>
 
 #include "base/error.h"

@@ -10,7 +10,6 @@
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
 
 #include "models/catalogue.h"
-#include "runner/communicator/gloo_communicator.h"
 #include "runner/training/training.h"
 
 namespace trainyard::runner::testing {

@@ -2,10 +2,8 @@
 
 #include <iostream>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "orchestrator/launch/launcher.h"
-#include "orchestrator/resources/cpu_topology.h"
 
 namespace trainyard::tools {
 

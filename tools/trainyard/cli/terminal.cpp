@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <initializer_list>
 #include <new>
 #include <utility>
 

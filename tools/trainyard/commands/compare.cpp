@@ -29,6 +29,12 @@
 
 namespace trainyard::tools {
 
+namespace {
+
+using reports::Cell;
+using reports::Comparison;
+using reports::Verdict;
+
 struct Compared {
   reports::Report report;
   reports::Answer answer;
@@ -39,138 +45,6 @@ struct VerdictFormat {
   std::string name;
   std::string (*text)(const Compared&);
 };
-std::span<const VerdictFormat> verdict_formats();  // table, json, markdown, latex, csv
-
-namespace {
-
-struct CompareOptions {
-  std::vector<std::string> groups;  // A and B, or none
-  std::string experiment;
-  std::vector<std::string> differs;
-  std::string format = "table";
-  std::vector<std::string> fail_on;
-  std::vector<std::string> metrics;
-  std::optional<std::filesystem::path> yard;
-};
-
-std::vector<reports::JudgedComparison> comparisons(reports::ReportData& data, const CompareOptions& options) {
-  if (!options.groups.empty())
-    return {reports::compare_groups(data, {options.groups[0], options.groups[1], options.differs})};
-  if (data.plan.compare.empty())
-    throw UserError("experiment \"" + data.experiment + "\" compares nothing",
-                    "name two groups, as in `trainyard compare strategy=single strategy=ddp`");
-  std::vector<reports::JudgedComparison> all;
-  for (experiments::Compare compare : data.plan.compare) {
-    compare.differs.insert(compare.differs.end(), options.differs.begin(), options.differs.end());
-    all.push_back({compare, reports::judge(data, compare)});
-  }
-  return all;
-}
-
-bool any_verdicts(const std::vector<reports::Comparison>& comparisons) {
-  return std::ranges::any_of(comparisons, [](const reports::Comparison& one) { return has_verdicts(one); });
-}
-
-// Failures go to standard error. Standard output has only the verdicts, in any format.
-int gate(const std::vector<std::string>& failures, const CompareOptions& options) {
-  for (const std::string& line : failures)
-    std::cerr << reports::paragraph("fails --fail-on " + joined(options.fail_on, {}, ",") + ": " + line,
-                                    output_width(2));
-  return failures.empty() ? done : gate_failed;
-}
-
-// Leaves the verdicts on these metrics. Their p-values stay, because a family of tests has only one metric.
-void keep_metrics(Compared& compared, const std::set<std::string>& metrics) {
-  for (reports::Comparison& comparison : compared.report.comparisons)
-    for (reports::Cell& cell : comparison.cells)
-      std::erase_if(cell.verdicts,
-                    [&](const reports::Verdict& verdict) { return !metrics.contains(verdict.metric); });
-  compared.answer.paragraphs.clear();  // its sentences are about all metrics
-  compared.answer.published.clear();
-}
-
-int compare(const CompareOptions& options) {
-  if (options.groups.size() == 1)
-    throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
-  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
-  const std::set<std::string> metrics = reports::metrics_named(options.metrics);
-  const auto database = open_yard(options.yard);
-  auto data = reports::gather_results(database, experiment_named(database, options.experiment));
-  reports::check_differs(data, options.differs);
-  const std::vector<experiments::Compare> planned = data.plan.compare;
-  const auto judged = comparisons(data, options);
-  Compared compared{reports::make_report(data, judged), {}, output_width()};
-  std::vector<reports::Comparison>& all = compared.report.comparisons;
-  for (reports::Comparison& comparison : all)
-    comparison.planned = std::ranges::any_of(planned, [&](const experiments::Compare& one) {
-      return reports::same_comparison(one, comparison.compare);
-    });
-  compared.answer = reports::make_answer(compared.report);
-  const std::vector<std::string> failures = gate_failures(all, fail_on, metrics);
-  if (!any_verdicts(all))  // must not pass `--fail-on`
-    throw UserError(
-        "nothing to compare: experiment \"" + data.experiment + "\" has no arm besides its baseline",
-        "name two groups, as in `trainyard compare batch=64 batch=128`");
-  if (!metrics.empty()) keep_metrics(compared, metrics);
-  if (!any_verdicts(all))
-    throw UserError("nothing to compare: no arm has a verdict on " + joined(metrics),
-                    "leave out --metric to see the metrics of these runs");
-  const auto format = std::ranges::find(verdict_formats(), options.format, &VerdictFormat::name);
-  std::cout << format->text(compared);
-  return gate(failures, options);
-}
-
-std::string about_fail_on() {
-  std::string text = "exit with code 3 if any verdict is one of these (docs/comparing.md):";
-  for (const FailOnWord& word : fail_on_words()) text += "\n" + word.name + ": " + word.about;
-  return text;
-}
-
-std::vector<std::string> format_names() {
-  std::vector<std::string> names;
-  for (const auto& format : verdict_formats()) names.push_back(format.name);
-  return names;
-}
-
-}  // namespace
-
-void add_compare(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "compare",
-      "print the verdicts of an experiment, or compare two groups of runs\n\n"
-      "Without A and B it compares what the experiment file compares. An effect is the change of the arm "
-      "against the baseline: in percent for times, losses and perplexities, in percentage points for "
-      "accuracies, in dB for PSNR, and in units of loss if the loss is small.");
-  auto options = std::make_shared<CompareOptions>();
-  command
-      ->add_option("A B", options->groups,
-                   "baseline and arm: value of the axis, NAME=VALUE,…, or a run's key")
-      ->expected(0, 2);
-  command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
-  command
-      ->add_option("--differs", options->differs,
-                   "an intended difference of the arms, as in the file: --differs batch")
-      ->delimiter(',');
-  command->add_option("--format", options->format, "how to print it")
-      ->check(one_of(format_names()))
-      ->capture_default_str();
-  command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
-  command
-      ->add_option(
-          "--metric", options->metrics,
-          "only these metrics, in what is printed and for --fail-on: accuracy, or test-accuracy (can be "
-          "repeated)")
-      ->delimiter(',')
-      ->type_name("METRIC,…");
-  add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
-}
-
-namespace {
-
-using reports::Cell;
-using reports::Comparison;
-using reports::Verdict;
 
 template <typename Visit>
 void for_each_verdict(const reports::Report& report, const Visit& visit) {
@@ -271,16 +145,133 @@ std::string as_csv(const Compared& compared) {
   return reports::csv_table(table);
 }
 
-const std::array<VerdictFormat, 5> known_verdict_formats{{{"table", as_table},
-                                                          {"json", as_json},
-                                                          {"markdown", as_markdown},
-                                                          {"latex", as_latex},
-                                                          {"csv", as_csv}}};
+const std::array<VerdictFormat, 5> verdict_formats{{{"table", as_table},
+                                                    {"json", as_json},
+                                                    {"markdown", as_markdown},
+                                                    {"latex", as_latex},
+                                                    {"csv", as_csv}}};
+
+struct CompareOptions {
+  std::vector<std::string> groups;  // A and B, or none
+  std::string experiment;
+  std::vector<std::string> differs;
+  std::string format = "table";
+  std::vector<std::string> fail_on;
+  std::vector<std::string> metrics;
+  std::optional<std::filesystem::path> yard;
+};
+
+std::vector<reports::JudgedComparison> comparisons(reports::ReportData& data, const CompareOptions& options) {
+  if (!options.groups.empty())
+    return {reports::compare_groups(data, {options.groups[0], options.groups[1], options.differs})};
+  if (data.plan.compare.empty())
+    throw UserError("experiment \"" + data.experiment + "\" compares nothing",
+                    "name two groups, as in `trainyard compare strategy=single strategy=ddp`");
+  std::vector<reports::JudgedComparison> all;
+  for (experiments::Compare compare : data.plan.compare) {
+    compare.differs.insert(compare.differs.end(), options.differs.begin(), options.differs.end());
+    all.push_back({compare, reports::judge(data, compare)});
+  }
+  return all;
+}
+
+bool any_verdicts(const std::vector<reports::Comparison>& comparisons) {
+  return std::ranges::any_of(comparisons, [](const reports::Comparison& one) { return has_verdicts(one); });
+}
+
+// Failures go to standard error. Standard output has only the verdicts, in any format.
+int gate(const std::vector<std::string>& failures, const CompareOptions& options) {
+  for (const std::string& line : failures)
+    std::cerr << reports::paragraph("fails --fail-on " + joined(options.fail_on, {}, ",") + ": " + line,
+                                    output_width(2));
+  return failures.empty() ? done : gate_failed;
+}
+
+// Leaves the verdicts on these metrics. Their p-values stay, because a family of tests has only one metric.
+void keep_metrics(Compared& compared, const std::set<std::string>& metrics) {
+  for (reports::Comparison& comparison : compared.report.comparisons)
+    for (reports::Cell& cell : comparison.cells)
+      std::erase_if(cell.verdicts,
+                    [&](const reports::Verdict& verdict) { return !metrics.contains(verdict.metric); });
+  compared.answer.paragraphs.clear();  // its sentences are about all metrics
+  compared.answer.published.clear();
+}
+
+int compare(const CompareOptions& options) {
+  if (options.groups.size() == 1)
+    throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
+  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
+  const std::set<std::string> metrics = reports::metrics_named(options.metrics);
+  const auto database = open_yard(options.yard);
+  auto data = reports::gather_results(database, experiment_named(database, options.experiment));
+  reports::check_differs(data, options.differs);
+  const std::vector<experiments::Compare> planned = data.plan.compare;
+  const auto judged = comparisons(data, options);
+  Compared compared{reports::make_report(data, judged), {}, output_width()};
+  std::vector<reports::Comparison>& all = compared.report.comparisons;
+  for (reports::Comparison& comparison : all)
+    comparison.planned = std::ranges::any_of(planned, [&](const experiments::Compare& one) {
+      return reports::same_comparison(one, comparison.compare);
+    });
+  compared.answer = reports::make_answer(compared.report);
+  const std::vector<std::string> failures = gate_failures(all, fail_on, metrics);
+  if (!any_verdicts(all))  // must not pass `--fail-on`
+    throw UserError(
+        "nothing to compare: experiment \"" + data.experiment + "\" has no arm besides its baseline",
+        "name two groups, as in `trainyard compare batch=64 batch=128`");
+  if (!metrics.empty()) keep_metrics(compared, metrics);
+  if (!any_verdicts(all))
+    throw UserError("nothing to compare: no arm has a verdict on " + joined(metrics),
+                    "leave out --metric to see the metrics of these runs");
+  const auto format = std::ranges::find(verdict_formats, options.format, &VerdictFormat::name);
+  std::cout << format->text(compared);
+  return gate(failures, options);
+}
+
+std::string about_fail_on() {
+  std::string text = "exit with code 3 if any verdict is one of these (docs/comparing.md):";
+  for (const FailOnWord& word : fail_on_words()) text += "\n" + word.name + ": " + word.about;
+  return text;
+}
+
+std::vector<std::string> format_names() {
+  std::vector<std::string> names;
+  for (const auto& format : verdict_formats) names.push_back(format.name);
+  return names;
+}
 
 }  // namespace
 
-std::span<const VerdictFormat> verdict_formats() {
-  return known_verdict_formats;
+void add_compare(CLI::App& program, Invocation& invocation) {
+  auto* command = program.add_subcommand(
+      "compare",
+      "print the verdicts of an experiment, or compare two groups of runs\n\n"
+      "Without A and B it compares what the experiment file compares. An effect is the change of the arm "
+      "against the baseline: in percent for times, losses and perplexities, in percentage points for "
+      "accuracies, in dB for PSNR, and in units of loss if the loss is small.");
+  auto options = std::make_shared<CompareOptions>();
+  command
+      ->add_option("A B", options->groups,
+                   "baseline and arm: value of the axis, NAME=VALUE,…, or a run's key")
+      ->expected(0, 2);
+  command->add_option("--experiment", options->experiment, "its name (default: the one run last)");
+  command
+      ->add_option("--differs", options->differs,
+                   "an intended difference of the arms, as in the file: --differs batch")
+      ->delimiter(',');
+  command->add_option("--format", options->format, "how to print it")
+      ->check(one_of(format_names()))
+      ->capture_default_str();
+  command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
+  command
+      ->add_option(
+          "--metric", options->metrics,
+          "only these metrics, in what is printed and for --fail-on: accuracy, or test-accuracy (can be "
+          "repeated)")
+      ->delimiter(',')
+      ->type_name("METRIC,…");
+  add_yard_option(*command, options->yard);
+  command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
 }
 
 }  // namespace trainyard::tools

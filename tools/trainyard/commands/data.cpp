@@ -1,6 +1,5 @@
 #include "tools/trainyard/commands/data.h"
 
-#include <cstdlib>
 #include <iostream>
 
 #include <CLI/CLI.hpp>

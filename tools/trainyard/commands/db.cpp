@@ -6,7 +6,6 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "db/ingest/maintenance.h"
-#include "orchestrator/yard/journal.h"
 #include "orchestrator/yard/yard.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/commands/commands.h"

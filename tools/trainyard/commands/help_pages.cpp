@@ -4,7 +4,6 @@
 #include <memory>
 #include <sstream>
 #include <string>
-#include <string_view>
 
 #include <CLI/CLI.hpp>
 

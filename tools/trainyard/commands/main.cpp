@@ -1,6 +1,7 @@
 // `main` of trainyard: finds the verb, runs it and turns exceptions into exit codes.
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <exception>
 #include <filesystem>
 #include <iostream>
@@ -10,14 +11,15 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/resource.h>
 
 #include "base/disk_failure.h"
 #include "base/error.h"
 #include "base/named_row.h"
 #include "orchestrator/resources/programs.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/cli/process_limits.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
 
@@ -90,6 +92,50 @@ int parse_and_run(int argc, char** argv) {
   return invocation.action();
 }
 
+constexpr rlim_t fewest_files = 64;
+constexpr rlim_t kibibyte = 1024;
+constexpr rlim_t smallest_stack = 256 * kibibyte;
+
+// The limit that applies. RLIM_INFINITY if there is none.
+rlim_t limit_of(decltype(RLIMIT_NOFILE) resource) {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
+}
+
+// UserError if this process may open fewer than 64 files (`ulimit -n`). A run of two ranks needs about 20.
+void require_open_files() {
+  const rlim_t files = limit_of(RLIMIT_NOFILE);
+  if (files < fewest_files)
+    throw UserError(
+        fmt::format("this process may open only {} files, but trainyard needs {}", files, fewest_files),
+        "raise the limit, for example with `ulimit -n 1024`");
+}
+
+// Why this process has too little stack (`ulimit -s`): less than 256 KiB. Empty if it has enough. Without this check a
+// command ends by a segmentation fault.
+std::string stack_problem() {
+  const rlim_t stack = limit_of(RLIMIT_STACK);
+  if (stack >= smallest_stack) return "";
+  return fmt::format(
+      "this process may use only {} KiB of stack (`ulimit -s`), but trainyard needs {}; raise the limit, for "
+      "example with `ulimit -s 8192`",
+      stack / kibibyte, smallest_stack / kibibyte);
+}
+
+// Let a write that exceeds `ulimit -f` fail with EFBIG. By default the signal SIGXFSZ ends the process.
+void survive_file_size_limit() {
+  std::signal(SIGXFSZ, [](int) {});  // a handler, because a program that is started would inherit SIG_IGN
+}
+
+// "; files may have at most 1024 bytes (`ulimit -f`)" if a limit of this process explains the errno. Else empty.
+std::string limit_text(int error) {
+  const rlim_t files = limit_of(RLIMIT_NOFILE), bytes = limit_of(RLIMIT_FSIZE);
+  if (error == EMFILE) return fmt::format("; this process may open {} files (`ulimit -n`)", files);
+  if (error == EFBIG && bytes != RLIM_INFINITY)
+    return fmt::format("; files may have at most {} bytes (`ulimit -f`)", bytes);
+  return "";
+}
+
 // Whether the path is wrong, and not the disk: a cycle of links, a name that is too long, not a folder.
 bool is_wrong_path(const std::error_code& error) {
   static constexpr std::array wrong{std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long,
@@ -137,8 +183,7 @@ int outcome(int argc, char** argv) {
     return failed(no_memory_reason);
   } catch (const orchestrator::ProgramKilled& error) {
     return failed(error.what());
-  } catch (
-      const nlohmann::json::exception& error) {  // every file is checked when it is read, but the database
+  } catch (const nlohmann::json::exception& error) {  // files are checked when read, but not the database
     return refused(UserError(std::string("the database has a damaged value: ") + error.what(),
                              "`trainyard db check` compares it with the files of the yard"));
   } catch (const std::exception& error) {

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <iostream>
 #include <map>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -21,9 +22,9 @@
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/sweep_display.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
-#include "tools/trainyard/commands/time_estimate.h"
 
 namespace trainyard::tools {
 namespace {
@@ -116,6 +117,87 @@ Table runs_table(const Runs& runs) {
   return table;
 }
 
+struct TimeEstimate {
+  std::map<std::string, double> seconds_left;  // of active runs, by key; absent: unknown
+  std::optional<double> sweep_seconds_left;    // empty: unknown
+};
+
+// The last attempt of an active run, and what its ranks have written about their progress.
+struct ActiveAttempt {
+  db::Attempt attempt;
+  std::optional<experiments::Progress> progress;
+};
+
+// Empty if the run has no attempt yet.
+std::optional<ActiveAttempt> active_attempt(const db::Database& database, const orchestrator::Yard& yard,
+                                            const db::RunSummary& run) {
+  const auto attempts = db::attempts_of_run(database, run.run_key);
+  if (attempts.empty()) return std::nullopt;
+  const auto rank = static_cast<int>(run.stages) - 1;  // only the last stage has the loss
+  return ActiveAttempt{attempts.back(),
+                       experiments::read_progress(yard.attempt(run.run_key, attempts.back().attempt) /
+                                                  experiments::rank_progress_name(rank))};
+}
+
+// Kind of a run, as in `db::median_run_seconds`.
+std::string kind_of(const db::RunSummary& run) {
+  const auto cap = run.axes.find("train_samples");
+  return run.model + " " + run.strategy + " " + std::to_string(run.epochs) + " " + run.dataset + " " +
+         (cap == run.axes.end() ? "all" : trainyard::to_text(cap->second));
+}
+
+std::optional<double> known_seconds(const std::map<std::string, double>& medians, const db::RunSummary& run) {
+  const auto found = medians.find(kind_of(run));
+  return found == medians.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<double> left_of_active(const db::Database& database, const orchestrator::Yard& yard,
+                                     const db::RunSummary& run, std::optional<double> expected) {
+  const auto active = active_attempt(database, yard, run);
+  if (!active) return expected;
+  const auto started = experiments::time_from(active->attempt.started);
+  if (!started) return std::nullopt;
+  const std::chrono::duration<double> elapsed = std::chrono::system_clock::now() - *started;
+  return seconds_left(active->progress ? fraction_done(*active->progress) : 0, std::max(0.0, elapsed.count()),
+                      expected);
+}
+
+// Whether the current sweep will train it: it is planned, or an earlier sweep ended it unfinished.
+bool waits(const db::RunSummary& run, const std::string& asked) {
+  if (!run.in_latest_plan || run.status == "finished" || run.status == "running") return false;
+  return run.status == "planned" || run.updated < asked;
+}
+
+// Active runs are estimated from their progress, pending runs from finished runs of the same kind.
+// - runs: those of one experiment.
+// - asked: the time of its latest plan.
+TimeEstimate time_estimate(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
+                           const std::string& asked) {
+  const auto medians = db::median_run_seconds(database);
+  TimeEstimate estimate;
+  double sum = 0;
+  std::size_t active = 0;
+  bool known = true;
+  for (const auto& run : runs) {
+    const auto expected = known_seconds(medians, run);
+    std::optional<double> left;
+    if (run.status == "running") {
+      ++active;
+      left = left_of_active(database, yard, run, expected);
+      if (left) estimate.seconds_left[run.run_key] = *left;
+    } else if (waits(run, asked)) {
+      left = expected;
+    } else {
+      continue;
+    }
+    known = known && left.has_value();
+    sum += left.value_or(0);
+  }
+  // concurrent runs share the remaining time
+  if (known) estimate.sweep_seconds_left = sum / static_cast<double>(std::max<std::size_t>(1, active));
+  return estimate;
+}
+
 // Progress of each active run, from the progress files of its ranks.
 Table progress_table(const db::Database& database, const orchestrator::Yard& yard, const Runs& runs,
                      const TimeEstimate& estimate) {
@@ -126,12 +208,10 @@ Table progress_table(const db::Database& database, const orchestrator::Yard& yar
   bool any_job = false;
   for (const auto& run : runs) {
     if (run.status != "running") continue;
-    const auto attempts = db::attempts_of_run(database, run.run_key);
-    if (attempts.empty()) continue;
-    const int attempt = attempts.back().attempt;
-    const auto rank = static_cast<int>(run.stages) - 1;  // only the last stage has the loss
-    const auto progress = experiments::read_progress(yard.attempt(run.run_key, attempt) /
-                                                     experiments::rank_progress_name(rank));
+    const auto active = active_attempt(database, yard, run);
+    if (!active) continue;
+    const int attempt = active->attempt.attempt;
+    const auto& progress = active->progress;
     auto& row = table.rows.emplace_back(
         reports::TableRow{fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
                           attempt, "", "", "", "", "", ""});
