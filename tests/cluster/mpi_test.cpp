@@ -44,16 +44,14 @@ TEST_CASE("under mpirun, the first rank that dies is the cause, and a run that h
   scratch.write("hosts", "localhost slots=2\n");
   scratch.write("sleep.sh", dying_program);
   scratch.write("dies.toml", sleeping_file(1, 2, by_mpirun));
-  const auto died = scratch.at({"run", "dies.toml", "--no-report", "--yard", "dies"});
-  CHECK(died.code == 1);
-  CHECK_MESSAGE(contains(died.err, "error: the loss is not a number"), (died.out + died.err));
+  const auto died = checked_error(scratch.at({"run", "dies.toml", "--no-report", "--yard", "dies"}), 1,
+                                  "error: the loss is not a number");
   CHECK(contains(died.err, "rank-1.log"));
 
   scratch.write("sleep.sh", sleeping_program(1000));
   scratch.write("hangs.toml", sleeping_file(1, 2, std::string(by_mpirun) + "progress_timeout = 2\n"));
-  const auto hung = scratch.at({"run", "hangs.toml", "--no-report", "--yard", "hangs"});
-  CHECK(hung.code == 1);
-  CHECK_MESSAGE(contains(hung.err, "no progress for 2 s"), (hung.out + hung.err));
+  checked_error(scratch.at({"run", "hangs.toml", "--no-report", "--yard", "hangs"}), 1,
+                "no progress for 2 s");
   check_nothing_left(scratch);
 }
 
@@ -84,9 +82,7 @@ TEST_CASE("if mpirun refuses a run, the error quotes mpirun") {
   scratch.write(
       "sweep.toml",
       sleeping_file(1, 2, "launcher = \"mpi\"\nhosts = \"hosts\"\noptions = [\"--allow-run-as-root\"]\n"));
-  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err, "not enough slots"), (output.out + output.err));
+  checked_error(scratch.at({"run", "sweep.toml", "--no-report"}), 1, "not enough slots");
 }
 
 TEST_CASE("list keys prints the keys of [machine] and their launchers") {

@@ -17,7 +17,6 @@
 
 #include "base/files.h"
 #include "base/host.h"
-#include "orchestrator/rank/process.h"
 
 namespace trainyard::cluster {
 

@@ -77,9 +77,7 @@ TEST_CASE(
   std::this_thread::sleep_for(std::chrono::seconds(1));
   cluster->start_controller();
   cluster->client({"scontrol", "update", "nodename=n1", "state=resume"});
-  const auto output = sweep.wait();
-  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  CHECK(contains(output.out, "its Slurm job " + jobs[0] + ": CANCELLED"));
+  const auto output = checked_output(sweep.wait(), 0, "its Slurm job " + jobs[0] + ": CANCELLED");
   CHECK(contains(output.out, "NODE_FAIL"));
   CHECK(tests::result_rows(scratch.path() / "yard") == tests::result_rows(scratch.path() / "here"));
   CHECK(scratch.at({"db", "check"}).code == 0);
@@ -92,9 +90,7 @@ TEST_CASE("a run without progress is ended with its job, and a run at its time l
   const Scratch scratch;
   scratch.write("sleep.sh", sleeping_program(1000));
   scratch.write("hangs.toml", sleeping_file(1, 2, std::string(as_jobs) + "progress_timeout = 2\n"));
-  const auto hung = scratch.at({"run", "hangs.toml", "--no-report"});
-  CHECK(hung.code == 1);
-  CHECK_MESSAGE(contains(hung.err, "no progress for 2 s"), (hung.out + hung.err));
+  checked_error(scratch.at({"run", "hangs.toml", "--no-report"}), 1, "no progress for 2 s");
   check_nothing_left(*cluster, scratch);
 
   scratch.write("limit.toml", sleeping_file(1, 2, std::string(as_jobs) + "time_limit = \"10:00\"\n"));
@@ -102,9 +98,7 @@ TEST_CASE("a run without progress is ended with its job, and a run at its time l
   REQUIRE(comes_true([&] { return starts(scratch.path()).size() == 4; }));
   cluster->client(
       {"scancel", "--signal=USR1", running_jobs(*cluster, 1)[0]});  // as Slurm does before the time limit
-  const auto ended = sweep.wait();
-  CHECK(ended.code == 1);
-  CHECK_MESSAGE(contains(ended.err, "its time limit was reached"), (ended.out + ended.err));
+  checked_error(sweep.wait(), 1, "its time limit was reached");
   check_nothing_left(*cluster, scratch);
 }
 
@@ -132,9 +126,8 @@ TEST_CASE("a rank that dies is the cause, its peer ends with it, and no process 
   const Scratch scratch;
   scratch.write("sleep.sh", dying_program);
   scratch.write("sweep.toml", sleeping_file(1, 2, std::string(as_jobs) + "nodes = 2\n"));
-  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err, "error: the loss is not a number"), (output.out + output.err));
+  const auto output =
+      checked_error(scratch.at({"run", "sweep.toml", "--no-report"}), 1, "error: the loss is not a number");
   CHECK(contains(output.err, "rank-1.log"));
   check_nothing_left(*cluster, scratch);
 }
@@ -146,9 +139,7 @@ TEST_CASE("if Slurm refuses a job, the error quotes Slurm, and nothing has run")
   scratch.write("sleep.sh", sleeping_program(0));
   scratch.write("sweep.toml",
                 sleeping_file(1, 1, std::string(as_jobs) + "partition = \"nowhere; touch hacked\"\n"));
-  const auto output = scratch.at({"run", "sweep.toml", "--no-report"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err, "invalid partition specified"), output.err);
+  checked_error(scratch.at({"run", "sweep.toml", "--no-report"}), 1, "invalid partition specified");
   CHECK(starts(scratch.path()).empty());
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "hacked"));
 }
@@ -182,9 +173,7 @@ TEST_CASE("a spool that the nodes do not see fails the run with advice; a visibl
   const auto rows = tests::result_rows(scratch.path() / "yard");
   CHECK(scratch.at({"db", "rebuild"}).code == 0);
   CHECK(tests::result_rows(scratch.path() / "yard") == rows);
-  const auto other = scratch.at({"run", "sweep.toml", "--no-report", "--yard", "other"});
-  CHECK(other.code == 2);
-  CHECK_MESSAGE(contains(other.err, "belongs to yard"), other.err);
+  checked_error(scratch.at({"run", "sweep.toml", "--no-report", "--yard", "other"}), 2, "belongs to yard");
 }
 
 TEST_CASE(
@@ -220,9 +209,7 @@ checkpoint = "epoch"
   // trainyard submits with --no-requeue
   cluster->client({"scontrol", "update", "jobid=" + job, "requeue=1"});
   cluster->client({"scontrol", "requeue", job});
-  const auto output = sweep.wait();
-  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  CHECK(contains(output.out, "its time limit was reached after epoch"));
+  const auto output = checked_output(sweep.wait(), 0, "its time limit was reached after epoch");
   CHECK(contains(output.out, "its Slurm job " + job + ": it was requeued"));
   for (const char* attempt : {"attempt 1", "attempt 2"})  // each attempt resumed from the one before
     CHECK_MESSAGE(contains(output.out, std::string(" of ") + attempt), output.out);

@@ -107,7 +107,6 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
   CHECK(e2e::ranks_below(scratch.path()).empty());
 
   scratch.write("outside.toml", sleeping_file(1, 1, std::string(two_nodes) + "allocation = \"shared\"\n"));
-  const auto outside = scratch.at({"run", "outside.toml", "--no-report", "--yard", "outside"});
-  CHECK(outside.code == 2);
-  CHECK(contains(outside.err, "trainyard does not run inside a Slurm allocation"));
+  checked_error(scratch.at({"run", "outside.toml", "--no-report", "--yard", "outside"}), 2,
+                "trainyard does not run inside a Slurm allocation");
 }

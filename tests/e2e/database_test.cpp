@@ -18,12 +18,8 @@ namespace fs = std::filesystem;
 namespace {
 
 // A yard with two finished runs of one experiment.
-struct TwoRuns : Scratch {
-  TwoRuns() {
-    write("arm.sh", shell_arm("epoch 1\nfinish"));
-    write("arms.toml", shell_arm_file("{ count = 2 }"));
-    REQUIRE(run_trainyard(path(), {"run", "arms.toml", "--no-report"}).code == 0);
-  }
+struct TwoRuns : FinishedArms {
+  TwoRuns() : FinishedArms("epoch 1\nfinish", "{ count = 2 }") {}
 };
 
 }  // namespace
@@ -70,13 +66,10 @@ TEST_CASE("a journal entry with a value of the wrong type is a damaged line, and
   for (const char* wrong : {"[7]", R"([{"name": "seed"}])"}) {
     entry["varied"] = nlohmann::json::parse(wrong);
     write_entry();
-    const auto checked = scratch.at({"db", "check"});
-    CHECK(checked.code == 1);
-    CHECK_MESSAGE(contains(checked.out, "journal.jsonl:1: member varied of a journal entry: "), checked.out);
+    checked_output(scratch.at({"db", "check"}), 1, "journal.jsonl:1: member varied of a journal entry: ");
   }
-  const auto rebuilt = scratch.at({"db", "rebuild"});
-  CHECK(rebuilt.code == 0);
-  CHECK_MESSAGE(contains(rebuilt.err, "journal.jsonl:1: member varied of a journal entry: "), rebuilt.err);
+  const auto rebuilt =
+      checked_error(scratch.at({"db", "rebuild"}), 0, "journal.jsonl:1: member varied of a journal entry: ");
   CHECK(contains(rebuilt.out, "left out: 1 damaged line"));
   CHECK_MESSAGE(contains(rebuilt.err, "journal.jsonl has 0 of 1 line. A rebuild keeps the rows"),
                 rebuilt.err);
@@ -104,9 +97,7 @@ TEST_CASE("a user with read access can check a yard, and errors name what is mis
   let(yard / "journal.jsonl", 0444);
   let(yard / "yard.lock", 0444);
   let(yard, 0555);
-  const auto sound = check();
-  CHECK_MESSAGE(sound.code == 0, (sound.out + sound.err));
-  CHECK(contains(sound.out, "intact, and equal to the files"));
+  checked_output(check(), 0, "intact, and equal to the files");
 
   let(run, 0000);
   const auto closed = check();
@@ -118,9 +109,7 @@ TEST_CASE("a user with read access can check a yard, and errors name what is mis
 
   let(yard / "journal.jsonl", 0644);
   std::ofstream(yard / "journal.jsonl", std::ios::app) << "garbage\n";
-  const auto damaged = check();
-  CHECK(damaged.code == 1);
-  CHECK_MESSAGE(contains(damaged.out, "journal.jsonl:2: not JSON at byte 1\n"), (damaged.out + damaged.err));
+  const auto damaged = checked_output(check(), 1, "journal.jsonl:2: not JSON at byte 1\n");
   CHECK(contains(damaged.out, "you have no write access to this yard"));
 
   let(yard, 0755);

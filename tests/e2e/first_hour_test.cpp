@@ -35,9 +35,7 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
     arguments.insert(arguments.end(), small.begin(), small.end());
     return scratch.at(arguments);
   };
-  const auto planned = command({"plan"});
-  CHECK_MESSAGE(planned.code == 0, planned.err);
-  CHECK(contains(planned.out, "2 to run"));
+  const auto planned = checked_output(command({"plan"}), 0, "2 to run");
   CHECK(contains(planned.out, "expected time unknown"));
 
   const auto first = command({"run"});
@@ -50,9 +48,7 @@ TEST_CASE("a new file is checked, planned, trained, reported, and not trained tw
   CHECK(contains(command({"plan"}).out, "0 to run"));
   CHECK(query(scratch, "SELECT count(*) AS n FROM run_summary WHERE status = 'finished'")[0]["n"] == 2);
 
-  const auto shown = scratch.at({"show", "last"});
-  CHECK_MESSAGE(shown.code == 0, shown.err);
-  CHECK(contains(shown.out, "by hand:"));
+  checked_output(scratch.at({"show", "last"}), 0, "by hand:");
   CHECK(scratch.at({"status"}).code == 0);
   CHECK(scratch.at({"report", "--out", "again"}).code == 0);
   const bool same = tests::read_text(page) == tests::read_text(scratch.path() / "again/index.html");
@@ -134,9 +130,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK_MESSAGE(part.code == 0, part.err);
   CHECK(contains(tests::read_text(scratch.path() / "part/index.html"),
                  "This report includes only a part of the runs (seed=1)"));
-  const auto wrong = scratch.at({"report", "--where", "sed=1"});
-  CHECK(wrong.code == 2);
-  CHECK(contains(wrong.err, "did you mean \"seed\""));
+  checked_error(scratch.at({"report", "--where", "sed=1"}), 2, "did you mean \"seed\"");
   CHECK(scratch.at({"report", "--since", "2999-01-01"}).code == 2);
   CHECK(scratch.at({"report", "--format", "pfd"}).code == 2);
 }

@@ -143,9 +143,8 @@ TEST_CASE("resume needs no experiment file, and a removed run is trained again o
   const auto file = scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
   REQUIRE(scratch.at({"run", "foreign.toml", "--no-report", "--set", "epochs=7"}).code == 0);
   std::filesystem::remove(file);
-  const auto again = scratch.at({"resume", "--no-report"});
-  CHECK(again.code == 0);
-  CHECK(contains(again.out, "0 runs finished, 1 was finished before"));  // epochs=7 applies again
+  checked_output(scratch.at({"resume", "--no-report"}), 0,
+                 "0 runs finished, 1 was finished before");  // epochs=7 applies again
 
   const auto removed = scratch.at({"rm", "last", "--files"});
   CHECK(contains(removed.out, "(1 attempt) and its files"));
@@ -201,9 +200,7 @@ TEST_CASE("db check says for each run what differs and what a rebuild takes, and
   REQUIRE(contains(results, "finished"));
   const auto journal = scratch.path() / "yard/journal.jsonl";
   std::ofstream(journal, std::ios::app) << "garbage\n";
-  const auto added = scratch.at({"db", "check"});
-  CHECK(added.code == 1);
-  CHECK(contains(added.out, "journal.jsonl:2: not JSON at byte 1\n"));
+  const auto added = checked_output(scratch.at({"db", "check"}), 1, "journal.jsonl:2: not JSON at byte 1\n");
   CHECK_MESSAGE(contains(added.out, "a rebuild would change nothing"), added.out);
   std::ofstream(journal, std::ios::in | std::ios::out) << "x";  // damages the entry that the database has
   for (const auto& entry : std::filesystem::recursive_directory_iterator(scratch.path() / "yard/runs"))
@@ -211,14 +208,12 @@ TEST_CASE("db check says for each run what differs and what a rebuild takes, and
       std::filesystem::remove(entry.path());
       std::filesystem::create_symlink("/dev/zero", entry.path());
     }
-  const auto damaged = scratch.at({"db", "check"});
-  CHECK(damaged.code == 1);
-  CHECK_MESSAGE(contains(damaged.out, "rank-0.records.jsonl: is a link, which is not followed"), damaged.out);
+  const auto damaged = checked_output(scratch.at({"db", "check"}), 1,
+                                      "rank-0.records.jsonl: is a link, which is not followed");
   CHECK(contains(damaged.out, "journal.jsonl has 0 of 1 line. A rebuild keeps the rows of the database"));
   CHECK(contains(damaged.out, "records. A rebuild keeps the rows of the database"));
-  const auto rebuilt = scratch.at({"db", "rebuild"});
-  CHECK(rebuilt.code == 0);
-  CHECK(contains(rebuilt.err, "records. A rebuild keeps the rows of the database"));
+  const auto rebuilt =
+      checked_error(scratch.at({"db", "rebuild"}), 0, "records. A rebuild keeps the rows of the database");
   CHECK(contains(rebuilt.out, "left out: 2 damaged lines, the rest of 1 damaged file"));
   CHECK(rows() == results);
 }
@@ -231,9 +226,8 @@ TEST_CASE("readers name another schema of a database, and `run` and `db rebuild`
        std::vector<std::vector<std::string>>{{"run", "foreign.toml", "--no-report"}, {"db", "rebuild"}}) {
     make_older(database, 3);
     for (const auto& reading : std::vector<std::vector<std::string>>{{"status"}, {"db", "check"}}) {
-      const auto refused = scratch.at(reading);
-      CHECK(refused.code == 2);
-      CHECK_MESSAGE(contains(refused.err, "results.db: has schema 3 (this program needs "), refused.err);
+      const auto refused =
+          checked_error(scratch.at(reading), 2, "results.db: has schema 3 (this program needs ");
       CHECK(contains(refused.err, "`trainyard db rebuild` rebuilds it from the yard's files"));
     }
     const auto made = scratch.at(making);
@@ -273,9 +267,7 @@ TEST_CASE("a missing program is an error before anything starts, with the place 
   const Scratch scratch;
   scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));
   for (const char* verb : {"check", "plan", "run"}) {
-    const auto output = scratch.at({verb, "foreign.toml"});
-    CHECK(output.code == 2);
-    CHECK_MESSAGE(contains(output.err, "foreign.toml:4:13"), output.err);
+    const auto output = checked_error(scratch.at({verb, "foreign.toml"}), 2, "foreign.toml:4:13");
     CHECK_MESSAGE(contains(output.err, "cannot find the program no-such-program"), output.err);
   }
   CHECK(scratch.at({"check", "foreign.toml", "--file-only"}).code == 0);
@@ -290,12 +282,9 @@ TEST_CASE("if a rank's last record is rejected, the failure gives the reason and
   scratch.write("program.sh", shell_arm(every_epoch + R"(echo '{"v":1,' >> "$dir/rank-$RANK.records.jsonl")" +
                                         "\nseq=$((seq + 1))\nfinish"));
   scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 1));
-  const auto output = scratch.at({"run", "foreign.toml", "--no-report"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err,
-                         "rank 0 reported that it finished, but that record does not count; "
-                         "in its records a line was left out: not JSON"),
-                output.err);
+  const auto output = checked_error(scratch.at({"run", "foreign.toml", "--no-report"}), 1,
+                                    "rank 0 reported that it finished, but that record does not count; "
+                                    "in its records a line was left out: not JSON");
   CHECK_FALSE(contains(output.err, "without reporting"));
 }
 
@@ -317,7 +306,6 @@ TEST_CASE("a program that exits with a message but no error keyword fails with t
   const Scratch scratch;
   scratch.write("train.py", "import sys\nprint('step 3')\nsys.exit('out of cheese at line 7')\n");
   scratch.write("foreign.toml", foreign_file(R"([")" TRAINYARD_PYTHON R"(", "train.py"])", 1));
-  const auto output = scratch.at({"run", "foreign.toml", "--no-report"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.err, "out of cheese at line 7 (exit code 1)"), output.err);
+  checked_error(scratch.at({"run", "foreign.toml", "--no-report"}), 1,
+                "out of cheese at line 7 (exit code 1)");
 }

@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
@@ -41,9 +40,8 @@ class GpuHost {
 TEST_CASE("one file trains on GPUs if there are any, and the database names them") {
   const GpuHost host;
   host.write("");
-  const Output plan = host.at({"plan", "small.toml"}, {{"FAKE_RANK_GPUS", "2"}});
-  CHECK_MESSAGE(plan.code == 0, plan.err);
-  CHECK(contains(plan.out, "cuda:0 cuda:1"));
+  const auto plan =
+      checked_output(host.at({"plan", "small.toml"}, {{"FAKE_RANK_GPUS", "2"}}), 0, "cuda:0 cuda:1");
   CHECK(contains(plan.out, "GPUs: cuda:0 NVIDIA H200 (cores "));
   const Output run = host.at({"run", "small.toml", "--no-report"}, {{"FAKE_RANK_GPUS", "2"}});
   REQUIRE_MESSAGE(run.code == 0, run.err);
@@ -64,9 +62,7 @@ TEST_CASE("two ranks on one GPU with NCCL are refused before launch, with advice
   const GpuHost host;
   host.write("communicator = \"nccl\"\n");
   std::map<std::string, std::string> environment{{"FAKE_RANK_GPUS", "1"}};
-  const Output refused = host.at({"run", "small.toml"}, environment);
-  CHECK(refused.code == 2);
-  CHECK(contains(refused.err, "small.toml:4:"));
+  const auto refused = checked_error(host.at({"run", "small.toml"}, environment), 2, "small.toml:4:");
   CHECK(contains(refused.err,
                  "ranks 0 and 1 share a GPU, which NCCL supports from version 2.30, and this is 2.29.7"));
   environment["FAKE_RANK_NCCL"] = "2.32.3";
@@ -79,9 +75,8 @@ TEST_CASE("two ranks on one GPU with NCCL are refused before launch, with advice
 TEST_CASE("accelerator \"cuda\" fails without a GPU, and \"cpu\" uses the CPU even with GPUs") {
   const GpuHost host;
   host.write("accelerator = \"cuda\"\n");
-  const Output none = host.at({"run", "small.toml"}, {});
-  CHECK(none.code == 2);
-  CHECK(contains(none.err, "accelerator` is \"cuda\", but trainyard-runner was built for the CPU only"));
+  checked_error(host.at({"run", "small.toml"}, {}), 2,
+                "accelerator` is \"cuda\", but trainyard-runner was built for the CPU only");
   host.write("accelerator = \"cpu\"\n");
   const Output plan = host.at({"plan", "small.toml"}, {{"FAKE_RANK_GPUS", "2"}});
   CHECK_MESSAGE(plan.code == 0, plan.err);
@@ -95,18 +90,11 @@ TEST_CASE("check reports the same machine problems as run") {
     more.insert(more.begin(), {"check", "small.toml"});
     return host.at(more, {{"FAKE_RANK_GPUS", gpus}});
   };
-  const Output two = check("", "2");
-  CHECK(two.code == 0);
-  CHECK(contains(two.out, "small.toml: ok, 2 runs, on cuda:0 (NVIDIA H200), cuda:1 (NVIDIA H200)"));
+  checked_output(check("", "2"), 0, "small.toml: ok, 2 runs, on cuda:0 (NVIDIA H200), cuda:1 (NVIDIA H200)");
   CHECK(contains(check("", "1").err, "has 2 ranks on 1 device: ranks share devices"));
-  const Output none = check("accelerator = \"cuda\"\n", "0");
-  CHECK(none.code == 2);
-  CHECK(contains(none.err, "accelerator` is \"cuda\", but trainyard-runner"));
-  const Output nccl = check("communicator = \"nccl\"\n", "1");
-  CHECK(nccl.code == 2);
-  CHECK(contains(nccl.err, "ranks 0 and 1 share a GPU"));
-  const Output on_cores = check("accelerator = \"cpu\"\n", "1", {"--set", "precision=tf32"});
-  CHECK(on_cores.code == 2);
-  CHECK(contains(on_cores.err, "precision \"tf32\" needs a GPU"));
+  checked_error(check("accelerator = \"cuda\"\n", "0"), 2, "accelerator` is \"cuda\", but trainyard-runner");
+  checked_error(check("communicator = \"nccl\"\n", "1"), 2, "ranks 0 and 1 share a GPU");
+  checked_error(check("accelerator = \"cpu\"\n", "1", {"--set", "precision=tf32"}), 2,
+                "precision \"tf32\" needs a GPU");
   CHECK(check("accelerator = \"cuda\"\n", "0", {"--file-only"}).out == "small.toml: ok, 2 runs\n");
 }

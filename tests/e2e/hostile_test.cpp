@@ -145,9 +145,8 @@ TEST_CASE("every verb escapes the texts that a user's program records, and so do
     return output;
   };
   CHECK(at({"plan", "evil.toml"}).code == 0);
-  const auto ran = at({"run", "evil.toml", "--no-report"});
-  CHECK(ran.code == 1);
-  CHECK(contains(ran.out, "4 runs finished, 0 were finished before, 4 failed"));
+  const auto ran = checked_output(at({"run", "evil.toml", "--no-report"}), 1,
+                                  "4 runs finished, 0 were finished before, 4 failed");
   CHECK(contains(ran.out, "\\u001b[31m"));
   for (const auto& arguments :
        std::vector<std::vector<std::string>>{{"plan", "evil.toml"},
@@ -181,10 +180,7 @@ TEST_CASE("every verb escapes the texts that a user's program records, and so do
 }
 
 TEST_CASE("arguments on the command line are treated as text too") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  const FinishedArms scratch("epoch 1\nfinish");
   for (const std::string name :
        {"../../outside", "$(touch hacked)", "x' OR 1=1; DROP TABLE run; --\x1b[31m"}) {
     for (const auto& arguments :
@@ -207,10 +203,7 @@ TEST_CASE("arguments on the command line are treated as text too") {
 }
 
 TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change nothing outside it") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("{ count = 2 }"));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  const FinishedArms scratch("epoch 1\nfinish", "{ count = 2 }");
   const fs::path runs = scratch.path() / "yard/runs", outside = scratch.path() / "elsewhere";
   const fs::path run = fs::directory_iterator(runs)->path();
   const std::string key = run.filename();
@@ -221,13 +214,9 @@ TEST_CASE("rm, resume and rebuild refuse or ignore links in a yard and change no
   fs::rename(run, outside);  // the folder of a run
   fs::create_directory_symlink(outside, run);
   REQUIRE(precious());
-  const auto kept = scratch.at({"rm", "--files", key});
-  CHECK(kept.code == 2);
-  CHECK_MESSAGE(contains(kept.err, "is a link: the files behind it stay"), kept.err);
+  checked_error(scratch.at({"rm", "--files", key}), 2, "is a link: the files behind it stay");
   CHECK(contains(scratch.at({"rm", key}).out, "removed " + key));
-  const auto resumed = scratch.at({"resume", "--no-report"});
-  CHECK(resumed.code == 2);
-  CHECK_MESSAGE(contains(resumed.err, "is a link"), resumed.err);
+  checked_error(scratch.at({"resume", "--no-report"}), 2, "is a link");
   CHECK(precious());
 
   fs::remove(run);  // the folder of an attempt, and a dangling link

@@ -2,7 +2,6 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 #include <signal.h>
 
 #include "db/database/database.h"
@@ -48,9 +47,7 @@ TEST_CASE("Ctrl-C ends the runs in order with code 130, and the same command con
   Trainyard running(scratch.path(), sweep);
   REQUIRE(comes_true([&] { return trains(scratch, 2); }));
   running.signal(SIGINT);
-  const auto output = running.wait();
-  CHECK(output.code == 130);
-  CHECK(contains(output.err, "the same command continues"));
+  checked_error(running.wait(), 130, "the same command continues");
   CHECK(ranks_below(scratch.path()).empty());
   CHECK(statuses(scratch) == std::vector<std::string>{"interrupted"});
 
@@ -104,9 +101,7 @@ TEST_CASE("a rank that dies ends its run, the sweep continues, and the failure i
     const auto left = ranks_below(scratch.path());
     return std::find(left.begin(), left.end(), victims.front()) == left.end();
   }));
-  const auto output = running.wait();
-  CHECK(output.code == 1);
-  CHECK(contains(output.err, "killed by signal 9"));
+  const auto output = checked_error(running.wait(), 1, "killed by signal 9");
   CHECK(contains(output.err, ".log"));
   auto ended = statuses(scratch);
   std::sort(ended.begin(), ended.end());
@@ -120,10 +115,9 @@ TEST_CASE("a second run on the same yard is refused and names the process that h
   REQUIRE(comes_true([&] { return trains(scratch, 1); }));
   const Scratch elsewhere;
   elsewhere.write("small.toml", sweep_file(1, R"("single")", 1));
-  const auto second =
-      run_trainyard(elsewhere.path(), {"run", "small.toml", "--yard", (scratch.path() / "yard").string()});
-  CHECK(second.code == 2);
-  CHECK(contains(second.err, "process " + std::to_string(first.pid())));
+  checked_error(
+      run_trainyard(elsewhere.path(), {"run", "small.toml", "--yard", (scratch.path() / "yard").string()}), 2,
+      "process " + std::to_string(first.pid()));
 }
 
 namespace {
@@ -152,53 +146,40 @@ TEST_CASE("a sweep in a copy of a yard leaves the ranks of the original alone") 
                                     "elsewhere");  // with locks of its own: the second sweep does not wait
   for (const char* name : {"arm.sh", "arms.toml"})
     std::filesystem::copy(scratch.path() / name, scratch.path() / "elsewhere" / name);
-  const auto copied =
-      run_trainyard(scratch.path() / "elsewhere", {"run", "arms.toml", "--no-report", "--yard", "../copy"});
-  CHECK_MESSAGE(copied.code == 0, (copied.out + copied.err));
-  CHECK_MESSAGE(contains(copied.out, ": is a copy of " + (scratch.path() / "yard/runs").string()),
-                copied.out);
+  const auto copied = checked_output(
+      run_trainyard(scratch.path() / "elsewhere", {"run", "arms.toml", "--no-report", "--yard", "../copy"}),
+      0, ": is a copy of " + (scratch.path() / "yard/runs").string());
   CHECK(contains(copied.out, "1 run finished, 0 were finished before, 0 failed"));
   scratch.write("go", "");
-  const auto ended = original.wait();
-  CHECK_MESSAGE(ended.code == 0, (ended.out + ended.err));
-  CHECK(contains(ended.out, "1 run finished, 0 were finished before, 0 failed"));
+  checked_output(original.wait(), 0, "1 run finished, 0 were finished before, 0 failed");
 }
 
 TEST_CASE("a sweep whose yard is renamed ends its ranks, creates nothing at the old path, and can continue") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("until_there go\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1, 2, 3]"));
+  const ArmScratch scratch("until_there go\nepoch 1\nfinish", "[1, 2, 3]");
   Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report"});
   REQUIRE(comes_true([&] { return has_launched(scratch.path() / "yard"); }));
   std::filesystem::rename(scratch.path() / "yard", scratch.path() / "renamed");
-  const auto ended = sweep.wait();
-  CHECK_MESSAGE(ended.code == 1, (ended.out + ended.err));
-  CHECK_MESSAGE(contains(ended.err, "stopped: the yard " + (scratch.path() / "yard").string() +
-                                        " was renamed, moved or replaced during the sweep"),
-                ended.err);
+  const auto ended = checked_error(sweep.wait(), 1,
+                                   "stopped: the yard " + (scratch.path() / "yard").string() +
+                                       " was renamed, moved or replaced during the sweep");
   CHECK(contains(ended.err, "trainyard resume --yard NEW_FOLDER"));
   CHECK(ranks_below(scratch.path()).empty());
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
   scratch.write("go", "");
-  const auto again = scratch.at({"resume", "--yard", "renamed", "--no-report"});
-  CHECK_MESSAGE(again.code == 0, (again.out + again.err));
-  CHECK_MESSAGE(contains(again.out, "was interrupted: the orchestrator ended first"), again.out);
+  const auto again = checked_output(scratch.at({"resume", "--yard", "renamed", "--no-report"}), 0,
+                                    "was interrupted: the orchestrator ended first");
   CHECK_MESSAGE(contains(again.out, "3 runs finished, 0 were finished before, 0 failed"), again.out);
   CHECK(scratch.at({"db", "check", "--yard", "renamed"}).code == 0);
   CHECK_FALSE(std::filesystem::exists(scratch.path() / "yard"));
 }
 
 TEST_CASE("a sweep whose yard was replaced by another one does not write into that one") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("until_there go\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
+  const ArmScratch scratch("until_there go\nepoch 1\nfinish");
   Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report"});
   REQUIRE(comes_true([&] { return has_launched(scratch.path() / "yard"); }));
   std::filesystem::create_directory(scratch.path() / "other");
   std::filesystem::rename(scratch.path() / "yard", scratch.path() / "away");
   std::filesystem::rename(scratch.path() / "other", scratch.path() / "yard");
-  const auto ended = sweep.wait();
-  CHECK_MESSAGE(ended.code == 1, (ended.out + ended.err));
-  CHECK_MESSAGE(contains(ended.err, "was renamed, moved or replaced during the sweep"), ended.err);
+  checked_error(sweep.wait(), 1, "was renamed, moved or replaced during the sweep");
   CHECK(std::filesystem::is_empty(scratch.path() / "yard"));
 }

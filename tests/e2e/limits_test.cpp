@@ -101,13 +101,11 @@ TEST_CASE("Ctrl-C is answered while a program floods its record log") {
 }
 
 TEST_CASE("a log of 200 MB is shortened with a message, and `logs` prints the rest") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("yes 'a line of a chatty program' | head -c 200000000\nsleep 0.5\n"
-                                    "echo the last line\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
-  const auto output = scratch.at({"run", "arms.toml", "--no-report"});
-  CHECK_MESSAGE(output.code == 0, (output.out + output.err));
-  CHECK_MESSAGE(contains(output.out, "the log of rank 0 is larger than 64 MiB"), output.out);
+  const ArmScratch scratch(
+      "yes 'a line of a chatty program' | head -c 200000000\nsleep 0.5\n"
+      "echo the last line\nepoch 1\nfinish");
+  checked_output(scratch.at({"run", "arms.toml", "--no-report"}), 0,
+                 "the log of rank 0 is larger than 64 MiB");
   const fs::path attempt = attempt_of_seed_1(scratch);
   CHECK(fs::file_size(attempt / "rank-0.log") <= 64 * mebibyte);
   CHECK(fs::file_size(attempt / "rank-0.1.log") == 64 * mebibyte);
@@ -118,10 +116,7 @@ TEST_CASE("a log of 200 MB is shortened with a message, and `logs` prints the re
 }
 
 TEST_CASE("of a sparse log of 64 GiB, only the last MiB is printed, with a line that says so") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("echo text\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  const FinishedArms scratch("echo text\nepoch 1\nfinish");
   using Case = std::pair<fs::path, std::vector<std::string>>;
   for (const auto& [file, arguments] : {Case{attempt_of_seed_1(scratch) / "rank-0.log", {"logs", "last"}},
                                         Case{scratch.path() / "yard/trainyard.log", {"logs"}}}) {
@@ -137,9 +132,7 @@ TEST_CASE("of a sparse log of 64 GiB, only the last MiB is printed, with a line 
 }
 
 TEST_CASE("too little stack is refused in one line that names the limit, with exit code 1") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
+  const ArmScratch scratch("epoch 1\nfinish");
   const auto with_stack = [&](const std::string& kibibytes) {
     return scratch.at(
         {"-c", "ulimit -s " + kibibytes + " && exec " TRAINYARD_PROGRAM " run arms.toml --no-report"}, {},
@@ -175,9 +168,8 @@ TEST_CASE(
         "memory, or train fewer runs at once; recorded data is safe, the same command continues\n");
   CHECK(comes_true([&] { return ranks_below(scratch.path()).empty(); }));
   CHECK(fs::exists(scratch.path() / "harmed"));
-  const auto again = scratch.at({"run", "arms.toml", "--no-report", "--order", "declared"});
-  CHECK_MESSAGE(again.code == 0, (again.out + again.err));
-  CHECK_MESSAGE(contains(again.out, "1 run finished, 1 was finished before"), again.out);
+  checked_output(scratch.at({"run", "arms.toml", "--no-report", "--order", "declared"}), 0,
+                 "1 run finished, 1 was finished before");
   const auto check = scratch.at({"db", "check"});
   CHECK_MESSAGE(check.code == 0, (check.out + check.err));
 }

@@ -30,9 +30,8 @@ Texts lines_with(const std::string& text, const std::string& what) {
 // A yard that has run the experiment of shell_arm.h.
 struct Arms {
   explicit Arms(const std::string& body, const Texts& options = {},
-                const std::map<std::string, std::string>& environment = {}) {
-    scratch.write("arm.sh", shell_arm(body));
-    scratch.write("arms.toml", shell_arm_file("{ count = 2 }"));
+                const std::map<std::string, std::string>& environment = {})
+      : scratch(body, "{ count = 2 }") {
     Texts arguments{"run", "arms.toml", "--no-report", "--backoff", "0"};
     arguments.insert(arguments.end(), options.begin(), options.end());
     run = scratch.at(arguments, environment);
@@ -41,7 +40,7 @@ struct Arms {
   std::string text() const { return read_text(file()); }
   Output at(const Texts& arguments) const { return scratch.at(arguments); }
 
-  Scratch scratch;
+  ArmScratch scratch;
   Output run;
 };
 
@@ -143,17 +142,13 @@ TEST_CASE("a log that is a link is refused, and its target is not changed") {
   fs::remove(arms.file());
   fs::create_symlink("../precious", arms.file());
   for (const Texts& verb : {Texts{"resume"}, Texts{"logs"}}) {
-    const auto refused = arms.at(verb);
-    CHECK(refused.code == 2);
-    CHECK_MESSAGE(contains(refused.err, "trainyard.log is a link"), refused.err);
+    checked_error(arms.at(verb), 2, "trainyard.log is a link");
   }
   CHECK(read_text(arms.scratch.path() / "precious") == "precious");
 }
 
 TEST_CASE("logs --follow prints the log of a sweep as it grows, and ends with it") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("until_there go\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[7]"));
+  const ArmScratch scratch("until_there go\nepoch 1\nfinish", "[7]");
   Trainyard sweep(scratch.path(), {"run", "arms.toml", "--no-report"});
   REQUIRE(
       comes_true([&] { return contains(read_text(scratch.path() / "yard/trainyard.log"), " launched "); }));

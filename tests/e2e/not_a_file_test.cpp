@@ -101,19 +101,13 @@ TEST_CASE("a FIFO, device or folder in place of a data file is refused at once")
 }
 
 TEST_CASE("a FIFO, device or folder in place of a file to write is refused at once") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  const FinishedArms scratch("epoch 1\nfinish");
   check_refused(scratch, {"out.csv", {"export", "--out", "out.csv"}});
   check_refused(scratch, {"pages/index.html", {"report", "--out", "pages"}, 2, false});
 }
 
 TEST_CASE("no command waits for a FIFO in the yard, and the database is checked without it") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("echo text\nepoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]"));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  const FinishedArms scratch("echo text\nepoch 1\nfinish");
   const fs::path yard = scratch.path() / "yard", good = scratch.path() / "good";
   fs::rename(yard, good);
   const std::string key = fs::directory_iterator(good / "runs")->path().filename();

@@ -31,12 +31,8 @@ Texts lines_of(const std::string& text) {
 // A yard with the finished experiment "arms" of two seeds. `more` is the body of the arm.
 class Finished {
  public:
-  explicit Finished(const std::string& more = "", const std::string& seeds = "{ count = 2 }") {
-    scratch_.write("arm.sh", shell_arm(more + "\nepoch 1\nfinish"));
-    scratch_.write("arms.toml", shell_arm_file(seeds));
-    const auto run = at({"run", "arms.toml", "--no-report"});
-    REQUIRE_MESSAGE(run.code == 0, run.err);
-  }
+  explicit Finished(const std::string& more = "", const std::string& seeds = "{ count = 2 }")
+      : scratch_(more + "\nepoch 1\nfinish", seeds) {}
   const Scratch& scratch() const { return scratch_; }
   Output at(const Texts& arguments) const { return run_trainyard(scratch_.path(), arguments); }
   Texts keys(const std::string& where = "1") const {
@@ -49,7 +45,7 @@ class Finished {
   }
 
  private:
-  Scratch scratch_;
+  FinishedArms scratch_;
 };
 
 }  // namespace
@@ -70,9 +66,7 @@ TEST_CASE("without arguments the help is printed, with one line per verb") {
   }
   for (const std::string& line : lines) CHECK_MESSAGE(line.size() <= 80, line);
   CHECK(lines.size() <= 45);
-  const auto group = scratch.at({"db"});
-  CHECK(group.code == 0);
-  CHECK(contains(group.out, "  rebuild "));
+  checked_output(scratch.at({"db"}), 0, "  rebuild ");
 }
 
 TEST_CASE("the help of each verb ends with examples, in lines of at most 80 columns") {
@@ -100,14 +94,11 @@ TEST_CASE("an unknown key is refused, with the runs whose key or name is similar
   wrong[5] = wrong[5] == '0' ? '1' : '0';
   for (const std::string verb : {"show", "logs", "rm"}) {
     CAPTURE(verb);
-    const auto by_key = yard.at({verb, wrong});
-    CHECK(by_key.code == 2);
-    CHECK_MESSAGE(contains(by_key.err, "\n  " + keys[0] + "  arms: mlp mine seed 0, finished"), by_key.err);
+    const auto by_key =
+        checked_error(yard.at({verb, wrong}), 2, "\n  " + keys[0] + "  arms: mlp mine seed 0, finished");
     CHECK_FALSE(contains(by_key.err, keys[1]));
   }
-  const auto by_name = yard.at({"show", "mlp seed 1"});
-  CHECK(by_name.code == 2);
-  CHECK_MESSAGE(contains(by_name.err, keys[1] + "  arms: mlp mine seed 1, finished"), by_name.err);
+  checked_error(yard.at({"show", "mlp seed 1"}), 2, keys[1] + "  arms: mlp mine seed 1, finished");
   const auto by_experiment = yard.at({"show", "arms"});
   CHECK(contains(by_experiment.err, "\"arms\" is an experiment, not a run"));
   CHECK(contains(by_experiment.err, "\nits runs:\n  " + keys[0]));
@@ -166,18 +157,13 @@ TEST_CASE("run takes an experiment by name, with its old file and the old or new
   CHECK(contains(yard.at({"run", "arms.toml", "--no-report", "--where", "seed=1"}).out,
                  "1 was finished before"));
   std::filesystem::rename(yard.scratch().path() / "arms.toml", yard.scratch().path() / "moved.toml");
-  const auto again = yard.at({"run", "arms", "--no-report"});
-  CHECK_MESSAGE(again.code == 0, again.err);
-  CHECK_MESSAGE(contains(again.out, "0 runs finished, 1 was finished before"), again.out);
+  checked_output(yard.at({"run", "arms", "--no-report"}), 0, "0 runs finished, 1 was finished before");
   const auto now = yard.at({"run", "arms", "--no-report", "--where", "seed=0,seed=2"});
   CHECK_MESSAGE(contains(now.out, "0 runs finished, 2 were finished before"), now.out);
   CHECK(contains(yard.at({"run", "arms", "--dry-run"}).out, "2 runs, 2 finished, 0 to run"));
 
-  const auto wrong = yard.at({"run", "amrs"});
-  CHECK(wrong.code == 2);
-  CHECK_MESSAGE(contains(wrong.err,
-                         "\"amrs\" is neither a file nor an experiment of this yard; did you mean \"arms\"?"),
-                wrong.err);
+  checked_error(yard.at({"run", "amrs"}), 2,
+                "\"amrs\" is neither a file nor an experiment of this yard; did you mean \"arms\"?");
   yard.scratch().write("arms", "name = \"other\"\nnonsense\n");  // a file with that name takes precedence
   CHECK(contains(yard.at({"run", "arms"}).err, "arms:2:"));
   CHECK(contains(yard.at({"run", "missing.toml"}).err, "cannot be read"));
@@ -185,12 +171,10 @@ TEST_CASE("run takes an experiment by name, with its old file and the old or new
 
 TEST_CASE("rm takes an experiment by name, and with --where removes only the matching runs") {
   const Finished yard("", "{ count = 4 }");
-  const auto none = yard.at({"rm", "arms", "--where", "model=mlp,seed=9"});
-  CHECK(none.code == 2);
-  CHECK_MESSAGE(contains(none.err, "--where seed: no run has seed = 9"), none.err);
-  const auto typo = yard.at({"rm", "--where", "sead=1"});
-  CHECK(typo.code == 2);
-  CHECK_MESSAGE(contains(typo.err, "no run has a value named \"sead\"; did you mean \"seed\"?"), typo.err);
+  checked_error(yard.at({"rm", "arms", "--where", "model=mlp,seed=9"}), 2,
+                "--where seed: no run has seed = 9");
+  checked_error(yard.at({"rm", "--where", "sead=1"}), 2,
+                "no run has a value named \"sead\"; did you mean \"seed\"?");
   CHECK(yard.at({"rm"}).code == 2);
   CHECK(contains(yard.at({"rm", "amrs"}).err, "did you mean \"arms\"?"));
   CHECK(yard.keys().size() == 4);
@@ -199,14 +183,11 @@ TEST_CASE("rm takes an experiment by name, and with --where removes only the mat
   const auto listed = yard.at({"rm", "--where", "strategy=mine,seed=1", "--dry-run"});
   CHECK(contains(listed.out, "would remove " + first + " (1 attempt)\n1 run; nothing was removed\n"));
   CHECK(yard.keys().size() == 4);
-  const auto one = yard.at({"rm", "arms", "--where", "model=mlp,strategy=mine,seed=1"});
-  CHECK(one.code == 0);
-  CHECK(contains(one.out, "removed " + first + " (1 attempt)"));
+  checked_output(yard.at({"rm", "arms", "--where", "model=mlp,strategy=mine,seed=1"}), 0,
+                 "removed " + first + " (1 attempt)");
   CHECK(yard.keys("seed <> 1 AND status = 'finished'").size() == 3);
   CHECK(yard.keys("seed = 1 AND status = 'planned'") == std::vector{first});  // the run stays planned
-  const auto rest = yard.at({"rm", "arms", "--files"});
-  CHECK(rest.code == 0);
-  CHECK(contains(rest.out, "and its files"));
+  checked_output(yard.at({"rm", "arms", "--files"}), 0, "and its files");
   CHECK(yard.keys("status <> 'planned'").empty());
   CHECK(contains(yard.at({"rm", "arms"}).err, "none of these runs has been trained"));
   CHECK(contains(yard.at({"run", "arms", "--no-report"}).out, "4 runs finished, 0 were finished before"));
@@ -226,9 +207,7 @@ TEST_CASE("report writes figures of a given width, with captions as text files")
   CHECK(contains(read("figures/mlp-train-seconds.txt"), "Training time"));
   const auto refused = [&](Texts arguments, const std::string& problem, const std::string& advice) {
     arguments.insert(arguments.begin(), {"report", "--out", "refused"});
-    const auto answer = yard.at(arguments);
-    CHECK(answer.code == 2);
-    CHECK_MESSAGE(contains(answer.err, problem), answer.err);
+    const auto answer = checked_error(yard.at(arguments), 2, problem);
     CHECK_MESSAGE(contains(answer.err, advice), answer.err);
   };
   refused({"--width", "7"}, "--width \"7\" is not a length", "7cm, 70mm, 2.75in or 200pt");

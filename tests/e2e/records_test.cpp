@@ -158,10 +158,9 @@ TEST_CASE("the runner refuses an attempt whose rank has records, and changes not
   REQUIRE(scratch.at({"run", "small.toml", "--no-report"}).code == 0);
   const std::filesystem::path attempt = only_attempt(scratch.path() / "yard");
   const std::string before = tests::read_text(attempt / "rank-0.records.jsonl");
-  const auto again = scratch.at({}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
-                                TRAINYARD_BUILD "/trainyard-runner");
-  CHECK(again.code == 1);
-  CHECK_MESSAGE(contains(again.err, "rank-0.records.jsonl: has records already"), again.err);
+  checked_error(scratch.at({}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
+                           TRAINYARD_BUILD "/trainyard-runner"),
+                1, "rank-0.records.jsonl: has records already");
   CHECK(tests::read_text(attempt / "rank-0.records.jsonl") == before);
   const auto into_the_attempt =
       scratch.at({"--records", attempt.string()}, {{"TRAINYARD_RUN", (attempt / "run.json").string()}},
@@ -172,10 +171,7 @@ TEST_CASE("the runner refuses an attempt whose rank has records, and changes not
 }
 
 TEST_CASE("a finished run stays finished if records are appended to it and the database is rebuilt") {
-  const Scratch scratch;
-  scratch.write("arm.sh", shell_arm("epoch 1\nfinish"));
-  scratch.write("arms.toml", shell_arm_file("[1]", 2));
-  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  const FinishedArms scratch("epoch 1\nfinish", "[1]", 2);
   const auto metrics = [&] {
     return scratch.at({"sql", "SELECT train_loss FROM final_metrics", "--format", "csv"}).out;
   };

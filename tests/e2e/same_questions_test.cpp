@@ -25,9 +25,7 @@ void all_refuse(const Scratch& scratch, const std::string& line, std::vector<std
     CAPTURE(verb);
     std::vector<std::string> arguments{verb, "same.toml"};
     arguments.insert(arguments.end(), options.begin(), options.end());
-    const Output output = scratch.at(arguments, no_data);
-    CHECK(output.code == 2);
-    CHECK_MESSAGE(contains(output.err, line), output.err);
+    const auto output = checked_error(scratch.at(arguments, no_data), 2, line);
     CHECK(output.out == "");
   }
   CHECK(scratch.at({"check", "same.toml", "--file-only"}, no_data).out == "same.toml: ok, 1 run\n");

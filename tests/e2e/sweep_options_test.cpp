@@ -17,10 +17,8 @@ namespace {
 // A yard of arms with this script body. `run` takes further options.
 class Arms {
  public:
-  explicit Arms(const std::string& seeds, const std::string& body, const std::string& more = "") {
-    scratch_.write("arm.sh", shell_arm(body));
-    scratch_.write("arms.toml", shell_arm_file(seeds, 1, more));
-  }
+  explicit Arms(const std::string& seeds, const std::string& body, const std::string& more = "")
+      : scratch_(body, seeds, 1, more) {}
 
   const Scratch& scratch() const { return scratch_; }
   Output run(std::vector<std::string> options) const {
@@ -42,7 +40,7 @@ class Arms {
   }
 
  private:
-  Scratch scratch_;
+  ArmScratch scratch_;
 };
 
 using Texts = std::vector<std::string>;
@@ -60,9 +58,7 @@ TEST_CASE("--where and --exclude-where select runs, and the next sweep trains th
   CHECK(contains(arms.run({"--exclude-where", "seed=1"}).out, "1 run finished, 2 were finished before"));
   CHECK(contains(arms.run({}).out, "1 run finished, 3 were finished before"));
   CHECK(arms.states() == Texts{"0 finished", "1 finished", "2 finished", "3 finished"});
-  const auto wrong = arms.run({"--where", "sead=1"});
-  CHECK(wrong.code == 2);
-  CHECK_MESSAGE(contains(wrong.err, "seed"), wrong.err);
+  checked_error(arms.run({"--where", "sead=1"}), 2, "seed");
 }
 
 TEST_CASE("status counts the runs of the latest request, and lists earlier ones separately") {
@@ -95,14 +91,11 @@ TEST_CASE("status counts the runs of the latest request, and lists earlier ones 
 
 TEST_CASE("--max-failures stops the sweep, --failed retries failed runs only, resume trains the rest") {
   const Arms arms("{ count = 4 }", seed_1_fails);
-  const auto first = arms.run({"--max-failures", "1"});
-  CHECK(first.code == 1);
-  CHECK_MESSAGE(contains(first.err, "error: no luck"), first.err);
+  const auto first = checked_error(arms.run({"--max-failures", "1"}), 1, "error: no luck");
   CHECK(contains(first.err, "given up: 2 runs were not trained after these failures"));
   CHECK(arms.states() == Texts{"0 finished", "1 failed", "2 planned", "3 planned"});
-  const auto in_vain = arms.resume({"--failed"});
-  CHECK(in_vain.code == 1);
-  CHECK(contains(in_vain.out, "4 runs: 1 finished before, 2 not selected, 1 to run"));
+  const auto in_vain =
+      checked_output(arms.resume({"--failed"}), 1, "4 runs: 1 finished before, 2 not selected, 1 to run");
   CHECK(contains(in_vain.out, "0 runs finished, 1 was finished before, 1 failed"));
   arms.scratch().write("mended", "");
   CHECK(contains(arms.resume({"--failed"}).out, "1 run finished, 1 was finished before, 0 failed"));
@@ -128,9 +121,7 @@ TEST_CASE("--fail-fast ends the other runs after the first failure, and starts n
   const Arms arms("{ count = 3 }",
                   "[ $seed = 0 ] && { until_there started; exit 3; }\n: > started; sleep 1000",
                   "[machine]\nexclusive = \"devices\"\ndevices = 2\n");
-  const Output output = arms.run({"--fail-fast"});
-  CHECK(output.code == 1);
-  CHECK_MESSAGE(contains(output.out, "a run has failed: ending the other runs"), output.out);
+  checked_output(arms.run({"--fail-fast"}), 1, "a run has failed: ending the other runs");
   CHECK(arms.states() == Texts{"0 failed", "1 interrupted", "2 planned"});
   CHECK(ranks_below(arms.scratch().path()).empty());
 }
@@ -156,9 +147,8 @@ TEST_CASE("check, plan and run refuse more threads per rank than cores, and name
       arguments.insert(arguments.end(), threads.begin(), threads.end());
       return run_trainyard(arms.scratch().path(), arguments);
     };
-    const auto many = at({"--set", "threads=1024"});
-    CHECK(many.code == 2);
-    CHECK_MESSAGE(contains(many.err, "threads = 1024, but this process may use only "), many.err);
+    const auto many =
+        checked_error(at({"--set", "threads=1024"}), 2, "threads = 1024, but this process may use only ");
     CHECK(contains(many.err, "lower threads to at most "));
     CHECK(
         contains(many.err, ", or train with more cores: another machine, or a wider CPU affinity or quota"));
@@ -167,9 +157,7 @@ TEST_CASE("check, plan and run refuse more threads per rank than cores, and name
   std::string file = tests::read_text(arms.scratch().path() / "arms.toml");
   file.insert(file.find("[matrix]") + 9, "threads = [1, 1024]\n");
   arms.scratch().write("study.toml", file);
-  const auto study = run_trainyard(arms.scratch().path(), {"check", "study.toml"});
-  CHECK(study.code == 2);
-  CHECK_MESSAGE(contains(study.err, "study.toml:3:15: "), study.err);
+  checked_error(run_trainyard(arms.scratch().path(), {"check", "study.toml"}), 2, "study.toml:3:15: ");
   CHECK(run_trainyard(arms.scratch().path(), {"check", "study.toml", "--where", "threads=1"}).code == 0);
 }
 

@@ -24,14 +24,10 @@ using Environment = std::map<std::string, std::string>;
 
 // A yard whose run creates the file `begun` and waits for the file `go`.
 struct SlowYard {
-  SlowYard() {
-    scratch.write("arm.sh", shell_arm("touch begun\nuntil_there go\nepoch 1\nfinish"));
-    scratch.write("arms.toml", shell_arm_file("[0]"));
-  }
   std::filesystem::path folder() const { return scratch.path(); }
   bool begun() const { return std::filesystem::exists(folder() / "begun"); }
   void go() const { scratch.write("go", ""); }
-  Scratch scratch;
+  ArmScratch scratch{"touch begun\nuntil_there go\nepoch 1\nfinish", "[0]"};
 };
 
 // Leaves one CPU to this process and to those that it starts.
@@ -99,10 +95,9 @@ TEST_CASE(
   REQUIRE(comes_true([&] { return first.begun(); }));
   const std::string named = "process " + std::to_string(holder.pid()) + " of ";
 
-  const Output refused =
-      run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared);
-  CHECK(refused.code == 2);
-  CHECK_MESSAGE(contains(refused.err, "this host is reserved for timed runs by " + named), refused.err);
+  const auto refused =
+      checked_error(run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared),
+                    2, "this host is reserved for timed runs by " + named);
   CHECK(contains(refused.err, "trainyard run arms.toml, yard " + (first.folder() / "yard").string()));
 
   {
@@ -122,9 +117,8 @@ TEST_CASE(
   first.go();
   CHECK(holder.wait().code == 0);
   second.go();
-  const Output output = waiting.wait();
-  CHECK_MESSAGE(output.code == 0, output.err);
-  CHECK(contains(output.out, "waiting: this host is reserved for timed runs by " + named));
+  const auto output =
+      checked_output(waiting.wait(), 0, "waiting: this host is reserved for timed runs by " + named);
   CHECK(contains(output.out, "1 run finished"));
 }
 
@@ -140,19 +134,15 @@ TEST_CASE("a run whose times do not count and a timed run never share a core, an
     Trainyard holder(first.folder(), {"run", "arms.toml", "--no-report"}, shared);
     REQUIRE(comes_true([&] { return first.begun(); }));
     const std::string taken = " is in use by process " + std::to_string(holder.pid()) + " of ";
-    const Output refused =
-        run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared);
-    CHECK(refused.code == 2);
-    CHECK_MESSAGE(contains(refused.err, taken), refused.err);
+    checked_error(run_trainyard(second.folder(), {"run", "arms.toml", "--no-report", "--no-wait"}, shared), 2,
+                  taken);
     Trainyard waiting(second.folder(), {"run", "arms.toml", "--no-report"}, shared);
     REQUIRE(comes_true([&] { return contains(tests::read_text(second.folder() / "stdout.txt"), taken); }));
     CHECK_FALSE(second.begun());
     second.go();
     first.go();
     CHECK(holder.wait().code == 0);
-    const Output output = waiting.wait();
-    CHECK_MESSAGE(output.code == 0, output.err);
-    CHECK(contains(output.out, "waiting: core "));
+    checked_output(waiting.wait(), 0, "waiting: core ");
   }
 }
 
@@ -181,9 +171,8 @@ TEST_CASE("times of a run beside busy processes do not count, and every output g
   scratch.write("small.toml", sweep_file(100, R"("single")", 1));
   {
     const Burners burners;
-    const Output output = scratch.at({"run", "small.toml"}, {{"TRAINYARD_OTHERS_LIMIT", ""}});
-    CHECK_MESSAGE(output.code == 0, output.err);
-    CHECK_MESSAGE(contains(output.out, "its times do not count: other processes took "), output.out);
+    checked_output(scratch.at({"run", "small.toml"}, {{"TRAINYARD_OTHERS_LIMIT", ""}}), 0,
+                   "its times do not count: other processes took ");
   }
   const std::string reason = " % of its cores (limit 2 %)";
   const Output show = scratch.at({"show", "last"});

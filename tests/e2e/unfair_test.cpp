@@ -60,22 +60,16 @@ TEST_CASE("an arm with unsynchronised gradients is BROKEN in every output, with 
   };
   scratch.write("cnn.toml", cnn_file("unsynchronised", "[strategy.ddp]\nreplicas = 2\n"));
 
-  const Output run = at({"run", "cnn.toml"});
-  CHECK_MESSAGE(run.code == 1, run.err);
-  CHECK(contains(run.out, "4 runs finished"));  // the sweep continues
+  const auto run = checked_output(at({"run", "cnn.toml"}), 1, "4 runs finished");  // the sweep continues
   const std::string reason = "the gradient of layer 0.weight differs from the reference after step 1";
   CHECK_MESSAGE(contains(run.err, "broken: CNN ddp: " + reason), run.err);
   for (const char* option : {"--max-retries=0", "--no-report"}) {  // nothing is left to train
-    const Output again = at({"run", "cnn.toml", option});
-    CHECK_MESSAGE(again.code == 1, again.err);
-    CHECK(contains(again.out, "4 were finished before"));
+    const auto again = checked_output(at({"run", "cnn.toml", option}), 1, "4 were finished before");
     CHECK_MESSAGE(contains(again.err, "broken: CNN ddp: " + reason), again.err);
   }
   CHECK(at({"resume"}).code == 1);
   for (const char* words : {"deteriorates", "broken", "missing,broken"}) {
-    const Output gate = at({"compare", "--fail-on", words});
-    CHECK_MESSAGE(gate.code == 3, words);
-    CHECK_MESSAGE(contains(gate.err, "CNN ddp: BROKEN ("), gate.err);
+    checked_error(at({"compare", "--fail-on", words}), 3, "CNN ddp: BROKEN (");
   }
   CHECK(at({"compare", "--fail-on", "not-comparable,not-verified,undecided,missing"}).code == 0);
   CHECK(contains(run.out, "warning: BROKEN: CNN ddp: " + reason));
@@ -231,9 +225,9 @@ TEST_CASE("a program that is edited during a sweep fails its run, and no later r
                                       "record('end', status='finished')\n"));
   scratch.write("arms.toml",
                 python_file("strategy = [\"mine\"]\nseed = { count = 3 }\n", python_strategy("mine")));
-  const Output run = scratch.at({"run", "arms.toml", "--max-retries", "1", "--backoff", "0", "--no-report"});
-  CHECK_MESSAGE(run.code == 1, run.out);
-  CHECK_MESSAGE(contains(run.out, "0 runs finished, 0 were finished before, 3 failed"), run.out);
+  const auto run =
+      checked_output(scratch.at({"run", "arms.toml", "--max-retries", "1", "--backoff", "0", "--no-report"}),
+                     1, "0 runs finished, 0 were finished before, 3 failed");
   CHECK_MESSAGE(contains(run.err, "mine.py has changed since the sweep began"), run.err);
   const std::string ran = scratch.at({"sql", "SELECT COUNT(*) AS n FROM process", "--format", "csv"}).out;
   CHECK_MESSAGE(contains(ran, "\n1\n"), ran);  // the first run; the retry and later runs were not launched

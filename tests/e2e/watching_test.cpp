@@ -22,10 +22,11 @@ bool has_text(const std::filesystem::path& file) {
 // A sweep of one run that records an epoch and waits for the file `go`.
 class HeldSweep {
  public:
-  explicit HeldSweep(int replicas = 1) {
-    scratch_.write("arm.sh", shell_arm("echo rank $RANK begins; printf 'half a '\nepoch 1\nuntil_there go\n"
-                                       "echo line; echo rank $RANK ends\nfinish"));
-    scratch_.write("arms.toml", shell_arm_file("[7]", replicas));
+  explicit HeldSweep(int replicas = 1)
+      : scratch_(
+            "echo rank $RANK begins; printf 'half a '\nepoch 1\nuntil_there go\n"
+            "echo line; echo rank $RANK ends\nfinish",
+            "[7]", replicas) {
     sweep_.emplace(scratch_.path(), std::vector<std::string>{"run", "arms.toml", "--no-report"});
     REQUIRE(comes_true([&] { return std::filesystem::exists(path() / "yard/results.db"); }));
   }
@@ -41,7 +42,7 @@ class HeldSweep {
   void go() const { scratch_.write("go", ""); }
 
  private:
-  Scratch scratch_;
+  ArmScratch scratch_;
   std::optional<Trainyard> sweep_;
 };
 
@@ -143,9 +144,8 @@ TEST_CASE("logs --follow prints the output of a rank as it comes, and ends with 
   CHECK(count_of(both, "\nhalf a line\n") == 2);  // ranks do not interrupt each other's lines
   CHECK(sweep.program().wait().code == 0);
 
-  const auto wrong = run_trainyard(sweep.path(), {"logs", "last", "--rank", "2"});
-  CHECK(wrong.code == 2);
-  CHECK(contains(wrong.err, "there is no rank 2; the run has ranks 0 to 1"));
+  checked_error(run_trainyard(sweep.path(), {"logs", "last", "--rank", "2"}), 2,
+                "there is no rank 2; the run has ranks 0 to 1");
 }
 
 TEST_CASE("logs --follow continues through the retries of a run") {
@@ -175,9 +175,7 @@ TEST_CASE("logs --follow ends if the sweep was killed, and prints that") {
   Trainyard follow(sweep.folder("follow"), {"logs", "last", "-f", "--yard", "../yard"});
   REQUIRE(comes_true([&] { return sweep.has_printed("follow"); }));
   sweep.program().signal(SIGKILL);
-  const auto followed = follow.wait();
-  CHECK(followed.code == 0);
-  CHECK(contains(followed.err, "its sweep ended before the run; `trainyard resume` continues it"));
+  checked_error(follow.wait(), 0, "its sweep ended before the run; `trainyard resume` continues it");
   sweep.go();
 }
 

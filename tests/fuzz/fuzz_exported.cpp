@@ -2,7 +2,6 @@
 // - Bytes that begin with "PK" are the file itself.
 // - Others are models/model.json, and after "\n--\n" the list of weights. They get an archive here, because its
 //   checksums would refuse every change.
-#include <array>
 #include <utility>
 #include <vector>
 

@@ -2,7 +2,6 @@
 // record.
 #include <cstdint>
 #include <cstdlib>
-#include <string_view>
 
 #include "experiments/protocol/record.h"
 

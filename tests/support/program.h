@@ -6,8 +6,10 @@
 #include <string>
 #include <vector>
 
+#include <doctest/doctest.h>
 #include <sys/types.h>
 
+#include "tests/support/contains.h"
 #include "tests/support/scratch_folder.h"
 
 namespace trainyard::e2e {
@@ -51,6 +53,18 @@ class Scratch : public tests::ScratchFolder {
     return run_trainyard(path(), arguments, environment, program);
   }
 };
+
+// Checks the exit code, and that standard error or output has `text`. Returns the output for further checks.
+inline Output checked_error(Output output, int code, const std::string& text) {
+  CHECK(output.code == code);
+  CHECK_MESSAGE(contains(output.err, text), (output.out + output.err));
+  return output;
+}
+inline Output checked_output(Output output, int code, const std::string& text) {
+  CHECK(output.code == code);
+  CHECK_MESSAGE(contains(output.out, text), (output.out + output.err));
+  return output;
+}
 
 // Gives a database another schema version.
 void make_older(const std::filesystem::path& database, int schema);

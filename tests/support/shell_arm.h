@@ -4,6 +4,10 @@
 
 #include <string>
 
+#include <doctest/doctest.h>
+
+#include "tests/support/program.h"
+
 namespace trainyard::e2e {
 
 // A script that defines protocol helpers before `body`. Its argument is the seed.
@@ -32,5 +36,23 @@ inline std::string shell_arm_file(const std::string& seeds, int replicas = 1, co
          "command = [\"/bin/sh\", \"arm.sh\", \"{seed}\"]\nreplicas = " +
          std::to_string(replicas) + "\n" + more;
 }
+
+// A scratch folder with that script and that experiment, in arm.sh and arms.toml.
+struct ArmScratch : Scratch {
+  explicit ArmScratch(const std::string& body, const std::string& seeds = "[1]", int replicas = 1,
+                      const std::string& more = "") {
+    write("arm.sh", shell_arm(body));
+    write("arms.toml", shell_arm_file(seeds, replicas, more));
+  }
+};
+
+// The same after the experiment has finished.
+struct FinishedArms : ArmScratch {
+  explicit FinishedArms(const std::string& body, const std::string& seeds = "[1]", int replicas = 1)
+      : ArmScratch(body, seeds, replicas) {
+    const Output run = at({"run", "arms.toml", "--no-report"});
+    REQUIRE_MESSAGE(run.code == 0, (run.out + run.err));
+  }
+};
 
 }  // namespace trainyard::e2e

@@ -37,9 +37,7 @@ TEST_CASE("a removed run leaves no stored rows, and its next attempt starts with
 
 TEST_CASE("if a rank records an epoch twice, the last record counts") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0, 1);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0, 1);
   RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 9, 1, {metric("train", "loss", 90, 10)})));
   yard.ingest.record(one.next("epoch", epoch_body(1, 2, 1, {metric("train", "loss", 10, 10)})));

@@ -70,9 +70,7 @@ TEST_CASE("an average is the sum of sums divided by the sum of weights, not the 
 
 TEST_CASE("ranks with unequal parts are weighted by their samples") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0, 1);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0, 1);
   RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next(
       "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 30, 10), metric("train", "correct", 10, 10)})));
@@ -90,9 +88,7 @@ TEST_CASE("ranks with unequal parts are weighted by their samples") {
 
 TEST_CASE("a metric that was not measured, or has no samples, is not defined") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0, 1);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0, 1);
   RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next(
       "epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10), metric("validation", "correct", 0, 0)})));
@@ -108,9 +104,7 @@ TEST_CASE("a metric that was not measured, or has no samples, is not defined") {
 
 TEST_CASE("if a rank's loss is NaN, the average is NaN") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0, 1);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0, 1);
   RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
   yard.ingest.record(one.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", nullptr, 10)})));
@@ -119,9 +113,7 @@ TEST_CASE("if a rank's loss is NaN, the average is NaN") {
 
 TEST_CASE("the time of an epoch is the time of its slowest rank") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0, 2);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0, 2);
   RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 4, 0.5)));
   yard.ingest.record(zero.next("epoch", epoch_body(2, 1, 0.25)));
@@ -172,9 +164,7 @@ TEST_CASE("each run has its own median") {
 
 TEST_CASE("an epoch of a running run has an average after all ranks have recorded it") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0);
   RecordLog zero(run, 1, 0), one(run, 1, 1);
   yard.ingest.record(zero.next("epoch", epoch_body(1, 1, 1, {metric("train", "loss", 5, 10)})));
   CHECK(epoch_averages(yard.database, "sweep").empty());
@@ -396,9 +386,7 @@ TEST_CASE("times do not count if training took 20 % longer than the rank compute
 
 TEST_CASE("parts of the time are means over the timed epochs and all ranks") {
   CheckedYard yard;
-  const auto run = make_run("mlp", 2, 0);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 2, 0);
   for (int rank = 0; rank < 2; ++rank) {
     RecordLog log(run, 1, rank);
     for (int epoch = 1; epoch <= 3; ++epoch) {

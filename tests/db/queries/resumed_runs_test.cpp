@@ -71,9 +71,7 @@ TEST_CASE("an epoch is complete if all ranks have recorded it and every epoch be
 
 TEST_CASE("a checkpoint record without a valid epoch is ignored") {
   Yard yard;
-  const auto run = make_run("mlp", 1, 0, 9);
-  yard.plan({run});
-  yard.ingest.run_file(experiments::to_json(make_launch(run)));
+  const auto run = yard.launched("mlp", 1, 0, 9);
   RecordLog log(run, 1, 0);
   for (const nlohmann::json& epoch : {nlohmann::json("2"), nlohmann::json(nullptr), nlohmann::json(2.5)})
     yard.ingest.record(log.next("checkpoint", {{"epoch", epoch}}));
@@ -160,9 +158,7 @@ TEST_CASE("numbers of samples are the recorded weights, of predictions if there 
   CHECK(evidence.validation_samples == 8 + 16);
   CHECK(evidence.test_samples == 10 + 20);
   CHECK(evidence.first_loss == 300.0 / 120);
-  const auto other = make_run("mlp", 1, 1, 1);
-  yard.plan({other});
-  yard.ingest.run_file(experiments::to_json(make_launch(other)));
+  const auto other = yard.launched("mlp", 1, 1, 1);
   RecordLog log(other, 1, 0);
   yard.ingest.record(log.next("epoch", epoch_body(1, 1, 0, {metric("validation", "correct", 5, 7)})));
   const auto counted = run_evidence(yard.database, "sweep").at(1);

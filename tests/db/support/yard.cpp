@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdio>
 
-#include "db/ingest/ingest.h"
-
 namespace trainyard::db::testing {
 
 using experiments::Run;
@@ -165,6 +163,13 @@ void finish(Ingest& ingest, const Run& run, const experiments::Launch& launch,
 
 void Yard::plan(const std::vector<Run>& runs, const std::string& time) {
   ingest.journal_entry(run_entry("sweep", runs, time));
+}
+
+Run Yard::launched(const std::string& model, std::int64_t replicas, std::uint64_t seed, std::int64_t epochs) {
+  const Run run = make_run(model, replicas, seed, epochs);
+  plan({run});
+  ingest.run_file(experiments::to_json(make_launch(run)));
+  return run;
 }
 
 std::vector<std::string> rows_of(const Database& database, const std::string& sql) {

@@ -72,6 +72,9 @@ struct Yard {
 
   // Plans the experiment "sweep" of `runs`.
   void plan(const std::vector<experiments::Run>& runs, const std::string& time = "2026-11-20T08:00:00.000Z");
+  // A run of "sweep" with these arguments of `make_run`, planned and launched.
+  experiments::Run launched(const std::string& model, std::int64_t replicas, std::uint64_t seed,
+                            std::int64_t epochs = 3);
   // The final metrics of the first finished run of "sweep".
   FinalMetrics final() const { return final_metrics(database, "sweep").at(0); }
 };

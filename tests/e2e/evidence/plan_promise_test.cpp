@@ -138,9 +138,7 @@ TEST_CASE("removing the bad seeds makes the verdict INTERIM, and every output na
   REQUIRE(arms.at(rm).code == 0);
   arms.require_everywhere("INTERIM", "REMOVED",
                           "8 of 12 planned pairs were removed: seeds 4, 5, 6, 7, 8, 9, 10, 11");
-  const Output gate = arms.at({"compare", "--fail-on", "missing"});
-  CHECK(gate.code == 3);
-  CHECK(contains(gate.err, "INTERIM, REMOVED"));
+  checked_error(arms.at({"compare", "--fail-on", "missing"}), 3, "INTERIM, REMOVED");
   CHECK(contains(arms.at({"status"}).out, "arms: 16 removed results count as missing"));
   // A rebuilt database says the same, and so does a later plan of the other four seeds.
   REQUIRE(arms.at({"db", "rebuild"}).code == 0);
@@ -164,9 +162,8 @@ TEST_CASE("results that are trained again after rm are REPLACED in every output,
   arms.require_everywhere("INCONCLUSIVE", "REPLACED",
                           "12 results of mine were replaced after being seen: mean before 49.6 %, mean after "
                           "50.6 % (seeds 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11)");
-  const Output gate = arms.at({"compare", "--fail-on", "replaced"});
-  CHECK(gate.code == 3);
-  CHECK(contains(gate.err, "MLP mine: INCONCLUSIVE, REPLACED, NOT VERIFIED (validation accuracy)"));
+  checked_error(arms.at({"compare", "--fail-on", "replaced"}), 3,
+                "MLP mine: INCONCLUSIVE, REPLACED, NOT VERIFIED (validation accuracy)");
   REQUIRE(arms.at({"db", "rebuild"}).code == 0);
   CHECK(arms.at({"compare", "--fail-on", "replaced"}).code == 3);
   CHECK(arms.at({"db", "check"}).code == 0);
@@ -211,11 +208,8 @@ TEST_CASE("a quick try with --set has a name and a report of its own") {
   REQUIRE(arms.at({"report"}).code == 0);
   const auto page = arms.folder() / "yard/reports/arms/index.html";
   const std::string before = tests::read_text(page);
-  const Output tried = arms.at({"run", "arms.toml", "--set", "batch=64"});
-  CHECK_MESSAGE(tried.code == 0, tried.err);
-  CHECK(
-      contains(tried.err,
-               "note: --set changes runs, so this experiment and its report are called arms-try; --as NAME"));
+  checked_error(arms.at({"run", "arms.toml", "--set", "batch=64"}), 0,
+                "note: --set changes runs, so this experiment and its report are called arms-try; --as NAME");
   CHECK(std::filesystem::exists(arms.folder() / "yard/reports/arms-try/index.html"));
   CHECK(tests::read_text(page) == before);
   // The runs of the file stay as they were: nothing of the try is among them.

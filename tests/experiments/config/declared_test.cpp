@@ -1,7 +1,6 @@
 // Models and data sets that a file declares for user programs.
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "experiments/design/contract.h"
 #include "experiments/file/file.h"

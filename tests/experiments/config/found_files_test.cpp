@@ -4,7 +4,6 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "experiments/file/file.h"

@@ -2,7 +2,6 @@
 #include "experiments/file/file.h"
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "tests/experiments/file/loading.h"
 

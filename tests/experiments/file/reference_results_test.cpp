@@ -3,7 +3,6 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "experiments/file/file.h"
 #include "experiments/file/read_reference_results.h"

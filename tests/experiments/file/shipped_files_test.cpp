@@ -1,5 +1,4 @@
 // The files in experiments/, and the one that `trainyard new` writes.
-#include <iterator>
 #include <map>
 #include <set>
 #include <sstream>

@@ -3,7 +3,6 @@
 #include <set>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
 #include "tests/experiments/run/example_runs.h"

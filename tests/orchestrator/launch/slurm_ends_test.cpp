@@ -4,7 +4,6 @@
 #include <thread>
 
 #include <doctest/doctest.h>
-#include <nlohmann/json.hpp>
 
 #include "orchestrator/launch/launcher.h"
 #include "tests/orchestrator/support/sweep_fixture.h"

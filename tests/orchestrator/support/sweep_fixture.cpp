@@ -15,7 +15,6 @@
 #include "models/catalogue.h"
 #include "orchestrator/sweep/recovery.h"
 #include "orchestrator/yard/journal.h"
-#include "tests/support/scratch_folder.h"
 
 namespace trainyard::orchestrator {
 
@@ -108,6 +107,12 @@ SweepResult SweepFixture::sweep() {
   const auto launcher = local_launcher(programs);
   recover(yard, database, [&](const std::string& text) { status.message(text); });
   return run_sweep(experiment, plan(), yard, database, programs, *launcher, status, stop, options);
+}
+
+Failure SweepFixture::only_failure() {
+  const auto failures = sweep().failures;
+  REQUIRE(failures.size() == 1);
+  return failures[0];
 }
 
 void SweepFixture::journal() {

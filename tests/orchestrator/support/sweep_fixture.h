@@ -51,7 +51,8 @@ class SweepFixture {
   void on_message(const std::string& rank, const std::string& what);  // "" means all ranks
   Plan plan() const;
   SweepResult sweep();
-  void journal();  // as `trainyard run` does before a sweep
+  Failure only_failure();  // of a sweep
+  void journal();          // as `trainyard run` does before a sweep
   std::filesystem::path attempt(std::size_t run, int number = 1) const;
   std::string key(std::size_t run) const;
   std::string status_of(std::size_t run, int number = 1) const;  // in the database

@@ -42,10 +42,9 @@ TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as t
     SweepFixture bench({mesh_run(0)});
     bench.on_message("", "hang");
     bench.on_message(stage, "die");
-    const auto result = bench.sweep();
-    REQUIRE(result.failures.size() == 1);
-    CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
-    CHECK(result.failures[0].log == (bench.attempt(0) / ("rank-" + stage + ".log")).string());
+    const auto failure = bench.only_failure();
+    CHECK(failure.first_error == "RuntimeError: the cat sat on the keyboard");
+    CHECK(failure.log == (bench.attempt(0) / ("rank-" + stage + ".log")).string());
     for (int rank = 0; rank < 4; ++rank) {
       const int pid = pid_in(bench.attempt(0) / ("hanging-" + std::to_string(rank)));
       CHECK((pid == 0 || !alive(pid)));
@@ -56,9 +55,7 @@ TEST_CASE("a stage that dies ends the other ranks of its mesh, and is named as t
 TEST_CASE("a mesh has not finished if one rank exits without an `end` record") {
   SweepFixture bench({mesh_run(0)});
   bench.on_message("3", "leave");
-  const auto result = bench.sweep();
-  REQUIRE(result.failures.size() == 1);
-  CHECK(result.failures[0].first_error == "rank 3 ended without reporting that it finished");
+  CHECK(bench.only_failure().first_error == "rank 3 ended without reporting that it finished");
   CHECK(bench.status_of(0) == "failed");
 }
 

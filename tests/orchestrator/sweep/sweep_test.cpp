@@ -160,21 +160,16 @@ TEST_CASE("a rank that fails ends its run with the error it recorded, and the sw
   CHECK(attempts[0].cause == "the loss is not a number in epoch 1, step 12");
 }
 
-TEST_CASE("without an `end` record the error is the last error in the log") {
+TEST_CASE("without an `end` record the error is the last one in the log, else the exit status of the rank") {
   SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.on_message("", "die");
-  const auto result = bench.sweep();
-  REQUIRE(result.failures.size() == 1);
-  CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
-}
-
-TEST_CASE("without an error in the log the error is the exit status of the rank") {
-  SweepFixture bench({mlp_run("single", 1, 0)});
-  bench.on_message("", "kill");
-  CHECK(bench.sweep().failures.at(0).first_error == "rank 0: killed by signal 9 (SIGKILL)");
-  bench.on_message("", "leave");
-  CHECK(bench.sweep().failures.at(0).first_error == "rank 0 ended without reporting that it finished");
-  CHECK(bench.status_of(0, 2) == "failed");  // a second attempt
+  for (const auto& [message, error] :
+       {std::pair("die", "RuntimeError: the cat sat on the keyboard"),
+        std::pair("kill", "rank 0: killed by signal 9 (SIGKILL)"),
+        std::pair("leave", "rank 0 ended without reporting that it finished")}) {
+    bench.on_message("", message);
+    CHECK(bench.only_failure().first_error == error);
+  }
+  CHECK(bench.status_of(0, 3) == "failed");  // a third attempt
 }
 
 TEST_CASE("peers of a dead rank are ended within five seconds, even if they ignore SIGTERM") {
@@ -184,9 +179,7 @@ TEST_CASE("peers of a dead rank are ended within five seconds, even if they igno
   CHECK(bench.options.peer_seconds + bench.options.grace_seconds < 5.0);
   bench.on_message("0", "deaf");
   bench.on_message("1", "kill once 0 hangs");
-  const auto result = bench.sweep();
-  REQUIRE(result.failures.size() == 1);
-  CHECK(result.failures[0].first_error == "rank 1: killed by signal 9 (SIGKILL)");
+  CHECK(bench.only_failure().first_error == "rank 1: killed by signal 9 (SIGKILL)");
   CHECK_FALSE(alive(pid_in(bench.attempt(0) / "hanging-0")));
   CHECK(record_types(bench.attempt(0) / "orchestrator.records.jsonl") ==
         Types{"leased", "launched", "exited", "signalled", "signalled", "exited", "processor_use", "cause"});
@@ -198,9 +191,7 @@ TEST_CASE("the rank that failed first is the cause, and later failures are recor
   bench.on_message("0", "blame");
   bench.on_message("1", "die");
   bench.on_message("2", "blame");
-  const auto result = bench.sweep();
-  REQUIRE(result.failures.size() == 1);
-  CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
+  CHECK(bench.only_failure().first_error == "RuntimeError: the cat sat on the keyboard");
   const auto event = db::select(bench.database, "SELECT of_rank, extra FROM event WHERE type = 'cause'");
   REQUIRE(event.rows.size() == 1);
   CHECK(event.rows[0][0] == 1);
@@ -215,10 +206,9 @@ TEST_CASE(
   bench.options.peer_seconds = tests::patience;
   bench.on_message("0", "forsaken");
   bench.on_message("1", "die-late");
-  const auto result = bench.sweep();
-  REQUIRE(result.failures.size() == 1);
-  CHECK(result.failures[0].first_error == "RuntimeError: the cat sat on the keyboard");
-  CHECK(result.failures[0].log == (bench.attempt(0) / "rank-1.log").string());
+  const auto failure = bench.only_failure();
+  CHECK(failure.first_error == "RuntimeError: the cat sat on the keyboard");
+  CHECK(failure.log == (bench.attempt(0) / "rank-1.log").string());
 }
 
 TEST_CASE("a grandchild of a rank in its own session does not outlive the run") {

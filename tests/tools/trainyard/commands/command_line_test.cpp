@@ -48,9 +48,8 @@ TEST_CASE("output to a closed standard output does not get into the files of the
 }
 
 TEST_CASE("output to a full disk is a failure") {
-  const Outcome full = trainyard_says("list models 3>&1 >/dev/full 2>&3 #");
-  CHECK(full.code == 1);
-  CHECK(contains(full.out, "trainyard: standard output: No space left on device"));
+  checked(trainyard_says("list models 3>&1 >/dev/full 2>&3 #"), 1,
+          "trainyard: standard output: No space left on device");
   CHECK(trainyard_says("list models >&- #").code == 0);
 }
 
@@ -66,9 +65,8 @@ TEST_CASE("on a full disk results can be read, and an existing experiment file i
   const std::string file = (yard.folder / "first.toml").string();
   REQUIRE(trainyard_says("new '" + file + "'").code == 0);
   const std::string before = yard.text_of("first.toml");
-  const Outcome again = shell_says(full + " new --force '" + file + "'");
-  CHECK(again.code == 1);
-  CHECK(contains(again.out, "first.toml cannot be written: File too large"));
+  checked(shell_says(full + " new --force '" + file + "'"), 1,
+          "first.toml cannot be written: File too large");
   CHECK(yard.text_of("first.toml") == before);
   CHECK(shell_says(full + " new '" + file + ".2'").code == 1);
   CHECK(!std::filesystem::exists(file + ".2"));
@@ -83,19 +81,15 @@ TEST_CASE("a full disk is exit code 1, whatever a command writes to it") {
   for (const std::string& command :
        {"export --out " + in_folder("out.csv") + place, "report --out " + in_folder("pages") + place,
         "db backup " + in_folder("copy.db") + place, "new " + in_folder("new.toml")}) {
-    const Outcome said = shell_says(full + " " + command);
-    CHECK_MESSAGE(said.code == 1, command << said.out);
-    CHECK_MESSAGE(contains(said.out, "(`ulimit -f`)"), command << said.out);
+    checked(shell_says(full + " " + command), 1, "(`ulimit -f`)");
   }
 }
 
 TEST_CASE("too few open files are refused before anything is done, with the limit") {
   const OneRun yard;
-  const Outcome said = shell_says(std::string("ulimit -n 14; ") + TRAINYARD_PROGRAM + " status --yard '" +
-                                  yard.folder.path().string() + "'");
-  CHECK(said.code == 2);
-  CHECK_MESSAGE(contains(said.out, "may open only 14 files, but trainyard needs 64; raise the limit"),
-                said.out);
+  checked(shell_says(std::string("ulimit -n 14; ") + TRAINYARD_PROGRAM + " status --yard '" +
+                     yard.folder.path().string() + "'"),
+          2, "may open only 14 files, but trainyard needs 64; raise the limit");
 }
 
 TEST_CASE("a query prints at most --max-rows rows, says so, and fails") {
@@ -103,10 +97,8 @@ TEST_CASE("a query prints at most --max-rows rows, says so, and fails") {
   const std::string many =
       "sql 'WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n'";
   for (const std::string format : {"csv", "json", "markdown", "table"}) {
-    const Outcome said = yard.asks(many + " --max-rows 3 --format " + format);
-    CHECK_MESSAGE(said.code == 1, said.out);
-    CHECK_MESSAGE(contains(said.out, "the answer has more than 3 rows, and only these are printed"),
-                  said.out);
+    const auto said = checked(yard.asks(many + " --max-rows 3 --format " + format), 1,
+                              "the answer has more than 3 rows, and only these are printed");
     CHECK(contains(said.out, "3"));
     CHECK_FALSE(contains(said.out, "4"));
   }
@@ -138,9 +130,7 @@ TEST_CASE("a damaged value in the database is an error of the user, not of the p
 TEST_CASE("an empty key is not a run, even in a yard with only one run") {
   const OneRun yard;
   for (const std::string verb : {"rm", "show", "logs"}) {
-    const Outcome said = yard.asks(verb + " ''");
-    CHECK_MESSAGE(said.code == 2, verb);
-    CHECK_MESSAGE(contains(said.out, "the run key is empty"), said.out);
+    checked(yard.asks(verb + " ''"), 2, "the run key is empty");
   }
 }
 
@@ -170,9 +160,7 @@ TEST_CASE("a data directory whose name is not UTF-8 is refused before any file i
   const std::string file = (folder / "first.toml").string(), yard = (folder / "yard").string();
   REQUIRE(trainyard_says("new '" + file + "'").code == 0);
   const std::string run = "run '" + file + "' --yard '" + yard + "'", directory = "\"$(printf 'd\\377')\" ";
-  const Outcome asked = trainyard_says(run + " --data " + directory);
-  CHECK(asked.code == 2);
-  CHECK_MESSAGE(contains(asked.out, "the path d\\xff is not UTF-8"), asked.out);
+  checked(trainyard_says(run + " --data " + directory), 2, "the path d\\xff is not UTF-8");
   CHECK(shell_says("TRAINYARD_DATA=" + directory + TRAINYARD_PROGRAM + " " + run).code == 2);
   CHECK(!std::filesystem::exists(yard));
 }
@@ -203,9 +191,7 @@ TEST_CASE("of thousands of errors or warnings about a file, the first 20 and a c
 TEST_CASE("the error for an unknown word of an option suggests the nearest one") {
   const OneRun yard;
   const auto refused = [&](const std::string& arguments, const std::string& error) {
-    const Outcome said = yard.asks(arguments);
-    CHECK_MESSAGE(said.code == 2, arguments);
-    CHECK_MESSAGE(contains(said.out, error), said.out);
+    checked(yard.asks(arguments), 2, error);
   };
   refused("report --format pfd", "--format: there is no \"pfd\"; did you mean \"pdf\"?");
   refused("report --format svg,PNG", "--format: there is no \"PNG\"; did you mean \"png\"?");

@@ -22,11 +22,12 @@ using namespace trainyard::tests;
 
 namespace {
 
-// Runs of mlp with single and ddp and 3 seeds, in the journal as "demo". ddp takes `factor` of single's time.
+// Runs of mlp with single and ddp and 3 seeds, in the journal as "demo". ddp takes `factor` of single's time. The first
+// `finished` of them have finished.
 struct Filled {
   TemporaryFolder folder;
   std::vector<experiments::Run> runs;
-  explicit Filled(double factor) {
+  explicit Filled(double factor, std::size_t finished = 6) {
     db::Database database = db::Database::open_for_writing(folder / "results.db");
     for (const std::int64_t replicas : {1, 2})
       for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
@@ -34,7 +35,8 @@ struct Filled {
     nlohmann::json entry = run_entry("demo", runs, "2026-11-20T08:00:00.000Z");
     entry["compare"][0]["differs"] = {"samples"};  // rank r of `finish` has r + 1 times the samples of rank 0
     ingest.journal_entry(entry);
-    for (const experiments::Run& run : runs) {
+    for (std::size_t i = 0; i < finished; ++i) {
+      const experiments::Run& run = runs[i];
       const double seconds =
           (run.strategy.replicas == 2 ? 2 * factor : 2) + 0.01 * static_cast<double>(run.seed);
       finish(ingest, run, make_launch(run), {seconds, seconds, seconds});
@@ -137,15 +139,11 @@ TEST_CASE("report --from makes the same files from a report.json, without a yard
     ++files;
   }
   CHECK(files > 20);
-  const Outcome no_out = trainyard_says(from);
-  CHECK(no_out.code == 2);
-  CHECK_MESSAGE(contains(no_out.out, "--out"), no_out.out);
+  checked(trainyard_says(from), 2, "--out");
   const Outcome both = trainyard_says(from + " demo --out " + folder("third"));
   CHECK(both.code == 2);
-  const Outcome no_file =
-      trainyard_says("report --from " + folder("none.json") + " --out " + folder("third"));
-  CHECK(no_file.code == 2);
-  CHECK_MESSAGE(contains(no_file.out, "none.json cannot be read: "), no_file.out);
+  checked(trainyard_says("report --from " + folder("none.json") + " --out " + folder("third")), 2,
+          "none.json cannot be read: ");
 }
 
 TEST_CASE("help names the arguments of a verb, with an ellipsis only if there is no limit") {
@@ -162,25 +160,11 @@ TEST_CASE("compare exits with 3 if a metric deteriorates and --fail-on includes 
 }
 
 TEST_CASE("a gate on deteriorates fails if runs of the arm are missing, and names the arm") {
-  const TemporaryFolder folder;
-  std::vector<experiments::Run> runs;
-  for (const std::int64_t replicas : {1, 2})
-    for (const std::uint64_t seed : {0, 1, 2}) runs.push_back(make_run("mlp", replicas, seed));
-  {
-    db::Database database = db::Database::open_for_writing(folder / "results.db");
-    db::Ingest ingest(database);
-    ingest.journal_entry(run_entry("demo", runs, "2026-11-20T08:00:00.000Z"));
-    for (std::size_t i = 0; i < 3; ++i) finish(ingest, runs[i], make_launch(runs[i]), {2, 2, 2});
-  }
-  const auto asks = [&](const std::string& arguments) {
-    return trainyard_says(arguments + " --yard '" + folder.path().string() + "'");
-  };
-  CHECK(asks("compare").code == 0);
-  const Outcome gate = asks("compare --fail-on deteriorates");
-  CHECK(gate.code == 3);
-  CHECK_MESSAGE(contains(gate.out, "fails --fail-on deteriorates: MLP ddp: INTERIM ("), gate.out);
-  CHECK(asks("compare --fail-on missing").code == 3);
-  CHECK(asks("compare --fail-on broken,not-comparable").code == 0);
+  const Filled yard(1, 3);
+  CHECK(yard.asks("compare").code == 0);
+  checked(yard.asks("compare --fail-on deteriorates"), 3, "fails --fail-on deteriorates: MLP ddp: INTERIM (");
+  CHECK(yard.asks("compare --fail-on missing").code == 3);
+  CHECK(yard.asks("compare --fail-on broken,not-comparable").code == 0);
 }
 
 TEST_CASE("--fail-on takes a list, and the error for an unknown word suggests the nearest one") {
@@ -188,9 +172,7 @@ TEST_CASE("--fail-on takes a list, and the error for an unknown word suggests th
   CHECK(yard.asks("compare --fail-on broken,deteriorates").code == 3);
   CHECK(yard.asks("compare --fail-on broken --fail-on deteriorates").code == 3);
   CHECK(yard.asks("compare --fail-on broken,missing").code == 0);
-  const Outcome wrong = yard.asks("compare --fail-on broken,detriorates");
-  CHECK(wrong.code == 2);
-  CHECK_MESSAGE(contains(wrong.out, "did you mean \"deteriorates\"?"), wrong.out);
+  checked(yard.asks("compare --fail-on broken,detriorates"), 2, "did you mean \"deteriorates\"?");
 }
 
 TEST_CASE("--metric restricts the gate and the output, and changes no verdict and no p-value") {
@@ -226,9 +208,7 @@ TEST_CASE("--metric restricts the gate and the output, and changes no verdict an
 TEST_CASE("a metric that does not exist, or that no arm has, is an error of compare --metric") {
   const Filled yard(1);
   const auto refused = [&](const std::string& metric, const std::string& error) {
-    const Outcome said = yard.asks("compare --fail-on deteriorates --metric " + metric);
-    CHECK(said.code == 2);
-    CHECK_MESSAGE(contains(said.out, error), said.out);
+    checked(yard.asks("compare --fail-on deteriorates --metric " + metric), 2, error);
   };
   refused("acuracy", "there is no metric \"acuracy\"; did you mean \"accuracy\"?");
   refused("test_acuracy", "did you mean \"test-accuracy\"?");
@@ -240,9 +220,7 @@ TEST_CASE("a metric that does not exist, or that no arm has, is an error of comp
 TEST_CASE("two groups are given as values of the axis, as conditions or as keys") {
   const Filled yard(0.5);
   for (const std::string& groups : {std::string("single ddp"), std::string("strategy=single strategy=ddp")}) {
-    const Outcome said = yard.asks("compare " + groups + " --format csv");
-    CHECK(said.code == 0);
-    CHECK_MESSAGE(contains(said.out, "MLP,seconds,train,single,ddp,IMPROVES"), said.out);
+    checked(yard.asks("compare " + groups + " --format csv"), 0, "MLP,seconds,train,single,ddp,IMPROVES");
   }
   // The file does not plan the opposite direction.
   const Outcome back = yard.asks("compare strategy=ddp strategy=single --differs samples --format json");
@@ -285,9 +263,7 @@ TEST_CASE("the error for a mistyped verb or option suggests the nearest one") {
 }
 
 TEST_CASE("a data directory that is not a folder is an error") {
-  const Outcome said = trainyard_says("data verify --data /no/such/folder");
-  CHECK(said.code == 2);
-  CHECK(contains(said.out, "/no/such/folder is not a folder"));
+  checked(trainyard_says("data verify --data /no/such/folder"), 2, "/no/such/folder is not a folder");
 }
 
 TEST_CASE("tables of verdicts come as aligned text, Markdown and LaTeX") {

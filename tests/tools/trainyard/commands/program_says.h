@@ -8,6 +8,8 @@
 #include <doctest/doctest.h>
 #include <sys/wait.h>
 
+#include "tests/support/contains.h"
+
 namespace trainyard::tests {
 
 struct Outcome {
@@ -29,6 +31,13 @@ inline Outcome shell_says(const std::string& command) {
 
 inline Outcome trainyard_says(const std::string& arguments) {
   return shell_says(std::string(TRAINYARD_PROGRAM) + " " + arguments);
+}
+
+// Checks the exit code, and that the output has `text`. Returns both for further checks.
+inline Outcome checked(Outcome outcome, int code, const std::string& text) {
+  CHECK_MESSAGE(outcome.code == code, text << ": " << outcome.out);
+  CHECK_MESSAGE(contains(outcome.out, text), outcome.out);
+  return outcome;
 }
 
 }  // namespace trainyard::tests
