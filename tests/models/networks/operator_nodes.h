@@ -11,6 +11,7 @@
 
 #include "models/networks/operator_node.h"
 #include "tests/runner/support/doctest_beside_torch.h"
+#include "tests/support/contains.h"
 #include "tests/support/user_error.h"
 
 namespace trainyard::operator_nodes {

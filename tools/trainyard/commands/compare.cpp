@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iostream>
 #include <set>
-#include <span>
 #include <string>
 #include <vector>
 
