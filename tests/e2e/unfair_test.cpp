@@ -68,9 +68,8 @@ TEST_CASE("an arm with unsynchronised gradients is BROKEN in every output, with 
     CHECK_MESSAGE(contains(again.err, "broken: CNN ddp: " + reason), again.err);
   }
   CHECK(at({"resume"}).code == 1);
-  for (const char* words : {"deteriorates", "broken", "missing,broken"}) {
+  for (const char* words : {"deteriorates", "broken", "missing,broken"})
     checked_error(at({"compare", "--fail-on", words}), 3, "CNN ddp: BROKEN (");
-  }
   CHECK(at({"compare", "--fail-on", "not-comparable,not-verified,undecided,missing"}).code == 0);
   CHECK(contains(run.out, "warning: BROKEN: CNN ddp: " + reason));
   CHECK(contains(tests::read_text(scratch.path() / "yard/reports/unsynchronised/index.html"), "BROKEN"));
