@@ -35,12 +35,13 @@ std::string device_kind(const db::RunEvidence& evidence, const db::RunEvidence::
   return kind.empty() || kind == "cpu" ? kind : fmt::format("{} {}", kind, processor_of(evidence, rank));
 }
 
-// The hashes of the layers. Replicas start from the same weights.
-std::string weights_of(const db::RunEvidence& evidence) {
+// The hashes of the layers, from all ranks or only from those of the first replica.
+std::string weights_of(const db::RunEvidence& evidence, bool all_replicas) {
   std::map<std::string, std::string> hashes;
   for (const db::RunEvidence::Rank& rank : evidence.ranks) {
     const auto weights = rank.start.find("initial_weights");
-    if (weights == rank.start.end() || !weights->is_object()) continue;
+    if (weights == rank.start.end() || !weights->is_object() || (rank.replica != 0 && !all_replicas))
+      continue;
     for (const auto& [path, hash] : weights->items())
       hashes.emplace(path, hash.is_string() ? hash.get<std::string>() : hash.dump());
   }
@@ -70,7 +71,7 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   terms["device"] = joined(devices);
   terms["versions"] = joined(versions);
   terms["data_fingerprint"] = evidence.data_fingerprint;
-  terms["initial_weights"] = weights_of(evidence);
+  terms["initial_weights"] = weights_of(evidence, false);
   terms["batches"] = experiments::batches_text(evidence.batches);
   if (processors.empty()) processors.insert(evidence.processor);
   terms["machine"] = fmt::format("{} {}", evidence.host, joined(processors));
@@ -91,7 +92,8 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   }
   if (!threads.empty()) terms["threads"] = joined(threads);
   if (!devices.empty()) terms["device"] = joined(devices);
-  if (const std::string weights = weights_of(evidence); !weights.empty()) terms["initial_weights"] = weights;
+  if (const std::string weights = weights_of(evidence, true); !weights.empty())
+    terms["initial_weights"] = weights;
   if (!evidence.batches.empty()) terms["batches"] = experiments::batches_text(evidence.batches);
   add_samples(evidence, terms);
   return terms;
