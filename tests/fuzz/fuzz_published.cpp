@@ -1,6 +1,8 @@
 // Reads any bytes as a file of published numbers. Writing and reading them again as JSON must not change
 // them.
 
+#include <nlohmann/json.hpp>
+
 #include "experiments/config/diagnostics.h"
 #include "experiments/file/read_reference_results.h"
 #include "experiments/run/strategies.h"
