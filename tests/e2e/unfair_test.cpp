@@ -105,7 +105,7 @@ TEST_CASE("training stuck at ln 10 is reported, and arms with different global b
       "the "
       "accuracy at 1/10",
       "NOT COMPARABLE: CNN ddp: global batch (samples per step) 100 against 50",
-      "The first steps of each arm were compared"};
+      "the first steps of each arm were compared"};
   REQUIRE(scratch.at({"report", "--format", "markdown", "--out", "md"}).code == 0);
   const std::string page = tests::read_text(scratch.path() / "yard/reports/stuck/index.html");
   const std::string markdown = tests::read_text(scratch.path() / "md/report.md");
@@ -304,8 +304,7 @@ TEST_CASE("times of arms with another environment are not compared, and their lo
     arms.check_in_every_output(difference, "SETTINGS: " + difference);
     CHECK(contains(arms.at({"compare"}).out, "SETTINGS"));
     CHECK(arms.at({"compare", "--fail-on", "not-comparable"}).code == 3);
-    CHECK(contains(arms.file("report.md"),
-                   "Runs used different settings (ATEN_CPU_CAPABILITY: default, not set)"));
+    CHECK(contains(arms.file("report.md"), "Settings: runs differ (ATEN_CPU_CAPABILITY: default, not set)"));
   }
 }
 
