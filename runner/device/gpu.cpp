@@ -1,5 +1,7 @@
 #include "runner/device/gpu.h"
 
+#include <optional>
+
 #include <ATen/ATen.h>
 #include <ATen/core/CachingHostAllocator.h>
 #include <ATen/cuda/CUDAContextLight.h>
