@@ -198,7 +198,7 @@ Statement times(const std::vector<ComparedRun>& runs) {
     const db::FinalMetrics& final = *one.seen.final;
     ++finished;
     if (final.others_limit > limit) limit = final.others_limit;
-    if (final.other_share > final.others_limit) {
+    if (!final.times_count && final.other_share > final.others_limit) {
       loads.push_back(final.other_share);
     } else if (!final.times_count) {
       ++problems[final.times_problem.empty() ? "the host or a device was shared" : final.times_problem];
