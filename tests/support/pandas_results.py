@@ -10,7 +10,7 @@ import sys
 import pandas
 
 # The usual parser of floats may be wrong in the last bit.
-results, final = (pandas.read_csv(file, float_precision="round_trip") for file in sys.argv[1:4])
+results, final = (pandas.read_csv(file, float_precision="round_trip") for file in sys.argv[1:3])
 groups = 0
 for column, rows in results.groupby("column"):
     cost = column.endswith(("_seconds", "_joules")) and column != "epoch_processor_seconds"
