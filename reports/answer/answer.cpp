@@ -17,12 +17,6 @@ namespace trainyard::reports {
 
 namespace {
 
-// The metric of this kind in the table of models by verdict.
-const Metric& published_metric(MetricKind kind) {
-  const auto is_wanted = [&](const Metric& metric) { return metric.published && metric.kind == kind; };
-  return *std::ranges::find_if(metrics(), is_wanted);
-}
-
 // "2 threads", "learning rate 0.1", "ddp": a value of the compared axis.
 std::string value_text(const experiments::Compare& compare, const std::string& value) {
   static const std::set<std::string> counts{"threads", "epochs", "replicas", "stages", "micro_batches"};
@@ -89,13 +83,12 @@ std::string subtitle(const Comparison& comparison) {
   return fmt::format("Effect of {} ({}){}", axis, what, with_label(" on ", on));
 }
 
-std::string shape_explanation(const Comparison& comparison) {
+std::string matrix_explanation(const Comparison& comparison) {
   const auto margin = [&](MetricKind kind) {
     return margin_of(published_metric(kind), comparison.compare.margins);
   };
   return fmt::format(
-      "Models by verdict: each model is in the row of its verdict on validation accuracy ({}), "
-      "validation loss ({}) and training time per epoch ({}).",
+      "In each cell: validation accuracy ({}), validation loss ({}), training time per epoch ({}).",
       margin(MetricKind::accuracy), margin(MetricKind::loss), margin(MetricKind::time));
 }
 
@@ -155,7 +148,7 @@ std::string sentences(std::vector<std::string> texts) {
 constexpr std::size_t most_items = 6;  // of one list
 constexpr std::size_t most_reasons = 3;
 
-constexpr std::array<MetricKind, 3> table_kinds{MetricKind::time, MetricKind::accuracy, MetricKind::loss};
+constexpr std::array<MetricKind, 3> answered{MetricKind::time, MetricKind::accuracy, MetricKind::loss};
 
 const char* name_of(MetricKind kind) {
   return kind == MetricKind::time ? "training time" : kind == MetricKind::accuracy ? "accuracy" : "loss";
@@ -186,7 +179,8 @@ std::string listed(const std::vector<Item>& items, VerdictKind kind) {
   std::vector<std::string> names;
   for (const Item& item : items) {
     if (item.verdict->kind != kind) continue;
-    const std::string effect = item.verdict->ci95 ? effect_text(*item.verdict) : "diverged";
+    const bool diverged = item.verdict->reason.kind == ReasonKind::diverged;
+    const std::string effect = diverged ? "diverged" : effect_text(*item.verdict);
     names.push_back(item.name + (kind == VerdictKind::no_change ? "" : " (" + effect + ")"));
   }
   return some_of(names, most_items);
@@ -226,6 +220,10 @@ struct Undecided {
 std::string why(ReasonKind kind, const Undecided& undecided) {
   if (kind == ReasonKind::few_seeds)
     return "more seeds are needed, about " + counted_range(undecided.seeds, "") + " in total";
+  if (kind == ReasonKind::narrow_margin) {
+    const auto least = static_cast<int>(*undecided.seeds.begin());  // 0: not known
+    return least_seeds(least > 0 ? std::optional(least) : std::nullopt) + " seeds are needed";
+  }
   if (kind == ReasonKind::load && undecided.load)
     return load_text(undecided.load->low, undecided.load->high) +
            "; train again on an idle machine with run --retrain-times, or read the processor time";
@@ -238,7 +236,7 @@ std::string why(ReasonKind kind, const Undecided& undecided) {
 // "Not decided: loss of CNN (planned runs are not finished)", by reason, the one with the most verdicts first.
 std::string undecided_sentence(const Comparison& comparison) {
   std::vector<std::pair<ReasonKind, Undecided>> all;
-  for (const MetricKind kind : table_kinds)
+  for (const MetricKind kind : answered)
     for (const Item& item : items_on(comparison, published_metric(kind).name)) {
       if (is_decided(item.verdict->kind)) continue;
       Undecided& same = value_of_key(all, item.verdict->reason.kind);

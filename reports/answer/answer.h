@@ -1,5 +1,5 @@
 // The answer of a report in plain words, for a reader who has no time for the tables. It is composed from the
-// verdicts of the table of models by verdict: validation accuracy, validation loss, training time per epoch.
+// published verdicts: validation accuracy, validation loss, training time per epoch.
 // Page, Markdown report and terminal print the same texts.
 #pragma once
 
@@ -36,8 +36,8 @@ std::vector<std::string> answer_paragraphs(const Comparison& comparison);
 // The published studies and the machine, each with its name: "Machine: …".
 std::vector<std::string> answer_facts(const Answer& answer);
 
-// The explanation of the table of models by verdict, with the margins.
-std::string shape_explanation(const Comparison& comparison);
+// What the symbols in the cells of the table of models and arms are on, with the margins.
+std::string matrix_explanation(const Comparison& comparison);
 
 // Values of the compared axis in the order of the cells.
 std::vector<std::string> arms_of(const Comparison& comparison);

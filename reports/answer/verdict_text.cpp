@@ -178,19 +178,33 @@ std::string caveat_text(const Caveat& caveat) {
   return fmt::format("{}: {}", caveat.mark, caveat.text);
 }
 
+std::string later_text(const Verdict& verdict) {
+  if (!verdict.later) return "";
+  return fmt::format("all {}: {}{} {}", verdict.later->n,
+                     signed_fixed(verdict.later->effect, decimals_of(verdict)), suffix_of(verdict),
+                     text_of(verdict.later->ci95, verdict));
+}
+
 std::string word_with_reason(const Verdict& verdict) {
   std::string text = text_of(verdict.kind);
   if (says_what_is_missing(verdict)) text += ": " + verdict.reason.text;
   for (const std::string& note : verdict.notes)
     if (note.starts_with(decided_at_look)) text += ", " + note;
+  if (verdict.later) text += "; " + later_text(verdict);
   for (const Caveat& caveat : verdict.caveats) text += "; " + caveat_text(caveat);
   return text;
 }
 
 std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::vector<std::string> parts;
-  if (!verdict.reason.text.empty()) parts.push_back(verdict.reason.text);
+  if (verdict.identical) {
+    parts.emplace_back(
+        "identical by construction, apart from rounding: same first weights, same global batches");
+  } else if (!verdict.reason.text.empty()) {
+    parts.push_back(verdict.reason.text);
+  }
   for (const Caveat& caveat : verdict.caveats) parts.push_back(caveat_text(caveat));
+  if (verdict.later) parts.push_back(later_text(verdict));
   if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
   parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());
   std::ranges::copy(left_out(verdict), std::back_inserter(parts));

@@ -51,6 +51,9 @@ std::string caveat_text(const Caveat& caveat);  // "REPLACED: 6 results of ddp �
 // "NOT TIMED: four ranks on two devices", "NO DATA: all three runs of ddp failed". Then the caveats.
 std::string word_with_reason(const Verdict& verdict);
 
+// "all 10: −21.3 % [−22.0, −20.5]", if seeds were added after the decision; else empty.
+std::string later_text(const Verdict& verdict);
+
 // Reason, caveats, notes and dropped pairs: in parts, and as one text.
 std::vector<std::string> remark_parts(const Verdict& verdict);
 std::string remarks_of(const Verdict& verdict);

@@ -1,7 +1,6 @@
 #include "reports/content/paper_tables.h"
 
 #include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <map>
 #include <set>
@@ -13,59 +12,33 @@
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
 namespace {
-
-std::string row_of(VerdictKind kind) {
-  if (!is_decided(kind) && kind != VerdictKind::inconclusive) return "no verdict";
-  std::string name = text_of(kind);
-  std::ranges::transform(name, name.begin(), [](unsigned char letter) { return std::tolower(letter); });
-  return name;
-}
-
-// Whether training improves and validation deteriorates, or the reverse.
-bool contradicts(const Cell& cell, const Verdict& published) {
-  const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
-  const Verdict* other = cell.find(published.arm, training);
-  if (other == nullptr || other->metric == published.metric) return false;
-  return (other->kind == VerdictKind::improves && published.kind == VerdictKind::deteriorates) ||
-         (other->kind == VerdictKind::deteriorates && published.kind == VerdictKind::improves);
-}
-
-PublishedTable::Row& find_row(PublishedTable& table, const std::string& name) {
-  return std::ranges::find(table.rows, name, &std::pair<std::string, PublishedTable::Row>::first)->second;
-}
-
-std::string listed(const PublishedTable::Row& row, MetricKind kind) {
-  const auto found = row.find(kind);
-  std::string text;
-  if (found == row.end()) return "–";
-  for (const std::string& name : found->second) text += (text.empty() ? "" : ", ") + name;
-  return text.empty() ? "–" : text;
-}
 
 // " Experiment: first." in a report of several.
 std::string of_experiment(const Comparison& comparison) {
   return comparison.experiment.empty() ? "" : " Experiment: " + comparison.experiment + ".";
 }
 
-PaperTable published_shape(const Comparison& comparison) {
-  const PublishedTable published = published_table(comparison);
+// "improves (−22.9 %), REPLACED †".
+std::string verdict_in_words(const Cell& cell, const Verdict& verdict) {
+  std::string text = lower_first(badge_of(verdict.kind).text);
+  if (verdict.ci95) text += " (" + effect_text(verdict) + ")";
+  text += marks_text(verdict.caveats);
+  return contradicts(cell, verdict) ? text + " " + contradiction_mark : text;
+}
+
+PaperTable compact(const Comparison& comparison) {
   PaperTable paper;
   paper.slug = "verdicts" + comparison.slug_end;
-  paper.table.columns = {"", left_column("Accuracy", 0.235), left_column("Loss", 0.235),
-                         left_column("Time", 0.235)};
+  paper.table = models_table(comparison);
   paper.table.caption = fmt::format(
-      "Models by verdict on validation accuracy, validation loss and training time per epoch: each {} "
-      "against {}.{}{}",
+      "Verdicts on validation accuracy, validation loss and training time per epoch: each {} against {}.{}{}",
       comparison.compare.axis, baseline_text(comparison.compare), of_experiment(comparison),
-      published.marked ? " † The training metric has the opposite verdict." : "");
-  for (const auto& [name, row] : published.rows) {
-    paper.table.rows.push_back({name, listed(row, MetricKind::accuracy), listed(row, MetricKind::loss),
-                                listed(row, MetricKind::time)});
-  }
+      paper.table.notes.empty() ? "" : " " + paper.table.notes.front());
   return paper;
 }
 
@@ -125,10 +98,22 @@ TableRow number_row(const Comparison& comparison, const Cell& cell, const Verdic
           std::int64_t{verdict.n},
           verdict.reason.text,
           verdict.hypothesis,
-          joined(verdict.caveats, caveat_text, "; ")};
+          joined(verdict.caveats, caveat_text, "; "),
+          verdict.later ? TableValue(std::int64_t{verdict.later->n}) : TableValue(NAN),
+          verdict.later ? verdict.later->effect : NAN,
+          verdict.later ? verdict.later->ci95.low : NAN,
+          verdict.later ? verdict.later->ci95.high : NAN};
 }
 
 }  // namespace
+
+bool contradicts(const Cell& cell, const Verdict& published) {
+  const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
+  const Verdict* other = cell.find(published.arm, training);
+  if (other == nullptr || other->metric == published.metric) return false;
+  return (other->kind == VerdictKind::improves && published.kind == VerdictKind::deteriorates) ||
+         (other->kind == VerdictKind::deteriorates && published.kind == VerdictKind::improves);
+}
 
 std::vector<TableColumn> effect_columns() {
   return {left_column("Metric", 0.17),
@@ -140,26 +125,22 @@ std::vector<TableColumn> effect_columns() {
           right_column("n", 0.024)};
 }
 
-PublishedTable published_table(const Comparison& comparison) {
-  PublishedTable table;
-  for (const char* name : {"improves", "no change", "deteriorates", "inconclusive", "no verdict"}) {
-    table.rows.emplace_back(name, PublishedTable::Row{});
-  }
+Table models_table(const Comparison& comparison) {
+  Table table;
+  table.columns = {left_column("", 0.235), left_column("Accuracy", 0.21), left_column("Loss", 0.21),
+                   left_column("Time", 0.21)};
   const bool many_arms =
       std::ranges::any_of(comparison.cells, [](const Cell& cell) { return cell.arms.size() > 1; });
-  for (const Cell& cell : comparison.cells) {
-    for (const Verdict& verdict : cell.verdicts) {
-      const Metric& metric = find_metric(verdict.metric);
-      if (!metric.published) continue;
-      const bool mark = contradicts(cell, verdict);
-      std::string name = cell.label + (many_arms ? " (" + verdict.arm + ")" : "");
-      if (mark) name += std::string(" ") + contradiction_mark;
-      if (row_of(verdict.kind) == "no verdict") name += " " + text_of(verdict.kind);
-      name += marks_text(verdict.caveats);
-      table.marked = table.marked || mark;
-      find_row(table, row_of(verdict.kind))[metric.kind].push_back(std::move(name));
+  for (const Cell& cell : comparison.cells)
+    for (const Arm& arm : cell.arms) {
+      TableRow row{cell.label + (many_arms ? " (" + arm.value + ")" : "")};
+      for (const MetricKind kind : matrix_kinds) {
+        const Verdict* verdict = cell.find(arm.value, published_metric(kind).name);
+        row.emplace_back(verdict == nullptr ? "–" : verdict_in_words(cell, *verdict));
+        if (verdict != nullptr && contradicts(cell, *verdict)) table.notes = {contradiction_note};
+      }
+      table.rows.push_back(std::move(row));
     }
-  }
   return table;
 }
 
@@ -167,7 +148,7 @@ std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons)
   std::vector<PaperTable> papers;
   for (const Comparison& comparison : comparisons) {
     if (!has_verdicts(comparison)) continue;
-    papers.push_back(published_shape(comparison));
+    papers.push_back(compact(comparison));
     papers.push_back(effects(comparison));
   }
   std::set<std::string> used;  // a slug is a file and a label
@@ -187,9 +168,10 @@ std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& p
 
 Table verdict_numbers(const std::vector<Comparison>& comparisons) {
   Table table;
-  table.columns = {"axis",   "baseline", "cell",    "arm",        "metric",  "verdict",    "unit",
-                   "effect", "low_95",   "high_95", "low_90",     "high_90", "margin_low", "margin_high",
-                   "p",      "n",        "reason",  "hypothesis", "caveats"};
+  table.columns = {"axis",       "baseline",    "cell",       "arm",        "metric",     "verdict",
+                   "unit",       "effect",      "low_95",     "high_95",    "low_90",     "high_90",
+                   "margin_low", "margin_high", "p",          "n",          "reason",     "hypothesis",
+                   "caveats",    "all_n",       "all_effect", "all_low_95", "all_high_95"};
   for (const Comparison& comparison : comparisons) {
     for (const Cell& cell : comparison.cells) {
       for (const Verdict& verdict : cell.verdicts)
@@ -219,6 +201,43 @@ Table run_numbers(const Report& report) {
     for (const std::string& axis : axes) row.emplace_back(setting_text(run, axis));
     table.rows.push_back(std::move(row));
   }
+  return table;
+}
+
+namespace {
+
+// "0.05", "0.05 (MLP), 0.02 (CNN)": the values of a setting, with the models or the strategies that have them.
+std::string values_of(const std::vector<RunRow>& runs, const std::string& setting) {
+  std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> users;  // by value
+  std::map<std::string, std::set<std::string>> values_of_model;
+  for (const RunRow& run : runs) {
+    const std::string value = setting_text(run, setting);
+    if (value.empty()) continue;
+    users[value].first.insert(run.title);
+    users[value].second.insert(run.strategy);
+    values_of_model[run.title].insert(value);
+  }
+  const bool by_model =
+      std::ranges::all_of(values_of_model, [](const auto& one) { return one.second.size() == 1; });
+  return joined(users, [&](const auto& one) {
+    const auto& [models, strategies] = one.second;
+    return users.size() == 1 ? one.first
+                             : fmt::format("{} ({})", one.first, joined(by_model ? models : strategies));
+  });
+}
+
+}  // namespace
+
+Table settings_table(const Report& report) {
+  Table table;
+  table.columns = {"Setting", "Value"};
+  std::set<std::string> names;
+  for (const RunRow& run : report.runs)
+    for (const auto& [name, value] : run.settings) names.insert(name);
+  for (const char* in_labels : {"model", "strategy", "seed"}) names.erase(in_labels);
+  for (const std::string& name : names)
+    if (const std::string values = values_of(report.runs, name); !values.empty())
+      table.rows.push_back({with_spaces(name), values});
   return table;
 }
 

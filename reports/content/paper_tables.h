@@ -1,7 +1,7 @@
 // The verdicts as tables for papers (LaTeX, Markdown) and programs (CSV).
 #pragma once
 
-#include <map>
+#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,16 +12,18 @@
 
 namespace trainyard::reports {
 
-// Models by verdict on validation metrics and train time, the table that the published study uses.
-struct PublishedTable {
-  using Row = std::map<MetricKind, std::vector<std::string>>;  // names, marked if training contradicts
-  std::vector<std::pair<std::string, Row>>
-      rows;             // improves, no change, deteriorates, inconclusive, no verdict
-  bool marked = false;  // a name has the mark
-};
+inline constexpr std::array matrix_kinds{MetricKind::accuracy, MetricKind::loss, MetricKind::time};
 inline constexpr const char* contradiction_mark = "†";
+inline constexpr const char* contradiction_note = "† The training metric has the opposite verdict.";
 
-PublishedTable published_table(const Comparison& comparison);
+// Whether training improves and validation deteriorates, or the reverse.
+bool contradicts(const Cell& cell, const Verdict& published);
+
+// The published verdicts in words, one row per model and arm. A note explains the mark, if there is one.
+Table models_table(const Comparison& comparison);
+
+// Each setting of the runs with its values, and the models or strategies that have them.
+Table settings_table(const Report& report);
 
 struct PaperTable {
   std::string slug;         // file name: "verdicts"
@@ -33,7 +35,7 @@ struct PaperTable {
 // "verdicts-two-column".
 std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& paper);
 
-// Tables per comparison: models by verdict, and all effects with intervals.
+// Tables per comparison: published verdicts, and all effects with intervals.
 std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons);
 
 // All verdicts of all comparisons with their numbers: effects and intervals in `unit`, p after Holm.

@@ -72,6 +72,11 @@ const Metric& find_metric(const std::string& name) {
   throw InternalError("no metric is called " + name);
 }
 
+const Metric& published_metric(MetricKind kind) {
+  const auto is_wanted = [&](const Metric& metric) { return metric.published && metric.kind == kind; };
+  return *std::ranges::find_if(metrics(), is_wanted);
+}
+
 std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
   std::vector<std::string> known{"time"};
   for (const Metric& metric : metrics())

@@ -25,13 +25,14 @@ struct Metric {
   std::string column;                  // of final values: in `RunRow::values` and `trainyard export final`
   std::string epoch_column;            // of epochs, for curves; empty: test metrics have none
   std::string task;                    // the first of the few tasks that have it; empty: any
-  bool published = false;              // part of the table of models by verdict
+  bool published = false;              // part of the table of models and arms
   bool rarely_measured = false;        // shown only if a run has a value
 };
 
 std::span<const Metric> metrics();
 const Metric* known_metric(const std::string& name);  // null: there is none
 const Metric& find_metric(const std::string& name);   // InternalError if there is none
+const Metric& published_metric(MetricKind kind);      // accuracy, loss or time
 
 // Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
 // metric in all phases, and "time" is all times. UserError with similar names if there is no such metric.

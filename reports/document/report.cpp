@@ -59,6 +59,10 @@ std::string refusal_of(const Arm& arm) {
   return arm.comparability.refused.empty() ? "" : text_of(VerdictKind::not_comparable);
 }
 
+std::string least_seeds(std::optional<int> seeds) {
+  return seeds ? fmt::format("at least {}", *seeds) : fmt::format("more than {}", most_seeds_planned);
+}
+
 std::string not_verified(const Arm& arm) {
   const Comparability& found = arm.comparability;
   return found.verified() ? ""

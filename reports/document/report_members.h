@@ -30,6 +30,11 @@ inline constexpr auto members_of<Caveat> =
     std::tuple{Member{"mark", &Caveat::mark}, Member{"text", &Caveat::text}};
 
 template <>
+inline constexpr auto members_of<LaterEstimate> =
+    std::tuple{Member{"n", &LaterEstimate::n}, Member{"effect", &LaterEstimate::effect},
+               Member{"ci95", &LaterEstimate::ci95}};
+
+template <>
 inline constexpr auto members_of<Verdict> =
     std::tuple{Member{"metric", &Verdict::metric},
                Member{"arm", &Verdict::arm},
@@ -51,6 +56,8 @@ inline constexpr auto members_of<Verdict> =
                Member{"look", &Verdict::look},
                Member{"looks", &Verdict::looks},
                Member{"n", &Verdict::n},
+               Member{"later", &Verdict::later},
+               Member{"identical", &Verdict::identical},
                Member{"baseline_mean", &Verdict::baseline_mean},
                Member{"arm_mean", &Verdict::arm_mean},
                Member{"seeds_needed", &Verdict::seeds_needed},

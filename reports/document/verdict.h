@@ -44,6 +44,11 @@ enum class Scale {
   decibels    // PSNR: d = B − A; change in dB
 };
 
+inline constexpr int most_seeds_planned = 100;
+
+// "at least 24", "more than 100": a lower limit of the number of seeds; empty: above those that can be planned.
+std::string least_seeds(std::optional<int> seeds);
+
 // Why a verdict has its kind.
 enum class ReasonKind {
   none,
@@ -79,6 +84,13 @@ inline constexpr const char* replaced_mark = "REPLACED";  // `compare --fail-on 
 // Start of the note that names the look of the decision: "decided at the first look, n = 3".
 inline constexpr const char* decided_at_look = "decided at ";
 
+// The estimate of a later look than the one that decided.
+struct LaterEstimate {
+  int n = 0;
+  double effect = 0;
+  Interval ci95;
+};
+
 // One verdict: an arm against its baseline, on one metric of one cell.
 struct Verdict {
   std::string metric;
@@ -101,11 +113,17 @@ struct Verdict {
   int look = 1;      // from 1: the look of all values here
   int looks = 1;     // number of looks
   int n = 0;         // pairs (unpaired: runs of the smaller arm)
+  std::optional<LaterEstimate> later;  // of the last look, on the same scale, if an earlier one decided
+  // Strategies with the same first weights and global batches, and an interval within a thousandth of the
+  // margin: the differences are rounding.
+  bool identical = false;
   double baseline_mean = NAN;  // of the metric over the n pairs
   double arm_mean = NAN;
-  bool verified = true;                    // false: a foreign arm does not state all terms of the contract
-  std::optional<int> seeds_needed;         // a planning value, for inconclusive verdicts
-  bool cannot_be_resolved = false;         // more seeds than can be planned would be needed
+  bool verified = true;  // false: a foreign arm does not state all terms of the contract
+  // A planning value, for inconclusive verdicts. With `cannot_be_resolved` the fewest seeds, for the least spread
+  // that agrees with the data.
+  std::optional<int> seeds_needed;
+  bool cannot_be_resolved = false;         // with the measured spread, more seeds than can be planned
   std::vector<std::string> baseline_runs;  // keys of all runs of this look, also of those left out
   std::vector<std::string> arm_runs;
 };

@@ -1,13 +1,18 @@
-// The first screen of the page: the answer, the table of models by verdict, what was published, what was
+// The first screen of the page: the answer, the table of models and arms, what was published, what was
 // compared on which machine, and the caveats. The provenance is the last section of the page.
 #include <algorithm>
+#include <set>
 #include <span>
+
+#include <fmt/format.h>
 
 #include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"
+#include "reports/document/metrics.h"
 #include "reports/format/table.h"
+#include "reports/format/words.h"
 #include "reports/report/page.h"
 
 namespace trainyard::reports {
@@ -16,44 +21,59 @@ namespace {
 
 constexpr std::size_t most_caveats = 8;  // the others are folded
 
-std::string names_in(const PublishedTable::Row& row, MetricKind kind) {
-  const auto found = row.find(kind);
-  return found == row.end() || found->second.empty() ? "–" : joined(found->second, {}, "; ");
+// A symbol with its words, which a screen reader and the tooltip have.
+void add_symbol(Markup& out, const Cell& cell, const Arm& arm, MetricKind kind) {
+  const Metric& metric = published_metric(kind);
+  const Verdict* verdict = cell.find(arm.value, metric.name);
+  const std::string style = verdict == nullptr ? "na" : badge_of(verdict->kind).style;
+  std::string words = metric.title + ": ";
+  words += verdict == nullptr ? "not defined" : badge_of(verdict->kind).text;
+  if (verdict != nullptr && verdict->ci95) words += " (" + effect_text(*verdict) + ")";
+  const std::string glyph = verdict == nullptr ? "·" : badge_of(verdict->kind).glyph;
+  const bool mark = verdict != nullptr && contradicts(cell, *verdict);
+  out.leaf("span", {{"class", "sym " + style}, {"role", "img"}, {"aria-label", words}, {"title", words}},
+           glyph + (mark ? contradiction_mark : ""));
 }
 
-// Text in which words such as "mp-ddp" are not broken at the hyphen.
-void add_unbroken(Markup& out, const std::string& text) {
-  for (std::size_t from = 0; from <= text.size();) {
-    const std::size_t end = std::min(text.find(' ', from), text.size());
-    const std::string word = text.substr(from, end - from);
-    word.find('-') == std::string::npos ? out.text(word) : out.leaf("span", {{"class", "nb"}}, word);
-    if (end < text.size()) out.text(" ");
-    from = end + 1;
-  }
+// What weakens the words of the arm, each mark once.
+std::string marks_of(const Cell& cell, const Arm& arm) {
+  std::vector<Caveat> caveats;
+  for (const MetricKind kind : matrix_kinds)
+    if (const Verdict* verdict = cell.find(arm.value, published_metric(kind).name))
+      caveats.insert(caveats.end(), verdict->caveats.begin(), verdict->caveats.end());
+  return joined(reports::marks_of(caveats));
 }
 
-bool is_empty(const PublishedTable::Row& row) {
-  return std::ranges::all_of(row, [](const auto& one) { return one.second.empty(); });
+// " ▲ improves, = no change": the symbols that the comparison has.
+std::string legend_of(const Comparison& comparison) {
+  std::set<VerdictKind> kinds;
+  for (const Cell& cell : comparison.cells)
+    for (const Verdict& verdict : cell.verdicts)
+      if (find_metric(verdict.metric).published) kinds.insert(verdict.kind);
+  return joined(kinds, [](VerdictKind kind) {
+    return fmt::format("{} {}", badge_of(kind).glyph, lower_first(badge_of(kind).text));
+  });
 }
 
-Markup models_by_verdict(const Comparison& comparison, bool several) {
-  const PublishedTable published = published_table(comparison);
+// One row per model and one column per arm, with a symbol per metric.
+Markup matrix(const Comparison& comparison, bool several) {
+  const std::vector<std::string> notes = models_table(comparison).notes;
   Table head;
-  head.columns = {"Verdict", "Accuracy", "Loss", "Time"};
-  head.caption = (several ? heading(comparison) + ". " : "") + shape_explanation(comparison) +
-                 (published.marked ? " † The training metric has the opposite verdict." : "");
+  head.caption =
+      fmt::format("{}{} {}.{}", several ? heading(comparison) + ". " : "", matrix_explanation(comparison),
+                  legend_of(comparison), notes.empty() ? "" : " " + notes.front());
+  head.columns = {"Model"};
+  for (const std::string& arm : arms_of(comparison)) head.columns.emplace_back(arm);
   Markup out;
   open_html_table(out, head, "shape");
-  for (const auto& [name, row] : published.rows) {
-    if (name == "no verdict" && is_empty(row)) continue;
-    std::string style = name == "no verdict" ? "interim" : name;
-    std::ranges::replace(style, ' ', '-');
-    const auto badge =
-        std::ranges::find_if(badges(), [&](const VerdictBadge& one) { return one.style == style; });
-    out.open("tr").leaf("th", {{"scope", "row"}, {"class", "w " + style}}, badge->glyph + (" " + name));
-    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
+  for (const Cell& cell : comparison.cells) {
+    out.open("tr").leaf("th", {{"scope", "row"}}, cell.label);
+    for (const std::string& value : arms_of(comparison)) {
       out.open("td");
-      add_unbroken(out, names_in(row, kind));
+      if (const Arm* arm = cell.find_arm(value)) {
+        for (const MetricKind kind : matrix_kinds) add_symbol(out, cell, *arm, kind);
+        if (const std::string marks = marks_of(cell, *arm); !marks.empty()) out.text(" " + marks);
+      }
       out.close();
     }
     out.close();
@@ -138,7 +158,7 @@ Markup page_top(const Content& content) {
   }
   out.open("div", {{"class", "first"}}).open("div");
   for (const Comparison& comparison : content.report->comparisons)
-    if (has_verdicts(comparison)) out.add(models_by_verdict(comparison, several));
+    if (has_verdicts(comparison)) out.add(matrix(comparison, several));
   out.close().add(facts(content.answer)).close();
   out.add(caveats(content)).close();
   return out;
@@ -146,6 +166,8 @@ Markup page_top(const Content& content) {
 
 Markup page_provenance(const Content& content) {
   Markup out;
+  out.open("section", {{"id", "settings"}}).leaf("h2", {}, "Settings of the runs");
+  out.add(html_table(settings_table(*content.report), "numbers")).close().line();
   out.open("section", {{"id", "provenance"}}).leaf("h2", {}, "Provenance").open("dl");
   for (const auto& [name, value] : content.report->provenance) out.leaf("dt", {}, name).leaf("dd", {}, value);
   out.close().close();

@@ -71,20 +71,6 @@ void add_rows(Markup& out, const Cell& cell, const Palette& palette, bool linked
   out.close().line();
 }
 
-Markup tally(const Comparison& comparison) {
-  Markup out;
-  out.open("ul", {{"class", "tally"}});
-  for (const VerdictBadge& badge : badges()) {
-    std::ptrdiff_t count = 0;
-    for (const Cell& cell : comparison.cells)
-      count += std::ranges::count(cell.verdicts, badge.kind, &Verdict::kind);
-    if (count == 0 && badge.kind >= VerdictKind::interim) continue;
-    out.leaf("li", {{"class", badge.style}}, fmt::format("{} {}: {}", badge.glyph, badge.text, count));
-  }
-  out.close();
-  return out;
-}
-
 constexpr std::size_t short_remark = 60;  // characters; short remarks are repeated in each row
 
 // Leaves out long parts that an earlier row of the same arm has. `said`: the parts of these rows.
@@ -139,7 +125,6 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
            "Shaded strip in a cell: the margin. A change inside it counts as no change. Bar: 95 % confidence "
            "interval of the change against the baseline. Inconclusive: the runs cannot decide. The "
            "remarks below the table give the number of seeds to plan, or the reason.");
-  out.add(tally(comparison));
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
   const std::vector<const Metric*> columns = columns_of(comparison);
@@ -282,6 +267,7 @@ Markup verdict_cell(const Verdict* verdict) {
   }
   for (const std::string& note : verdict->notes)
     if (note.starts_with(decided_at_look)) out.leaf("i", {}, note);
+  if (verdict->later) out.leaf("i", {}, later_text(*verdict));
   for (const std::string& mark : marks_of(verdict->caveats)) out.leaf("i", {}, mark);
   out.close().close();
   return out;

@@ -194,7 +194,8 @@ std::string opening(const Content& content) {
 }
 
 std::string closing(const Content& content) {
-  std::string text = "\n## Provenance\n\n";
+  std::string text = "\n## Settings of the runs\n\n" + markdown_table(settings_table(*content.report)) +
+                     "\n## Provenance\n\n";
   for (const auto& [name, value] : content.report->provenance)
     text += fmt::format("- **{}**: {}\n", markdown_escaped(name), markdown_escaped(value));
   return text;
@@ -232,24 +233,9 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   return aligned_table(table, width);
 }
 
-std::string published_lines(const Comparison& comparison, std::size_t width) {
-  const PublishedTable published = published_table(comparison);
-  Table table;
-  table.columns = {"", "accuracy", "loss", "time"};
-  for (const auto& [name, row] : published.rows) {
-    TableRow cells{name};
-    for (const MetricKind kind : {MetricKind::accuracy, MetricKind::loss, MetricKind::time}) {
-      const auto found = row.find(kind);
-      cells.emplace_back(found == row.end() ? "–" : joined(found->second, {}, "; "));
-    }
-    table.rows.push_back(std::move(cells));
-  }
-  std::string text =
-      paragraph("Models by verdict: validation accuracy, validation loss, training time per epoch", width) +
-      "\n" + aligned_table(table, width);
-  if (published.marked)
-    text.append(contradiction_mark).append(" the training metric has the opposite verdict\n");
-  return text;
+std::string models_lines(const Comparison& comparison, std::size_t width) {
+  return paragraph("Validation accuracy, validation loss, training time per epoch", width) + "\n" +
+         aligned_table(models_table(comparison), width);
 }
 
 }  // namespace
@@ -285,7 +271,7 @@ std::string terminal_table(const Content& content, std::size_t width) {
   for (const Comparison& comparison : content.report->comparisons) {
     if (has_verdicts(comparison)) {
       blocks.push_back(fmt::format("{}\n{}\n{}", paragraph(heading(comparison), width),
-                                   verdict_lines(comparison, width), published_lines(comparison, width)));
+                                   verdict_lines(comparison, width), models_lines(comparison, width)));
     } else {
       blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }

@@ -45,7 +45,7 @@ std::vector<std::string> missed_expectations(const std::vector<CheckedExpectatio
 std::string markdown_report(const Content& content, const std::set<std::string>& formats,
                             const FigureSize& size = {});
 
-// The verdicts as plain text: one row per cell, arm and metric, then the models by verdict, then the
+// The verdicts as plain text: one row per cell, arm and metric, then one row per model and arm, then the
 // warnings. `width`: columns of the terminal. 0, for files and pipes: no line is wrapped. No text is ever
 // cut.
 std::string terminal_table(const Content& content, std::size_t width = 0);

@@ -41,6 +41,10 @@ double shift_power(double mean, double margin, double standard_error, double fre
   return cdf(complement(shifted, critical));
 }
 
+double lowest_spread(double spread, double freedom) {
+  return spread * std::sqrt(freedom / quantile(boost::math::chi_squared(freedom), 0.975));
+}
+
 std::optional<int> seeds_needed(double mean, double spread, double margin, double alpha, double power) {
   if (!(spread > 0) || !std::isfinite(spread)) return std::nullopt;
   const bool inside = std::abs(mean) < margin;

@@ -5,9 +5,9 @@
 
 #include <optional>
 
-namespace trainyard::reports {
+#include "reports/document/verdict.h"
 
-inline constexpr int most_seeds_planned = 100;
+namespace trainyard::reports {
 
 // Power of two one-sided t tests (Schuirmann 1987) at level `alpha` each: the probability to find a true
 // difference `mean` inside ±margin. The estimate has the true standard error `standard_error` and `freedom`
@@ -29,6 +29,10 @@ struct PlannedTest {
   double margin = 0;   // δ, on the scale of the differences
   double level = 0.05;
 };
+
+// Lower end of the 95 % interval of the true standard deviation, from an estimate with `freedom` degrees of freedom:
+// s · √(ν / χ²(0.975, ν)).
+double lowest_spread(double spread, double freedom);
 
 // What a planned test can detect.
 struct Outlook {

@@ -19,19 +19,26 @@ namespace trainyard::reports {
 namespace {
 
 void plan_seeds(TestedVerdict& verdict, double holm_level) {
-  verdict.seeds_needed =
-      seeds_needed(verdict.estimate->mean, verdict.estimate->spread, verdict.delta, holm_level);
+  const Estimate& estimate = *verdict.estimate;
+  const auto needed = [&](double spread) {
+    return seeds_needed(estimate.mean, spread, verdict.delta, holm_level);
+  };
+  verdict.seeds_needed = needed(estimate.spread);
   verdict.cannot_be_resolved = !verdict.seeds_needed;
-  verdict.reason = verdict.seeds_needed
-                       ? Reason{ReasonKind::few_seeds,
-                                fmt::format("too few seeds: plan about {} in total", *verdict.seeds_needed)}
-                       : Reason{ReasonKind::narrow_margin,
-                                "more seeds do not help: even 100 would not decide at this margin"};
+  if (verdict.seeds_needed) {
+    verdict.reason = {ReasonKind::few_seeds,
+                      fmt::format("too few seeds: plan about {} in total", *verdict.seeds_needed)};
+    return;
+  }
+  verdict.seeds_needed = needed(lowest_spread(estimate.spread, estimate.freedom));
+  verdict.reason = {ReasonKind::narrow_margin,
+                    "too few seeds for this margin: plan " + least_seeds(verdict.seeds_needed) + " in total"};
 }
 
 // One cell, arm and metric, with its result at each look.
 struct Hypothesis {
   std::size_t cell = 0;
+  bool of_strategies = false;
   const Comparability* comparability = nullptr;
   std::vector<TestedVerdict> looks;
   std::vector<std::string> changes;  // of the rules since the first plan
@@ -164,6 +171,22 @@ void set_numbers(TestedVerdict& verdict) {
   verdict.hypothesis = hypothesis_text(verdict.three_sided);
 }
 
+// The estimate of all seeds, if more were added after the decision.
+std::optional<LaterEstimate> later_estimate(const Hypothesis& one, const TestedVerdict& standing) {
+  const TestedVerdict& last = one.looks.back();
+  if (!is_decided(standing.kind) || last.look == standing.look) return std::nullopt;
+  if (!last.estimate || last.scale != standing.scale) return std::nullopt;
+  return LaterEstimate{last.n, as_change(last.scale, last.estimate->mean),
+                       shown(last.scale, confidence_interval(*last.estimate, 0.95))};
+}
+
+bool differs_by_rounding(const Hypothesis& one, const TestedVerdict& verdict) {
+  const Comparability& found = *one.comparability;
+  if (!one.of_strategies || !found.verified() || !found.declared.empty()) return false;
+  if (verdict.kind != VerdictKind::no_change || !verdict.ci95 || !verdict.margin) return false;
+  return std::max(std::abs(verdict.ci95->low), std::abs(verdict.ci95->high)) < verdict.margin->high / 1000;
+}
+
 TestedVerdict verdict_of(const Hypothesis& one, const Decision& decision) {
   const std::size_t deciding = deciding_analysis(one, decision);
   TestedVerdict verdict = one.looks[deciding];
@@ -174,6 +197,8 @@ TestedVerdict verdict_of(const Hypothesis& one, const Decision& decision) {
   verdict.caveats = one.caveats;
   apply(one, verdict);
   set_numbers(verdict);
+  verdict.later = later_estimate(one, verdict);
+  verdict.identical = differs_by_rounding(one, verdict);
   return verdict;
 }
 
@@ -252,7 +277,11 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
       const std::vector<Caveat> caveats = plan_caveats(data, compare, cell, arm);
       for (const Metric& metric : metrics()) {
         if (!is_defined(cell.baseline, arm, metric)) continue;
-        Hypothesis one{i, &result[i].comparability[j], at_looks(cell, arm, metric, plan), plan.changes,
+        Hypothesis one{i,
+                       compare.axis == "strategy",
+                       &result[i].comparability[j],
+                       at_looks(cell, arm, metric, plan),
+                       plan.changes,
                        caveats};
         for (Caveat& caveat : replaced_results(data, compare, cell, arm, metric))
           one.caveats.push_back(std::move(caveat));

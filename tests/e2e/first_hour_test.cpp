@@ -95,7 +95,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   const std::size_t answer = top.find(opened);
   REQUIRE(answer != std::string::npos);
   const std::string words = top.substr(answer + opened.size(), 20);
-  CHECK(answer < top.find("Models by verdict: each model is in the row"));
+  CHECK(answer < top.find("In each cell: validation accuracy (margin"));
   CHECK(contains(top, "<dt>Published study</dt><dd>paper. Training time: IMPROVES for MLP."));
   CHECK(contains(top, "<dt>Machine</dt>"));
   CHECK_MESSAGE(made.out.starts_with(words), made.out);

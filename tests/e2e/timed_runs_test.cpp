@@ -191,8 +191,10 @@ TEST_CASE("times of a run beside busy processes do not count, and every output g
   CHECK(contains(plan.out, "`run` with --retrain-times trains them again"));
   const Output again = scratch.at({"run", "small.toml", "--retrain-times"});
   CHECK_MESSAGE(contains(again.out, "1 run finished, 0 were finished before"), again.out);
-  CHECK(db::select(database, "SELECT times_count FROM run_summary").rows ==
-        std::vector<std::vector<nlohmann::json>>{{1}});
+  // On a busy machine its times may still not count, for another reason.
+  const std::string no_others =
+      "SELECT COALESCE(times_problem NOT LIKE 'other processes%', 1), attempts FROM run_summary";
+  CHECK(db::select(database, no_others).rows == std::vector<std::vector<nlohmann::json>>{{1, 2}});
   CHECK(contains(tests::read_text(scratch.path() / "yard/reports/small/index.html"),
-                 "Times: other processes may take 100000 % of the cores (TRAINYARD_OTHERS_LIMIT), not 2 %."));
+                 "other processes may take 100000 % of the cores (TRAINYARD_OTHERS_LIMIT), not 2 %."));
 }

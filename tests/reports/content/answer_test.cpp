@@ -78,6 +78,12 @@ TEST_CASE("models that get faster, slower, worse or stay within the margin are n
   CHECK_MESSAGE(contains(text, "Other metrics that deteriorate: test accuracy of MLP (−"), text);
 }
 
+TEST_CASE("an arm that gets worse because a seed diverged is called diverged, without an effect") {
+  ReportData data = equal_but_for_times({"mlp"}, 0.6);
+  set_final(data, "mlp", "ddp", "validation_loss", [](int seed) { return seed == 0 ? NAN : 0.3; });
+  CHECK_MESSAGE(contains(answer_of(data), "oss deteriorates for MLP (diverged)."), answer_of(data));
+}
+
 TEST_CASE("verdicts that are not decided are named with the reason") {
   ReportData seeds = equal_but_for_times({"mlp", "cnn"}, 0.6);
   set_final(seeds, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 1.7 + 0.15 * seed; });

@@ -45,6 +45,12 @@ TEST_CASE("the number of seeds for a power of 0.8 agrees with SciPy") {
   CHECK_FALSE(seeds_needed(0.3, 5, 0.5, 0.05).has_value());
 }
 
+TEST_CASE("the least spread that agrees with an estimate is the lower end of its interval, as in SciPy") {
+  // 2 * sqrt(4 / scipy.stats.chi2.ppf(0.975, 4)) and 1 * sqrt(9 / scipy.stats.chi2.ppf(0.975, 9))
+  CHECK(lowest_spread(2, 4) == doctest::Approx(1.1982662782682818).epsilon(1e-9));
+  CHECK(lowest_spread(1, 9) == doctest::Approx(0.6878352067489997).epsilon(1e-9));
+}
+
 // Expected values: scipy.optimize.brentq over the same powers.
 TEST_CASE("the largest spread and the smallest effect of a plan agree with SciPy") {
   const auto five = outlook_of({5, true, 0.5, 0.04 / 6});

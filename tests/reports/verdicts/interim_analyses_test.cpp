@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "reports/content/content.h"
+#include "reports/content/paper_tables.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "reports/verdicts/verdict.h"
@@ -110,9 +111,14 @@ TEST_CASE("a later look with another decision is printed beside the verdict") {
   CHECK(has_note(verdict, "decided at the first look, n = 3"));
   const Content content = compose(data);  // each row has the note
   CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
-  CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3 |"));
+  CHECK(contains(markdown_report(content, {}), "| IMPROVES, decided at the first look, n = 3; all 10: +0.2"));
   // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
   CHECK(has_note(verdict, "look 2 (n = 10): NO CHANGE"));
+  REQUIRE(verdict.later.has_value());
+  CHECK(verdict.later->n == 10);
+  CHECK(verdict.later->effect == doctest::Approx(0.216).epsilon(1e-9));
+  CHECK(contains(page_html(content, {}), "<i>all 10: +0.2"));
+  CHECK(contains(csv_table(verdict_numbers(content.report->comparisons)), ",10,0.216"));
 }
 
 TEST_CASE("a second look tests at a tenth of α") {

@@ -5,11 +5,15 @@
 #include <limits>
 
 #include <doctest/doctest.h>
+#include <fmt/format.h>
 
 #include "reports/analysis/analysis.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/content.h"
+#include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
+#include "reports/report/report.h"
+#include "reports/statistics/power_analysis.h"
 #include "tests/reports/support/judged.h"
 
 namespace trainyard::reports {
@@ -178,6 +182,44 @@ TEST_CASE("an inconclusive cell has the number of seeds that would be needed, as
   CHECK(verdict.reason.text.find("plan about") != std::string::npos);
 }
 
+TEST_CASE("if 100 seeds are not enough for the measured spread, the fewest are named, for the least spread") {
+  ReportData data = one_model();
+  const std::vector<double> d{-5.2, 3.1, 0.6, -2.4, 4.2};
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  const auto with_spread = [&](double scale) {
+    set_final(data, "mlp", "ddp", "validation_accuracy",
+              [&](int seed) { return 0.9 + scale * d[static_cast<std::size_t>(seed)] / 100; });
+    return verdict_on(judged(data), "mlp", "validation-accuracy");
+  };
+  const TestedVerdict some = with_spread(0.5);
+  CHECK(some.cannot_be_resolved);
+  REQUIRE(some.seeds_needed.has_value());
+  CHECK(some.seeds_needed ==
+        seeds_needed(some.estimate->mean, lowest_spread(some.estimate->spread, 4), 0.5, some.look_level));
+  CHECK(some.reason.text ==
+        fmt::format("too few seeds for this margin: plan at least {} in total", *some.seeds_needed));
+  CHECK(contains(terminal_table(compose(data)),
+                 fmt::format("(at least {} seeds are needed)", *some.seeds_needed)));
+  const TestedVerdict none = with_spread(1.5);
+  CHECK_FALSE(none.seeds_needed.has_value());
+  CHECK(none.reason.text == "too few seeds for this margin: plan more than 100 in total");
+  CHECK(contains(terminal_table(compose(data)), "more than 100 seeds are needed"));
+}
+
+TEST_CASE("strategies that differ by rounding only are called identical by construction") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", "validation_accuracy", [](int seed) { return 0.9 + 0.001 * seed; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
+            [](int seed) { return 0.9 + 0.001 * seed + 1e-8 * (seed % 2); });
+  const TestedVerdict same = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(same.kind == VerdictKind::no_change);
+  CHECK(same.identical == same.verified);
+  CHECK(contains(remarks_of(same), "identical by construction, apart from rounding") == same.verified);
+  set_final(data, "mlp", "ddp", "validation_accuracy",
+            [](int seed) { return 0.9 + 0.001 * seed + 1e-4 * (seed % 2); });
+  CHECK_FALSE(verdict_on(judged(data), "mlp", "validation-accuracy").identical);
+}
+
 TEST_CASE("unpaired arms are compared with Welch's test") {
   ReportData data = one_model();
   data.plan.compare.front().pair.clear();
@@ -285,19 +327,21 @@ TEST_CASE("any axis is compared, each value with its baseline") {
   CHECK(cells[0].find("64", "validation-accuracy")->kind == VerdictKind::improves);
 }
 
-TEST_CASE("the published table has validation metrics and train time, and marks a contradiction") {
+TEST_CASE("the table of models has validation metrics and train time, and marks a contradiction") {
   ReportData data = one_model();
   set_final(data, "mlp", "ddp", "train_accuracy", [](int seed) { return 0.99 + 0.0001 * seed; });
   set_final(data, "mlp", "single", "train_accuracy", [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
   set_final(data, "mlp", "ddp", "validation_accuracy", [](int seed) { return 0.90 + 0.0001 * seed; });
   set_final(data, "mlp", "single", "validation_accuracy",
             [](int seed) { return 0.95 + 0.0001 * (seed % 2); });
-  const PublishedTable table = published_table(make_report(data).comparisons.front());
-  REQUIRE(table.rows.size() == 5);
-  CHECK(table.rows[2].first == "deteriorates");
-  CHECK(table.rows[2].second.at(MetricKind::accuracy) == std::vector<std::string>{"MLP †"});
-  CHECK(table.rows[0].second.at(MetricKind::time) == std::vector<std::string>{"MLP"});
-  CHECK(table.marked);
+  const Table table = models_table(make_report(data).comparisons.front());
+  REQUIRE(table.rows.size() == 1);
+  const auto cell = [&](std::size_t column) { return std::get<std::string>(table.rows[0].at(column)); };
+  CHECK(cell(0) == "MLP");
+  CHECK(cell(1).starts_with("deteriorates (−4.9"));
+  CHECK(cell(1).ends_with(" pp) †"));
+  CHECK(cell(3).starts_with("improves (−"));
+  CHECK(table.notes == std::vector<std::string>{contradiction_note});
 }
 
 }  // namespace

@@ -53,8 +53,8 @@ void for_each_verdict(const reports::Report& report, const Visit& visit) {
 }
 
 std::string seeds(const Verdict& verdict) {
-  if (verdict.cannot_be_resolved) return "> 100";
-  return verdict.seeds_needed ? "≈ " + std::to_string(*verdict.seeds_needed) : "–";
+  if (!verdict.seeds_needed) return verdict.cannot_be_resolved ? "> 100" : "–";
+  return (verdict.cannot_be_resolved ? "≥ " : "≈ ") + std::to_string(*verdict.seeds_needed);
 }
 
 reports::Table table_of(const reports::Report& report) {
