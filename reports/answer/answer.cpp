@@ -282,6 +282,25 @@ std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
   return paragraphs;
 }
 
+std::string setting_values(const std::vector<RunRow>& runs, const std::string& setting) {
+  std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> users;  // by value
+  std::map<std::string, std::set<std::string>> values_of_model;
+  for (const RunRow& run : runs) {
+    const std::string value = setting_text(run, setting);
+    if (value.empty()) continue;
+    users[value].first.insert(run.title);
+    users[value].second.insert(run.strategy);
+    values_of_model[run.title].insert(value);
+  }
+  const bool by_model =
+      std::ranges::all_of(values_of_model, [](const auto& one) { return one.second.size() == 1; });
+  return joined(users, [&](const auto& one) {
+    const auto& [models, strategies] = one.second;
+    return users.size() == 1 ? one.first
+                             : fmt::format("{} ({})", one.first, joined(by_model ? models : strategies));
+  });
+}
+
 std::vector<std::string> answer_facts(const Answer& answer) {
   std::vector<std::string> facts;
   for (const std::string& published : answer.published) facts.push_back("Published study: " + published);

@@ -33,6 +33,19 @@ std::string subtitle(const Comparison& comparison);
 // decided and why, and marks. Long lists end with a count.
 std::vector<std::string> answer_paragraphs(const Comparison& comparison);
 
+// A published verdict and ours on the same model, arm and metric.
+struct PublishedPair {
+  std::string metric;  // "training time"
+  VerdictKind published;
+  const Cell* cell = nullptr;
+  const Verdict* ours = nullptr;
+};
+std::vector<PublishedPair> published_pairs(const experiments::PublishedSource& source,
+                                           const std::vector<Comparison>& comparisons);
+
+// "0.05", "0.05 (MLP), 0.02 (CNN)": the values of a setting, with the models or the strategies that have them.
+std::string setting_values(const std::vector<RunRow>& runs, const std::string& setting);
+
 // The published studies and the machine, each with its name: "Machine: …".
 std::vector<std::string> answer_facts(const Answer& answer);
 

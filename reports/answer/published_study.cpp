@@ -54,34 +54,36 @@ bool is_on(const PublishedVerdict& published, const PublishedSource& source, con
   return arms.empty() || arms.contains(ours.arm);
 }
 
-std::string agreement_text(const PublishedSource& source, const std::vector<Comparison>& comparisons) {
+// ", with train samples 2000, width 8 (VGG11)": the sizes of our runs, since a publication's are often larger.
+std::string sizes_text(const std::vector<RunRow>& runs) {
+  std::vector<std::string> sizes;
+  for (const char* name : {"train_samples", "width", "channels", "hidden", "embedding"})
+    if (const std::string values = setting_values(runs, name); !values.empty())
+      sizes.push_back(with_spaces(name) + " " + values);
+  return with_label(", with our ", joined(sizes, {}, "; "));
+}
+
+std::string agreement_text(const PublishedSource& source, const Report& report) {
   int same = 0, open = 0;
   std::vector<std::string> different;  // "accuracy of CNN with ddp (IMPROVES there, NO CHANGE here)"
-  const auto count = [&](const PublishedVerdict& published, const Cell& cell, const Verdict& ours) {
-    const VerdictBadge* badge = badge_of(published.effect);
-    if (badge == nullptr) return;
-    if (!is_decided(ours.kind)) {
+  const std::vector<PublishedPair> pairs = published_pairs(source, report.comparisons);
+  for (const auto& [metric, published, cell, ours] : pairs) {
+    if (!is_decided(ours->kind)) {
       ++open;
-    } else if (ours.kind == badge->kind) {
+    } else if (ours->kind == published) {
       ++same;
     } else {
-      different.push_back(fmt::format("{} of {} with {} ({} there, {} here)", words_of(published.metric),
-                                      cell.label, ours.arm, text_of(badge->kind), text_of(ours.kind)));
+      different.push_back(fmt::format("{} of {} with {} ({} there, {} here)", metric, cell->label, ours->arm,
+                                      text_of(published), text_of(ours->kind)));
     }
-  };
-  for (const PublishedVerdict& published : source.verdicts)
-    for (const Comparison& comparison : comparisons)
-      for (const Cell& cell : comparison.cells)
-        for (const Verdict& ours : cell.verdicts)
-          if (comparison.compare.axis == "strategy" && cell.model == published.model &&
-              is_on(published, source, comparison.compare.baseline, ours))
-            count(published, cell, ours);
-  const std::size_t all = static_cast<std::size_t>(same + open) + different.size();
-  if (all == 0) return " None of its verdicts is on a model and arm of this report.";
-  std::vector<std::string> parts{fmt::format("{} of our {} verdicts on these agree", same, all)};
-  if (open > 0) parts.push_back(fmt::format("{} are not decided", open));
-  if (!different.empty()) parts.push_back(fmt::format("{} differ", different.size()));
-  return fmt::format(" {}{}.", all_of(parts), different.empty() ? "" : ": " + some_of(different));
+  }
+  if (pairs.empty()) return " None of its verdicts is on a model and arm of this report.";
+  std::vector<std::string> parts{fmt::format("{} of our {} verdicts on these agree", same, pairs.size())};
+  if (open > 0) parts.push_back(fmt::format("{} {} not decided", open, open == 1 ? "is" : "are"));
+  if (!different.empty())
+    parts.push_back(fmt::format("{} {}", different.size(), different.size() == 1 ? "differs" : "differ"));
+  return fmt::format(" {}{}{}.", all_of(parts), sizes_text(report.runs),
+                     different.empty() ? "" : ": " + some_of(different));
 }
 
 std::string hardware_text(const PublishedSource& source) {
@@ -95,6 +97,20 @@ std::string hardware_text(const PublishedSource& source) {
 
 }  // namespace
 
+std::vector<PublishedPair> published_pairs(const PublishedSource& source,
+                                           const std::vector<Comparison>& comparisons) {
+  std::vector<PublishedPair> pairs;
+  for (const PublishedVerdict& published : source.verdicts)
+    for (const Comparison& comparison : comparisons)
+      for (const Cell& cell : comparison.cells)
+        for (const Verdict& ours : cell.verdicts)
+          if (const VerdictBadge* badge = badge_of(published.effect);
+              badge != nullptr && comparison.compare.axis == "strategy" && cell.model == published.model &&
+              is_on(published, source, comparison.compare.baseline, ours))
+            pairs.push_back({words_of(published.metric), badge->kind, &cell, &ours});
+  return pairs;
+}
+
 std::vector<std::string> published_answers(const Report& report) {
   std::vector<std::string> texts;
   if (!report.published) return texts;
@@ -102,7 +118,7 @@ std::vector<std::string> published_answers(const Report& report) {
     texts.push_back(source.name + "." + hardware_text(source) +
                     (source.verdicts.empty()
                          ? " Its numbers are drawn in the figures and not used in verdicts."
-                         : found_text(source) + agreement_text(source, report.comparisons)));
+                         : found_text(source) + agreement_text(source, report)));
   return texts;
 }
 

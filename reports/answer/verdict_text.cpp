@@ -125,11 +125,6 @@ std::string margin_text(const Verdict& verdict) {
          (verdict.scale == Scale::absolute ? "" : suffix_of(verdict));
 }
 
-std::string speed_text(const Verdict& verdict) {
-  if (verdict.scale != Scale::log_ratio || !verdict.ci95) return "";
-  return fixed(1 / (1 + *verdict.effect / 100), 2) + " × as fast";
-}
-
 std::string p_with_hypothesis(const Verdict& verdict) {
   if (!verdict.p) return p_text(verdict.p);
   return fmt::format("{} ({})", p_text(verdict.p),

@@ -19,8 +19,6 @@ std::string interval_text(const Verdict& verdict);         // 95 %
 std::string narrow_interval_text(const Verdict& verdict);  // 90 %
 // "a factor of 1.05", "±0.5 pp", "±0.005".
 std::string margin_text(const Verdict& verdict);
-// "1.81 × as fast", for times; empty otherwise.
-std::string speed_text(const Verdict& verdict);
 std::string p_with_hypothesis(const Verdict& verdict);  // "0.012 (inside)"
 std::string p_text(std::optional<double> p);            // "0.012", "< 0.0001"; "–" if nothing was tested
 

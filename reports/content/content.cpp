@@ -26,7 +26,7 @@ Content compose(Report whole) {
   Content content;
   content.report = std::make_shared<const Report>(std::move(whole));
   const Report& report = *content.report;
-  content.tables = paper_tables(report.comparisons);
+  content.tables = paper_tables(report);
   content.results = make_results(report.comparisons);
   content.palette = make_palette(report.comparisons);
   add_effects(content);

@@ -54,7 +54,8 @@ Figure density_figure(const experiments::ProfiledData& data, const std::string& 
   Figure figure;
   figure.slug = slug + "-density";
   figure.subject = subject_of(data);
-  figure.title = "Density of the colour channels";
+  figure.title =
+      data.profile.channels.size() > 1 ? "Density of the colour channels" : "Density of the pixel values";
   Lines lines;
   lines.x.title = "pixel value";
   lines.y.from_zero = true;

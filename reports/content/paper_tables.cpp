@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
@@ -107,6 +108,20 @@ TableRow number_row(const Comparison& comparison, const Cell& cell, const Verdic
 
 }  // namespace
 
+PaperTable published_verdicts(const Report& report) {
+  PaperTable paper;
+  paper.slug = "published";
+  paper.table.columns = {"", "Metric", "Published", "Here"};
+  paper.table.caption = "Published verdicts beside those of this report.";
+  if (!report.published) return paper;
+  for (const experiments::PublishedSource& source : report.published->sources)
+    for (const PublishedPair& pair : published_pairs(source, report.comparisons))
+      paper.table.rows.push_back(
+          {fmt::format("{}: {} with {}", source.name, pair.cell->label, pair.ours->arm), pair.metric,
+           text_of(pair.published), word_with_reason(*pair.ours)});
+  return paper;
+}
+
 bool contradicts(const Cell& cell, const Verdict& published) {
   const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
   const Verdict* other = cell.find(published.arm, training);
@@ -144,13 +159,15 @@ Table models_table(const Comparison& comparison) {
   return table;
 }
 
-std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons) {
+std::vector<PaperTable> paper_tables(const Report& report) {
   std::vector<PaperTable> papers;
-  for (const Comparison& comparison : comparisons) {
+  for (const Comparison& comparison : report.comparisons) {
     if (!has_verdicts(comparison)) continue;
     papers.push_back(compact(comparison));
     papers.push_back(effects(comparison));
   }
+  if (PaperTable published = published_verdicts(report); !published.table.rows.empty())
+    papers.push_back(std::move(published));
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) {
     const std::string slug = paper.slug;
@@ -204,30 +221,6 @@ Table run_numbers(const Report& report) {
   return table;
 }
 
-namespace {
-
-// "0.05", "0.05 (MLP), 0.02 (CNN)": the values of a setting, with the models or the strategies that have them.
-std::string values_of(const std::vector<RunRow>& runs, const std::string& setting) {
-  std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> users;  // by value
-  std::map<std::string, std::set<std::string>> values_of_model;
-  for (const RunRow& run : runs) {
-    const std::string value = setting_text(run, setting);
-    if (value.empty()) continue;
-    users[value].first.insert(run.title);
-    users[value].second.insert(run.strategy);
-    values_of_model[run.title].insert(value);
-  }
-  const bool by_model =
-      std::ranges::all_of(values_of_model, [](const auto& one) { return one.second.size() == 1; });
-  return joined(users, [&](const auto& one) {
-    const auto& [models, strategies] = one.second;
-    return users.size() == 1 ? one.first
-                             : fmt::format("{} ({})", one.first, joined(by_model ? models : strategies));
-  });
-}
-
-}  // namespace
-
 Table settings_table(const Report& report) {
   Table table;
   table.columns = {"Setting", "Value"};
@@ -236,21 +229,9 @@ Table settings_table(const Report& report) {
     for (const auto& [name, value] : run.settings) names.insert(name);
   for (const char* in_labels : {"model", "strategy", "seed"}) names.erase(in_labels);
   for (const std::string& name : names)
-    if (const std::string values = values_of(report.runs, name); !values.empty())
+    if (const std::string values = setting_values(report.runs, name); !values.empty())
       table.rows.push_back({with_spaces(name), values});
   return table;
-}
-
-double value_in(const RunRow& run, const std::string& column) {
-  const auto found = run.values.find(column);
-  return found == run.values.end() ? NAN : found->second;
-}
-
-std::string setting_text(const RunRow& run, const std::string& name) {
-  const auto found = run.settings.find(name);
-  if (found == run.settings.end()) return "";
-  const auto* text = std::get_if<std::string>(&found->second);
-  return text != nullptr ? *text : to_text(found->second);
 }
 
 }  // namespace trainyard::reports

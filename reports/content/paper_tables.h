@@ -35,17 +35,17 @@ struct PaperTable {
 // "verdicts-two-column".
 std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& paper);
 
-// Tables per comparison: published verdicts, and all effects with intervals.
-std::vector<PaperTable> paper_tables(const std::vector<Comparison>& comparisons);
+// Tables per comparison: verdicts in words, and all effects with intervals. The last one has published verdicts.
+std::vector<PaperTable> paper_tables(const Report& report);
+
+// Published verdicts and ours, with their words; without rows if there are none.
+PaperTable published_verdicts(const Report& report);
 
 // All verdicts of all comparisons with their numbers: effects and intervals in `unit`, p after Holm.
 Table verdict_numbers(const std::vector<Comparison>& comparisons);
 
 // Final metrics, one row per run.
 Table run_numbers(const Report& report);
-
-double value_in(const RunRow& run, const std::string& column);         // a final value; NaN: it has none
-std::string setting_text(const RunRow& run, const std::string& name);  // without quotes; empty: it has none
 
 // Columns of a table of effects. A row of one text is the heading of an arm.
 std::vector<TableColumn> effect_columns();

@@ -59,6 +59,18 @@ std::string refusal_of(const Arm& arm) {
   return arm.comparability.refused.empty() ? "" : text_of(VerdictKind::not_comparable);
 }
 
+double value_in(const RunRow& run, const std::string& column) {
+  const auto found = run.values.find(column);
+  return found == run.values.end() ? NAN : found->second;
+}
+
+std::string setting_text(const RunRow& run, const std::string& name) {
+  const auto found = run.settings.find(name);
+  if (found == run.settings.end()) return "";
+  const auto* text = std::get_if<std::string>(&found->second);
+  return text != nullptr ? *text : to_text(found->second);
+}
+
 std::string least_seeds(std::optional<int> seeds) {
   return seeds ? fmt::format("at least {}", *seeds) : fmt::format("more than {}", most_seeds_planned);
 }

@@ -232,6 +232,9 @@ std::string baseline_text(const experiments::Compare& compare);
 // error by the loss's ratio.
 double psnr_margin(const experiments::LossMargin& margin);
 
+double value_in(const RunRow& run, const std::string& column);         // a final value; NaN: it has none
+std::string setting_text(const RunRow& run, const std::string& name);  // without quotes; empty: it has none
+
 // "('a', 'b')": the names of the experiments, for queries in the report.
 std::string experiments_in_sql(const Report& report);
 

@@ -166,6 +166,10 @@ Markup page_top(const Content& content) {
 
 Markup page_provenance(const Content& content) {
   Markup out;
+  if (const PaperTable published = published_verdicts(*content.report); !published.table.rows.empty()) {
+    out.open("section", {{"id", "published"}}).leaf("h2", {}, "Published verdicts");
+    out.add(html_table(published.table, "numbers")).close().line();
+  }
   out.open("section", {{"id", "settings"}}).leaf("h2", {}, "Settings of the runs");
   out.add(html_table(settings_table(*content.report), "numbers")).close().line();
   out.open("section", {{"id", "provenance"}}).leaf("h2", {}, "Provenance").open("dl");

@@ -71,43 +71,20 @@ void add_rows(Markup& out, const Cell& cell, const Palette& palette, bool linked
   out.close().line();
 }
 
-constexpr std::size_t short_remark = 60;  // characters; short remarks are repeated in each row
-
-// Leaves out long parts that an earlier row of the same arm has. `said`: the parts of these rows.
-std::string remarks(const Verdict& verdict, std::set<std::string>& said) {
-  std::vector<std::string> parts;
-  if (find_metric(verdict.metric).kind == MetricKind::time)
-    if (const std::string speed = speed_text(verdict); !speed.empty()) parts.push_back(speed);
-  bool above = false;
-  for (const std::string& part : remark_parts(verdict)) {
-    if (said.insert(part).second || part.size() <= short_remark) {
-      parts.push_back(part);
-    } else {
-      above = true;
-    }
-  }
-  if (above) parts.emplace_back(parts.empty() ? "as above" : "otherwise as above");
-  return joined(parts, {}, "; ");
-}
-
 Markup numbers(const Comparison& comparison) {
   Table table;
   for (const char* title : {"Model", "Arm", "Metric", "Verdict"}) table.columns.emplace_back(title);
   for (const char* title : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"})
     table.columns.push_back(right_column(title));
-  for (const char* title : {"p tests that the arm is", "Remarks"}) table.columns.emplace_back(title);
-  table.columns.back().style = "why";
-  for (const Cell& cell : comparison.cells) {
-    std::map<std::string, std::set<std::string>> said_of_arm;
+  table.columns.emplace_back("p tests that the arm is");
+  for (const Cell& cell : comparison.cells)
     for (const Verdict& verdict : cell.verdicts)
       table.rows.push_back({cell.label, verdict.arm, find_metric(verdict.metric).title,
                             badge_of(verdict.kind).text + marks_text(verdict.caveats), verdict.n,
                             effect_text(verdict), interval_text(verdict), narrow_interval_text(verdict),
-                            margin_text(verdict), p_text(verdict.p), verdict.hypothesis,
-                            remarks(verdict, said_of_arm[verdict.arm])});
-  }
+                            margin_text(verdict), p_text(verdict.p), verdict.hypothesis});
   Markup out;
-  out.open("details").leaf("summary", {}, "All numbers: intervals, p-values, reasons");
+  out.open("details").leaf("summary", {}, "All numbers: intervals and p-values");
   return out.add(html_table(table, "numbers")).close();
 }
 
@@ -131,7 +108,10 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   add_head(out, comparison.compare, columns);
   for (const Cell& cell : comparison.cells) add_rows(out, cell, palette, first, columns);
   out.close().close();
-  out.add(page_task_metrics(comparison, palette)).add(numbers(comparison)).close();
+  out.add(page_task_metrics(comparison, palette));
+  out.open("ul", {{"class", "remarks"}});
+  for (const std::string& remark : grouped_remarks({comparison})) out.leaf("li", {}, remark);
+  out.close().add(numbers(comparison)).close();
   return out;
 }
 

@@ -6,7 +6,10 @@
 #include <doctest/doctest.h>
 
 #include "base/text.h"
+#include "reports/analysis/analysis.h"
 #include "reports/content/content.h"
+#include "reports/content/paper_tables.h"
+#include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"
@@ -285,6 +288,13 @@ TEST_CASE("a published study is compared verdict by verdict, with its hardware")
   data.plan.published->sources = {source};
   const std::vector<std::string> texts = compose(data).answer.published;
   REQUIRE(texts.size() == 1);
+  const std::string table = markdown_table(published_verdicts(make_report(data)).table);
+  CHECK_MESSAGE(contains(table, "| accuracy | DETERIORATES | NO CHANGE"), table);
+  CHECK(contains(page_html(compose(data), {}), "<h2>Published verdicts</h2>"));
+  for (db::RunSummary& run : data.runs) run.axes["train_samples"] = std::int64_t{2000};
+  CHECK_MESSAGE(
+      contains(compose(data).answer.published.front(), "differ, with our train samples 2000: accuracy"),
+      compose(data).answer.published.front());
   for (const char* part :
        {"ddp on two others, single on one card", "Training time: IMPROVES for MLP and CNN (ddp).",
         "Accuracy: IMPROVES for MLP, DETERIORATES for CNN.",

@@ -43,10 +43,12 @@ std::filesystem::path write_page(const tests::ScratchFolder& folder, const Repor
 }
 
 // At three widths, light and dark.
-void check_on_all_screens(const std::string& name, const ReportData& data) {
+void check_on_all_screens(const std::string& name, ReportData data) {
   Browser* page = page_browser();
   if (page == nullptr) return;
   const tests::ScratchFolder folder;
+  for (db::FinalMetrics& final : data.finals)  // so that the widest table has all columns
+    final["epoch_processor_seconds"] = 1 + 0.01 * static_cast<double>(final.seed);
   const auto file = write_page(folder, data);
   for (const bool dark : {false, true}) {
     for (const int width : {390, 800, 1400}) {
