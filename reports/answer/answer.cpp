@@ -154,11 +154,37 @@ const char* name_of(MetricKind kind) {
   return kind == MetricKind::time ? "training time" : kind == MetricKind::accuracy ? "accuracy" : "loss";
 }
 
-// One verdict with the name of its cell and arm: "MLP", "MLP with ddp", "2 threads".
+// One verdict with its cell and arm. The arm is empty if the comparison has one, and the cell if models are compared.
 struct Item {
-  std::string name;
+  std::string metric;  // "training time of ", or empty
+  std::string cell;
+  std::string arm;
+  std::string effect;  // " (−22.9 %)", or empty
   const Verdict* verdict = nullptr;
 };
+
+// "VGG11 and CNN with ddp, all models with mp-ddp": equal metrics, models and arms once. `cells`: number of them in the
+// comparison.
+std::string grouped(const std::vector<Item>& items, std::size_t cells) {
+  std::vector<std::pair<std::pair<std::string, std::string>, std::vector<std::string>>> models_by_arm;
+  for (const Item& item : items) {
+    const bool named = !item.cell.empty();
+    value_of_key(models_by_arm, std::pair(item.metric, item.arm))
+        .push_back(named ? item.cell + item.effect : item.arm + item.effect);
+  }
+  std::vector<std::pair<std::string, std::vector<std::string>>> arms_by_models;
+  for (const auto& [key, models] : models_by_arm) {
+    const bool all = cells > 2 && models.size() == cells && items.front().effect.empty();
+    value_of_key(arms_by_models, key.first + (all ? "all models" : some_of(models, most_items)))
+        .push_back(key.second);
+  }
+  const bool named =
+      std::ranges::any_of(items, [](const Item& item) { return !item.cell.empty() && !item.arm.empty(); });
+  std::vector<std::string> texts;
+  for (const auto& [models, arms] : arms_by_models)
+    texts.push_back(models + (named ? " with " + some_of(arms, most_items) : ""));
+  return some_of(texts, most_items);
+}
 
 std::vector<Item> items_on(const Comparison& comparison, const std::string& metric) {
   const bool several = arms_of(comparison).size() > 1;
@@ -168,22 +194,20 @@ std::vector<Item> items_on(const Comparison& comparison, const std::string& metr
     for (const Verdict& verdict : comparison.cells[i].verdicts) {
       if (verdict.metric != metric) continue;
       const std::string arm = several || labels[i].empty() ? value_text(comparison.compare, verdict.arm) : "";
-      const std::string with = arm.empty() || labels[i].empty() ? "" : " with ";
-      items.push_back({labels[i] + with + arm, &verdict});
+      items.push_back({"", labels[i], arm, "", &verdict});
     }
   return items;
 }
 
 // "MLP (−22.9 %) and CNN (−40.3 %)": the items with this kind of verdict.
-std::string listed(const std::vector<Item>& items, VerdictKind kind) {
-  std::vector<std::string> names;
-  for (const Item& item : items) {
-    if (item.verdict->kind != kind) continue;
+std::string listed(std::vector<Item> items, VerdictKind kind, std::size_t cells) {
+  std::erase_if(items, [&](const Item& item) { return item.verdict->kind != kind; });
+  for (Item& item : items) {
     const bool diverged = item.verdict->reason.kind == ReasonKind::diverged;
     const std::string effect = diverged ? "diverged" : effect_text(*item.verdict);
-    names.push_back(item.name + (kind == VerdictKind::no_change ? "" : " (" + effect + ")"));
+    if (kind != VerdictKind::no_change) item.effect = " (" + effect + ")";
   }
-  return some_of(names, most_items);
+  return grouped(items, cells);
 }
 
 // "Training time improves for MLP (−22.9 %) and does not change for CNN."; empty without a decision.
@@ -193,7 +217,7 @@ std::string decided_sentence(const Comparison& comparison, MetricKind kind) {
   for (const auto& [verdict, verb] :
        {std::pair(VerdictKind::improves, "improves"), std::pair(VerdictKind::no_change, "does not change"),
         std::pair(VerdictKind::deteriorates, "deteriorates")})
-    if (const std::string names = listed(items, verdict); !names.empty())
+    if (const std::string names = listed(items, verdict, comparison.cells.size()); !names.empty())
       clauses.push_back(fmt::format("{} for {}", verb, names));
   return clauses.empty() ? "" : fmt::format("{} {}.", upper_first(name_of(kind)), all_of(clauses));
 }
@@ -203,7 +227,8 @@ std::string worse_elsewhere(const Comparison& comparison) {
   std::vector<std::string> names;
   for (const Metric& metric : metrics()) {
     if (metric.published) continue;
-    const std::string items = listed(items_on(comparison, metric.name), VerdictKind::deteriorates);
+    const std::string items =
+        listed(items_on(comparison, metric.name), VerdictKind::deteriorates, comparison.cells.size());
     if (!items.empty()) names.push_back(lower_first(metric.title) + " of " + items);
   }
   return names.empty() ? "" : fmt::format("Other metrics that deteriorate: {}.", joined(names, {}, "; "));
@@ -211,10 +236,10 @@ std::string worse_elsewhere(const Comparison& comparison) {
 
 // Verdicts of the table that are not decided for one kind of reason.
 struct Undecided {
-  std::set<std::string> texts;     // of the reasons
-  std::vector<std::string> items;  // "training time of MLP"
-  std::set<std::int64_t> seeds;    // that are needed
-  std::optional<Interval> load;    // of other processes
+  std::set<std::string> texts;  // of the reasons
+  std::vector<Item> items;
+  std::set<std::int64_t> seeds;  // that are needed
+  std::optional<Interval> load;  // of other processes
 };
 
 std::string why(ReasonKind kind, const Undecided& undecided) {
@@ -237,20 +262,22 @@ std::string why(ReasonKind kind, const Undecided& undecided) {
 std::string undecided_sentence(const Comparison& comparison) {
   std::vector<std::pair<ReasonKind, Undecided>> all;
   for (const MetricKind kind : answered)
-    for (const Item& item : items_on(comparison, published_metric(kind).name)) {
+    for (Item& item : items_on(comparison, published_metric(kind).name)) {
       if (is_decided(item.verdict->kind)) continue;
       Undecided& same = value_of_key(all, item.verdict->reason.kind);
       same.texts.insert(item.verdict->reason.text);
-      same.items.push_back(name_of(kind) + with_label(" of ", item.name));
+      item.metric = name_of(kind) + std::string(" of ");
       same.seeds.insert(item.verdict->seeds_needed.value_or(0));
       if (const auto& load = item.verdict->reason.load)
         same.load = {std::min(load->low, same.load.value_or(*load).low),
                      std::max(load->high, same.load.value_or(*load).high)};
+      same.items.push_back(std::move(item));
     }
   std::ranges::stable_sort(all, std::ranges::greater(),
                            [](const auto& one) { return one.second.items.size(); });
-  const auto text = [](const auto& one) {
-    return fmt::format("{} ({})", some_of(one.second.items, most_items), why(one.first, one.second));
+  const auto text = [&](const auto& one) {
+    return fmt::format("{} ({})", grouped(one.second.items, comparison.cells.size()),
+                       why(one.first, one.second));
   };
   return all.empty() ? "" : "Not decided: " + joined(all, text, "; ") + ".";
 }

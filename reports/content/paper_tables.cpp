@@ -43,9 +43,22 @@ PaperTable compact(const Comparison& comparison) {
   return paper;
 }
 
-TableRow effect_row(const Verdict& verdict) {
+constexpr std::size_t short_remark = 50;  // characters beside the word; a longer remark is a footnote
+
+// "NO DATA [1]": the word with its marks. Equal remarks are one footnote.
+std::string word_with_footnote(const Verdict& verdict, std::vector<std::string>& footnotes) {
+  const std::string word = text_of(verdict.kind);
+  const std::string remark = word_with_reason(verdict).substr(word.size());
+  if (remark.size() <= short_remark) return word + remark;
+  const auto found = std::ranges::find(footnotes, remark);
+  const auto number = found - footnotes.begin() + 1;
+  if (found == footnotes.end()) footnotes.push_back(remark);
+  return fmt::format("{}{} [{}]", word, marks_text(verdict.caveats), number);
+}
+
+TableRow effect_row(const Verdict& verdict, std::vector<std::string>& footnotes) {
   return {find_metric(verdict.metric).title,
-          word_with_reason(verdict),
+          word_with_footnote(verdict, footnotes),
           effect_text(verdict),
           interval_text(verdict),
           narrow_interval_text(verdict),
@@ -63,6 +76,7 @@ PaperTable effects(const Comparison& comparison) {
       "hypothesis (the arm is better or worse than the margin, or inside it). n: number of {}",
       baseline_text(comparison.compare),
       (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.") + of_experiment(comparison));
+  std::vector<std::string> footnotes;
   for (const Cell& cell : comparison.cells) {
     std::string heading;
     for (const Verdict& verdict : cell.verdicts) {
@@ -70,9 +84,11 @@ PaperTable effects(const Comparison& comparison) {
       const std::string arm =
           fmt::format("{}: {}{}", cell.label, verdict.arm, why.empty() ? "" : ". " + why + ".");
       if (arm != heading) paper.table.rows.push_back({heading = arm});
-      paper.table.rows.push_back(effect_row(verdict));
+      paper.table.rows.push_back(effect_row(verdict, footnotes));
     }
   }
+  for (std::size_t i = 0; i < footnotes.size(); ++i)
+    paper.table.rows.push_back({fmt::format("[{}] {}", i + 1, footnotes[i].substr(2))});  // without ": "
   return paper;
 }
 
