@@ -103,8 +103,11 @@ class DrawnArms {
     const auto in = [&](const std::string& file) { return tests::read_text(folder() / "out" / file); };
     CHECK(contains(in("index.html"), "<i>" + mark + "</i>"));
     CHECK(contains(in("index.html"), mark + ": " + text));
-    CHECK(contains(row_with(in("report.md"), "Validation accuracy"), mark + ": " + text));
-    CHECK(contains(row_with(in("tables/effects.tex"), "Validation accuracy"), mark + ": " + in_latex(text)));
+    for (const char* file :
+         {"report.md", "tables/effects.tex"})  // the mark in the row, its text in a footnote
+      CHECK(contains(row_with(in(file), "Validation accuracy"), ", " + mark + " "));
+    CHECK(contains(in("report.md"), mark + ": " + text));
+    CHECK(contains(in("tables/effects.tex"), mark + ": " + in_latex(text)));
     CHECK(contains(row_with(in("tables/verdicts.csv"), "validation-accuracy"), mark + ": " + text));
   }
 

@@ -1,5 +1,7 @@
 #include "reports/document/report_json.h"
 
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <string>
 
@@ -79,6 +81,13 @@ TEST_CASE("a file of another format, without a member or with a wrong one is ref
   CHECK_THROWS_WITH_AS(report_from_json("{", "x"), doctest::Contains("x is not JSON"), UserError);
   CHECK_THROWS_WITH_AS(report_from_json(std::string(100'000, '['), "x"),
                        doctest::Contains("expected values nested at most 100 deep"), UserError);
+}
+
+TEST_CASE("the report from which the fuzz target starts is one of this release") {
+  std::ifstream file(TRAINYARD_SOURCE_DIR "/tests/fuzz/corpus/report/demo.json");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const Report report = report_from_json(text, "demo.json");
+  CHECK(report.comparisons.front().cells.front().verdicts.size() > 3);
 }
 
 TEST_CASE("a member that a later release adds is ignored") {
