@@ -139,8 +139,10 @@ void RecordRows::store(const Record& record) {
   try {
     Members members = own_members(record);
     (this->*kind->store)(record, members);
+    execute(prepared_("RELEASE one_record"));
   } catch (const Unreadable& error) {
     execute(prepared_("ROLLBACK TO one_record"));
+    execute(prepared_("RELEASE one_record"));
     extra(record, error.what());
   }
 }
