@@ -211,15 +211,28 @@ std::string listed(std::vector<Item> items, VerdictKind kind, std::size_t cells)
 }
 
 // "Training time improves for MLP (−22.9 %) and does not change for CNN."; empty without a decision.
-std::string decided_sentence(const Comparison& comparison, MetricKind kind) {
-  const std::vector<Item> items = items_on(comparison, published_metric(kind).name);
+std::string decided_sentence(const Comparison& comparison, const std::string& metric, const char* name) {
+  const std::vector<Item> items = items_on(comparison, metric);
   std::vector<std::string> clauses;
   for (const auto& [verdict, verb] :
        {std::pair(VerdictKind::improves, "improves"), std::pair(VerdictKind::no_change, "does not change"),
         std::pair(VerdictKind::deteriorates, "deteriorates")})
     if (const std::string names = listed(items, verdict, comparison.cells.size()); !names.empty())
       clauses.push_back(fmt::format("{} for {}", verb, names));
-  return clauses.empty() ? "" : fmt::format("{} {}.", upper_first(name_of(kind)), all_of(clauses));
+  return clauses.empty() ? "" : fmt::format("{} {}.", upper_first(name), all_of(clauses));
+}
+
+std::string decided_sentence(const Comparison& comparison, MetricKind kind) {
+  return decided_sentence(comparison, published_metric(kind).name, name_of(kind));
+}
+
+// Without a decided training time, the processor time, which other processes disturb less.
+std::string time_sentence(const Comparison& comparison) {
+  const std::string time = decided_sentence(comparison, MetricKind::time);
+  if (!time.empty()) return time;
+  const std::string processor =
+      decided_sentence(comparison, "train-processor-seconds", "processor time of the busiest rank");
+  return processor.empty() ? "" : "No training time is decided. " + processor;
 }
 
 // "Other metrics that deteriorate: test accuracy of CNN (−3.00 pp)."
@@ -244,14 +257,14 @@ struct Undecided {
 
 std::string why(ReasonKind kind, const Undecided& undecided) {
   if (kind == ReasonKind::few_seeds)
-    return "more seeds are needed, about " + counted_range(undecided.seeds, "") + " in total";
+    return "more seeds are needed, about " + counted_range(undecided.seeds, "") + " per arm";
   if (kind == ReasonKind::narrow_margin) {
     const auto least = static_cast<int>(*undecided.seeds.begin());  // 0: not known
     return least_seeds(least > 0 ? std::optional(least) : std::nullopt) + " seeds are needed";
   }
   if (kind == ReasonKind::load && undecided.load)
     return load_text(undecided.load->low, undecided.load->high) +
-           "; train again on an idle machine with run --retrain-times, or read the processor time";
+           "; train again on an idle machine with run --retrain-times";
   if (kind == ReasonKind::planned_runs) return "planned runs are not finished";
   if (kind == ReasonKind::broken) return "the parity check found another training";
   const std::string texts = some_of({undecided.texts.begin(), undecided.texts.end()}, most_reasons);
@@ -300,9 +313,8 @@ std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
                                    decided_sentence(comparison, MetricKind::loss),
                                    worse_elsewhere(comparison)};
   std::erase(quality, "");
-  std::vector<std::string> paragraphs{decided_sentence(comparison, MetricKind::time),
-                                      joined(quality, {}, " "), undecided_sentence(comparison),
-                                      weakened(comparison)};
+  std::vector<std::string> paragraphs{time_sentence(comparison), joined(quality, {}, " "),
+                                      undecided_sentence(comparison), weakened(comparison)};
   std::erase(paragraphs, "");
   if (paragraphs.empty()) paragraphs.emplace_back("No model has validation metrics or training times.");
   paragraphs.front().insert(0, comparison.experiment.empty() ? "" : comparison.experiment + ": ");

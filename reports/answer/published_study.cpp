@@ -54,13 +54,13 @@ bool is_on(const PublishedVerdict& published, const PublishedSource& source, con
   return arms.empty() || arms.contains(ours.arm);
 }
 
-// ", with train samples 2000, width 8 (VGG11)": the sizes of our runs, since a publication's are often larger.
+// "; our sizes: train samples 2000, width 8 (VGG11)": the sizes of our runs, since a publication's are often larger.
 std::string sizes_text(const std::vector<RunRow>& runs) {
   std::vector<std::string> sizes;
   for (const char* name : {"train_samples", "width", "channels", "hidden", "embedding"})
     if (const std::string values = setting_values(runs, name); !values.empty())
       sizes.push_back(with_spaces(name) + " " + values);
-  return with_label(", with our ", joined(sizes, {}, "; "));
+  return with_label("; our sizes: ", joined(sizes));
 }
 
 std::string agreement_text(const PublishedSource& source, const Report& report) {
@@ -82,8 +82,8 @@ std::string agreement_text(const PublishedSource& source, const Report& report) 
   if (open > 0) parts.push_back(fmt::format("{} {} not decided", open, open == 1 ? "is" : "are"));
   if (!different.empty())
     parts.push_back(fmt::format("{} {}", different.size(), different.size() == 1 ? "differs" : "differ"));
-  return fmt::format(" {}{}{}.", all_of(parts), sizes_text(report.runs),
-                     different.empty() ? "" : ": " + some_of(different));
+  return fmt::format(" {}{}{}.", all_of(parts), different.empty() ? "" : ": " + some_of(different),
+                     sizes_text(report.runs));
 }
 
 std::string hardware_text(const PublishedSource& source) {

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>

@@ -1,7 +1,6 @@
 #include "reports/draw/svg.h"
 
 #include <algorithm>
-#include <cmath>
 
 #include <fmt/format.h>
 

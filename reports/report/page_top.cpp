@@ -50,9 +50,12 @@ std::string legend_of(const Comparison& comparison) {
   for (const Cell& cell : comparison.cells)
     for (const Verdict& verdict : cell.verdicts)
       if (find_metric(verdict.metric).published) kinds.insert(verdict.kind);
-  return joined(kinds, [](VerdictKind kind) {
+  const std::string legend = joined(kinds, [](VerdictKind kind) {
     return fmt::format("{} {}", badge_of(kind).glyph, lower_first(badge_of(kind).text));
   });
+  const bool undefined = std::ranges::any_of(
+      comparison.cells, [](const Cell& cell) { return !cell.find_with_margin("validation-accuracy"); });
+  return legend + (undefined ? ", · not defined for the model" : "");
 }
 
 // One row per model and one column per arm, with a symbol per metric.

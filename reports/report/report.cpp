@@ -1,6 +1,5 @@
 #include "reports/report/report.h"
 
-#include <algorithm>
 #include <array>
 
 #include <fmt/format.h>

@@ -112,6 +112,19 @@ TEST_CASE("verdicts that are not decided are named with the reason") {
   CHECK(reason(other).starts_with("(global batch"));
 }
 
+TEST_CASE("without a decided training time the answer has the processor time") {
+  ReportData data = equal_but_for_times({"mlp"}, 0.6);
+  for (db::FinalMetrics& final : data.finals) {
+    final.times_count = false;
+    final.other_share = 0.5;
+    final.others_limit = 0.02;
+    final["epoch_processor_seconds"] = final["epoch_train_seconds"];
+  }
+  CHECK_MESSAGE(answer_of(data).starts_with("No training time is decided. Processor time of the busiest rank "
+                                            "improves for MLP (−39.98 %)."),
+                answer_of(data));
+}
+
 TEST_CASE("with several arms each item names its arm, and a broken arm is not decided") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "mp-ddp"}});
   for (const char* arm : {"ddp", "mp-ddp"}) set_times(data, "mlp", arm, 0.6);
@@ -294,9 +307,8 @@ TEST_CASE("a published study is compared verdict by verdict, with its hardware")
   CHECK_MESSAGE(contains(table, "| accuracy | DETERIORATES | NO CHANGE"), table);
   CHECK(contains(page_html(compose(data), {}), "<h2>Published verdicts</h2>"));
   for (db::RunSummary& run : data.runs) run.axes["train_samples"] = std::int64_t{2000};
-  CHECK_MESSAGE(
-      contains(compose(data).answer.published.front(), "differ, with our train samples 2000: accuracy"),
-      compose(data).answer.published.front());
+  CHECK_MESSAGE(contains(compose(data).answer.published.front(), "; our sizes: train samples 2000."),
+                compose(data).answer.published.front());
   for (const char* part :
        {"ddp on two others, single on one card", "Training time: IMPROVES for MLP and CNN (ddp).",
         "Accuracy: IMPROVES for MLP, DETERIORATES for CNN.",
