@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <map>
 #include <set>
 #include <string_view>
@@ -181,8 +182,9 @@ std::string grouped(const std::vector<Item>& items, std::size_t cells) {
   const bool named =
       std::ranges::any_of(items, [](const Item& item) { return !item.cell.empty() && !item.arm.empty(); });
   std::vector<std::string> texts;
-  for (const auto& [models, arms] : arms_by_models)
-    texts.push_back(models + (named ? " with " + some_of(arms, most_items) : ""));
+  std::ranges::transform(arms_by_models, std::back_inserter(texts), [&](const auto& one) {
+    return one.first + (named ? " with " + some_of(one.second, most_items) : "");
+  });
   return some_of(texts, most_items);
 }
 
@@ -228,7 +230,7 @@ std::string decided_sentence(const Comparison& comparison, MetricKind kind) {
 
 // Without a decided training time, the processor time, which other processes disturb less.
 std::string time_sentence(const Comparison& comparison) {
-  const std::string time = decided_sentence(comparison, MetricKind::time);
+  std::string time = decided_sentence(comparison, MetricKind::time);
   if (!time.empty()) return time;
   const std::string processor =
       decided_sentence(comparison, "train-processor-seconds", "processor time of the busiest rank");
