@@ -164,9 +164,9 @@ struct Item {
   const Verdict* verdict = nullptr;
 };
 
-// "VGG11 and CNN with ddp, all models with mp-ddp": equal metrics, models and arms once. `cells`: number of them in the
-// comparison.
-std::string grouped(const std::vector<Item>& items, std::size_t cells) {
+// "VGG11 and CNN with ddp, all models with mp-ddp": equal metrics, models and arms once. `all_cells`: the number of
+// items that are called "all models"; 0: each is named.
+std::string grouped(const std::vector<Item>& items, std::size_t all_cells = 0) {
   std::vector<std::pair<std::pair<std::string, std::string>, std::vector<std::string>>> models_by_arm;
   for (const Item& item : items) {
     const bool named = !item.cell.empty();
@@ -175,7 +175,7 @@ std::string grouped(const std::vector<Item>& items, std::size_t cells) {
   }
   std::vector<std::pair<std::string, std::vector<std::string>>> arms_by_models;
   for (const auto& [key, models] : models_by_arm) {
-    const bool all = cells > 2 && models.size() == cells && items.front().effect.empty();
+    const bool all = all_cells > 2 && models.size() == all_cells;
     value_of_key(arms_by_models, key.first + (all ? "all models" : some_of(models, most_items)))
         .push_back(key.second);
   }
@@ -202,14 +202,14 @@ std::vector<Item> items_on(const Comparison& comparison, const std::string& metr
 }
 
 // "MLP (−22.9 %) and CNN (−40.3 %)": the items with this kind of verdict.
-std::string listed(std::vector<Item> items, VerdictKind kind, std::size_t cells) {
+std::string listed(std::vector<Item> items, VerdictKind kind) {
   std::erase_if(items, [&](const Item& item) { return item.verdict->kind != kind; });
   for (Item& item : items) {
     const bool diverged = item.verdict->reason.kind == ReasonKind::diverged;
     const std::string effect = diverged ? "diverged" : effect_text(*item.verdict);
     if (kind != VerdictKind::no_change) item.effect = " (" + effect + ")";
   }
-  return grouped(items, cells);
+  return grouped(items);
 }
 
 // "Training time improves for MLP (−22.9 %) and does not change for CNN."; empty without a decision.
@@ -219,7 +219,7 @@ std::string decided_sentence(const Comparison& comparison, const std::string& me
   for (const auto& [verdict, verb] :
        {std::pair(VerdictKind::improves, "improves"), std::pair(VerdictKind::no_change, "does not change"),
         std::pair(VerdictKind::deteriorates, "deteriorates")})
-    if (const std::string names = listed(items, verdict, comparison.cells.size()); !names.empty())
+    if (const std::string names = listed(items, verdict); !names.empty())
       clauses.push_back(fmt::format("{} for {}", verb, names));
   return clauses.empty() ? "" : fmt::format("{} {}.", upper_first(name), all_of(clauses));
 }
@@ -242,8 +242,7 @@ std::string worse_elsewhere(const Comparison& comparison) {
   std::vector<std::string> names;
   for (const Metric& metric : metrics()) {
     if (metric.published) continue;
-    const std::string items =
-        listed(items_on(comparison, metric.name), VerdictKind::deteriorates, comparison.cells.size());
+    const std::string items = listed(items_on(comparison, metric.name), VerdictKind::deteriorates);
     if (!items.empty()) names.push_back(lower_first(metric.title) + " of " + items);
   }
   return names.empty() ? "" : fmt::format("Other metrics that deteriorate: {}.", joined(names, {}, "; "));
@@ -253,16 +252,18 @@ std::string worse_elsewhere(const Comparison& comparison) {
 struct Undecided {
   std::set<std::string> texts;  // of the reasons
   std::vector<Item> items;
-  std::set<std::int64_t> seeds;  // that are needed
+  std::set<int> seeds;           // that are needed, if this is known
   std::optional<Interval> load;  // of other processes
 };
 
 std::string why(ReasonKind kind, const Undecided& undecided) {
   if (kind == ReasonKind::few_seeds)
-    return "more seeds are needed, about " + counted_range(undecided.seeds, "") + " per arm";
+    return "more seeds are needed, about " +
+           counted_range({undecided.seeds.begin(), undecided.seeds.end()}, "") + " per arm";
   if (kind == ReasonKind::narrow_margin) {
-    const auto least = static_cast<int>(*undecided.seeds.begin());  // 0: not known
-    return least_seeds(least > 0 ? std::optional(least) : std::nullopt) + " seeds are needed";
+    const auto least = undecided.seeds.begin();  // the smallest
+    return least_seeds(least == undecided.seeds.end() ? std::nullopt : std::optional(*least)) +
+           " seeds are needed";
   }
   if (kind == ReasonKind::load && undecided.load)
     return load_text(undecided.load->low, undecided.load->high) +
@@ -282,7 +283,7 @@ std::string undecided_sentence(const Comparison& comparison) {
       Undecided& same = value_of_key(all, item.verdict->reason.kind);
       same.texts.insert(item.verdict->reason.text);
       item.metric = name_of(kind) + std::string(" of ");
-      same.seeds.insert(item.verdict->seeds_needed.value_or(0));
+      if (item.verdict->seeds_needed) same.seeds.insert(*item.verdict->seeds_needed);
       if (const auto& load = item.verdict->reason.load)
         same.load = {std::min(load->low, same.load.value_or(*load).low),
                      std::max(load->high, same.load.value_or(*load).high)};
@@ -290,8 +291,9 @@ std::string undecided_sentence(const Comparison& comparison) {
     }
   std::ranges::stable_sort(all, std::ranges::greater(),
                            [](const auto& one) { return one.second.items.size(); });
+  const bool of_models = std::ranges::none_of(comparison.cells, &std::string::empty, &Cell::model);
   const auto text = [&](const auto& one) {
-    return fmt::format("{} ({})", grouped(one.second.items, comparison.cells.size()),
+    return fmt::format("{} ({})", grouped(one.second.items, of_models ? comparison.cells.size() : 0),
                        why(one.first, one.second));
   };
   return all.empty() ? "" : "Not decided: " + joined(all, text, "; ") + ".";

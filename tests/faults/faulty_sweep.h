@@ -54,7 +54,7 @@ class FaultySweep {
   std::vector<std::string> undisturbed_;
 };
 
-// The distance between tried faults: 1 with TRAINYARD_FAULTS=all, otherwise `of_many`, and twice that under sanitizers.
+// The distance between tried faults: 1 with TRAINYARD_FAULTS=all, otherwise `of_many`.
 long stride(long of_many);
 
 // The faults tried and survived. Printed at the end of the program.
