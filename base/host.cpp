@@ -3,9 +3,10 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <iterator>
 #include <sstream>
 
+#include <fmt/format.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include "base/files.h"
@@ -20,6 +21,21 @@ std::string host_name() {
   std::array<char, 256> name{};
   ::gethostname(name.data(), name.size() - 1);
   return printable_line(name.data());
+}
+
+Hardware hardware() {
+  utsname kernel{};
+  ::uname(&kernel);
+  Hardware found{::sysconf(_SC_NPROCESSORS_ONLN),
+                 std::int64_t{::sysconf(_SC_PHYS_PAGES)} * ::sysconf(_SC_PAGESIZE),
+                 fmt::format("{} {}", kernel.sysname, kernel.release)};
+  const std::string name = "PRETTY_NAME=\"", release = whole_file("/etc/os-release");
+  if (const auto begin = release.find(name); begin != std::string::npos) {
+    const auto end = release.find('"', begin + name.size());
+    found.system.insert(0, release.substr(begin + name.size(), end - begin - name.size()) + ", ");
+  }
+  found.system = printable_line(found.system);
+  return found;
 }
 
 bool is_executable(const fs::path& file) {

@@ -16,6 +16,13 @@ namespace trainyard {
 // but a record must be UTF-8.
 std::string host_name();
 
+struct Hardware {
+  long cores = 0;
+  std::int64_t memory_bytes = 0;
+  std::string system;  // "Debian GNU/Linux 12 (bookworm), Linux 6.1.0-18-amd64"
+};
+Hardware hardware();  // of this host; a container sees the same cores and memory
+
 bool is_executable(const std::filesystem::path& file);  // a regular file that this process may execute
 
 // The program `name` for a process that starts in `folder`, as execvp finds it. Empty if it is not found.

@@ -5,7 +5,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>

@@ -31,13 +31,13 @@ std::string tables_of_attempt() {
     SELECT 1 FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2
       AND p.start_extra ->> '$.sampler' LIKE '%distributed%') AS repeats_samples
   FROM attempt a JOIN run r ON r.run_key = a.run_key WHERE a.run_key = ?1 AND a.attempt = ?2
-), wall AS (
+), wall AS MATERIALIZED (
   SELECT attempt, (SELECT MAX(e.extra ->> '$.seconds') * 1.001 + 0.1 FROM event e
     WHERE e.run_key = ?1 AND e.attempt = c.attempt AND e.type = 'exited'
     HAVING COUNT(DISTINCT e.of_rank) >= (SELECT world_size FROM attempt WHERE run_key = ?1 AND attempt = c.attempt))
     AS seconds
   FROM chain c
-), own AS (
+), own AS MATERIALIZED (
   SELECT e.*, e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch AS counts
   FROM chain c JOIN epoch e ON e.run_key = ?1 AND e.attempt = c.attempt
   WHERE e.rank BETWEEN 0 AND (SELECT ranks - 1 FROM wanted)
@@ -150,8 +150,8 @@ FROM (SELECT *, 'test' AS type, 'seconds' AS name, test_seconds AS taken FROM pr
       UNION ALL SELECT *, 'end', 'total_seconds', total_seconds FROM process) JOIN wall USING (attempt)
 WHERE run_key = ?1 AND attempt = ?2 AND (taken < 0 OR taken > seconds) ORDER BY rank, type DESC, name)sql"};
 
-// The SQL of a rule, with its names replaced.
-std::string statement_of(std::string rule) {
+// The SQL of all rules, with their names replaced. Its only row is the fault of the first rule that finds one.
+std::string statement_of_rules() {
   std::vector<std::string> counts;
   for (const models::Metric& metric : models::all_metrics)
     if (metric.kind == models::MetricKind::accuracy) counts.push_back(fmt::format("'{}'", metric.record));
@@ -161,10 +161,13 @@ std::string statement_of(std::string rule) {
        {"@counts", joined(counts)},
        {"@impossible", fmt::format("'{}', '{}', '{}'", impossible::no_epoch, impossible::negative_seconds,
                                    impossible::second_test)}}};
+  std::string sql = tables_of_attempt();
+  for (std::size_t i = 0; i < rules.size(); ++i)
+    sql += fmt::format("{}SELECT *, {} AS rule FROM ({} LIMIT 1)\n", i == 0 ? "" : "UNION ALL ", i, rules[i]);
   for (const auto& [name, text] : names)
-    for (std::size_t place = 0; (place = rule.find(name)) != std::string::npos;)
-      rule.replace(place, name.size(), text);
-  return tables_of_attempt() + rule + " LIMIT 1";
+    for (std::size_t place = 0; (place = sql.find(name)) != std::string::npos;)
+      sql.replace(place, name.size(), text);
+  return sql + "ORDER BY rule LIMIT 1";
 }
 
 // Terms in `start` that ranks must state alike, by name. First weights are compared per layer.
@@ -216,21 +219,19 @@ RecordFaults::RecordFaults(SQLite::Database& connection)
           SELECT COUNT(*) FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2 AND p.status = 'finished'))sql"),
       starts_(connection, R"sql(
         SELECT rank, COALESCE(stage, 0), start_extra FROM process
-        WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql") {
-  for (const char* rule : rules) rules_.emplace_back(connection, statement_of(rule));
-}
+        WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql"),
+      rules_(connection, statement_of_rules()) {}
 
 void RecordFaults::put(const std::string& run_key, int attempt) {
   execute(clear_, run_key, attempt);
   Bound finished(finished_, run_key, attempt);
   if (!finished.next()) return;
-  for (SQLite::Statement& rule : rules_)
-    if (put_first(rule, run_key, attempt)) return;
+  if (put_first(run_key, attempt)) return;
   if (RowReader(finished.row()).flag()) put_other_terms(run_key, attempt);
 }
 
-bool RecordFaults::put_first(SQLite::Statement& rule, const std::string& run_key, int attempt) {
-  Bound rows(rule, run_key, attempt);
+bool RecordFaults::put_first(const std::string& run_key, int attempt) {
+  Bound rows(rules_, run_key, attempt);
   if (!rows.next()) return false;
   RowReader row(rows.row());
   const std::int64_t of_attempt = row.integer(), rank = row.integer();

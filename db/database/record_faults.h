@@ -10,7 +10,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 
@@ -44,12 +43,11 @@ class RecordFaults {
   void put(const std::string& run_key, int attempt);
 
  private:
-  // Put the fault of the first row of this statement, if it has one.
-  bool put_first(SQLite::Statement& rule, const std::string& run_key, int attempt);
+  // Put the fault that the rules find, if there is one.
+  bool put_first(const std::string& run_key, int attempt);
   void put_other_terms(const std::string& run_key, int attempt);
 
-  SQLite::Statement clear_, put_, finished_, starts_;
-  std::deque<SQLite::Statement> rules_;
+  SQLite::Statement clear_, put_, finished_, starts_, rules_;
 };
 
 // The impossible record that made an attempt fail after all its ranks finished. Used by the orchestrator, which adds the

@@ -33,6 +33,7 @@ RunEvidence::Rank rank_of(RowReader row) {
   rank.trainyard_version = row.text();
   rank.libtorch_version = row.text();
   rank.start = json_of(row.text());
+  rank.parameters = row.integer();
   return rank;
 }
 
@@ -77,7 +78,7 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
       "1)";
   return translated(database.connection(), [&] {
     SQLite::Statement processes(database.connection(), R"sql(
-      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, start_extra
+      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, start_extra, parameters
       FROM process WHERE run_key = ? AND attempt = ? AND started IS NOT NULL ORDER BY rank)sql");
     SQLite::Statement batches(database.connection(), R"sql(
       SELECT e.epoch, e.batches

@@ -36,7 +36,8 @@ struct RunEvidence {
     std::int64_t threads = 0;  // 0: not known
     std::string trainyard_version;
     std::string libtorch_version;
-    nlohmann::json start;  // members of the `start` record without a column; null if there are none
+    nlohmann::json start;         // members of the `start` record without a column; null if there are none
+    std::int64_t parameters = 0;  // of its stage; 0: not known
   };
   std::vector<Rank> ranks;  // ranks that have written a `start` record
   // By epoch: the hash of its samples in the order of its global batches (`batches` in

@@ -17,7 +17,7 @@ void from_json(const nlohmann::json& from, PublishedPoint& point) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedSeries, arm, metric, model, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedVerdict, arm, effect, metric, model)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedSource, hardware, name, series, verdicts)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedSource, hardware, name, series, sizes, verdicts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Published, file, sources, text)
 
 nlohmann::json to_json(const Published& published) {

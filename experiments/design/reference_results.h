@@ -6,6 +6,7 @@
 // - The table of a model has `epochs` and one table per arm: { train_seconds = 22,
 //   train_accuracy = [0.3, 0.4], train_loss_last = 2.3 }. A list gives the first and the last epoch.
 // - Accuracies are fractions.
+// - The tables `hardware` (by arm) and `sizes` (by name) of a source are shown beside its verdicts.
 // - The table `verdict` of a source has one table per metric: { improves = ["vgg11", "mlp (mp-ddp)"] }. Its
 //   entries are models, each with an arm in brackets if the publication names it.
 // - A name that is close to a known model or strategy is an error, unless the source lists it in
@@ -46,6 +47,7 @@ struct PublishedSource {
   std::map<std::string, std::string> hardware;  // by arm
   std::vector<PublishedSeries> series;
   std::vector<PublishedVerdict> verdicts = {};
+  std::map<std::string, std::string> sizes = {};  // "train_samples" → "50000", "width" → "64"
 };
 
 struct Published {

@@ -87,14 +87,21 @@ class SourceReader {
         read_model(member);
       else if (is_like_a_model(*member.value.table()))
         is_mistyped_model(member.name, member.at);
-      if (member.name != "hardware") continue;
-      for (const TomlMember& arm : *member.value.table())
-        if (arm.value.text() != nullptr) source_.hardware[arm.name] = *arm.value.text();
+      if (member.name == "hardware") read_texts(member, source_.hardware);
+      if (member.name == "sizes") read_texts(member, source_.sizes);
     }
     return std::move(source_);
   }
 
  private:
+  static void read_texts(const TomlMember& section, std::map<std::string, std::string>& texts) {
+    for (const TomlMember& member : *section.value.table()) {
+      if (const auto* number = std::get_if<std::int64_t>(&member.value.content))
+        texts[member.name] = std::to_string(*number);
+      if (member.value.text() != nullptr) texts[member.name] = *member.value.text();
+    }
+  }
+
   // The list `models` or `arms` of the source.
   std::vector<std::string> names_of_text(const std::string& list) {
     std::vector<std::string> names;

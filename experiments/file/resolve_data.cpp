@@ -52,6 +52,9 @@ class Finder {
     const models::DataFacts& known = facts(fact_inputs(found, choice));
     choice.fingerprint = known.fingerprint;
     choice.input = known.input;
+    models::DataChoice whole = choice;
+    whole.train_samples.reset();
+    choice.available = models::training_samples(whole, known.sizes);
     check_enough(run, models::training_samples(choice, known.sizes));
   }
 

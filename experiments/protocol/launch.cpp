@@ -106,6 +106,7 @@ json to_json(const Launch& launch) {
                  {"world_size", launch.run.strategy.world_size()},
                  {"created", launch.created}};
   object["axes"] = object["work"]["axes"];
+  if (!launch.commit.empty()) object["commit"] = launch.commit;
   if (!launch.checkpoints.empty()) object["checkpoints"] = launch.checkpoints.string();
   if (launch.retries_left > 0) object["retries_left"] = launch.retries_left;
   if (launch.resumes) {
@@ -133,6 +134,7 @@ Launch launch_from_json(const json& object) try {
   if (object.contains("retries_left")) read(object.at("retries_left"), launch.retries_left);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
   read(object.at("created"), launch.created);
+  launch.commit = object.value("commit", std::string());
   launch.checkpoints = object.value("checkpoints", std::string());
   if (object.contains("resumes_attempt"))
     launch.resumes = Resumes{read_as<int>(object.at("resumes_attempt")),

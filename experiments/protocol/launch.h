@@ -76,6 +76,7 @@ struct Launch {
   std::filesystem::path checkpoints;  // the run's folder for them, absolute; empty: no checkpoints
   std::optional<Resumes> resumes;     // empty: starts at epoch 1
   std::string created;                // UTC
+  std::string commit;                 // of trainyard; empty: not known
 };
 
 // Device of a rank on a cluster: "cuda of task R". Only the rank itself finds out which GPU its task has.
@@ -84,7 +85,7 @@ std::string gpu_of_task(std::size_t rank);
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
 // host_exclusive, devices_shared, probe, circumstances,
 // circumstances_hash, world_size, created. The file has `crc` too.
-// Optional: checkpoints, retries_left, resumes_attempt, resumes_after_epoch.
+// Optional: checkpoints, commit, retries_left, resumes_attempt, resumes_after_epoch.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
 // Writes run.json in `records`, atomically and durably, with a seal (seal.h) as the last member `crc`.

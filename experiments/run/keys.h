@@ -14,7 +14,6 @@
 #include <string_view>
 #include <type_traits>
 #include <variant>
-#include <vector>
 
 #include "base/parameter.h"
 #include "experiments/run/run.h"

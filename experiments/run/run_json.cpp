@@ -63,11 +63,9 @@ void add_keys(const Run& run, json& object) {
 }
 
 json data_json(const models::DataChoice& data) {
-  return {{"fingerprint", data.fingerprint},
-          {"folder", data.folder.string()},
-          {"input", input_json(data.input)},
-          {"source", data.source},
-          {"split_seed", data.split_seed}};
+  return {{"available", data.available},    {"fingerprint", data.fingerprint},
+          {"folder", data.folder.string()}, {"input", input_json(data.input)},
+          {"source", data.source},          {"split_seed", data.split_seed}};
 }
 
 void add_foreign(const Strategy& strategy, json& object) {
@@ -129,6 +127,7 @@ models::InputShape input_from_json(const json& object) {
 
 models::DataChoice data_from_json(const json& object) {
   models::DataChoice data;
+  data.available = object.value("available", std::int64_t{0});
   read(object.at("fingerprint"), data.fingerprint);
   data.folder = object.at("folder").get<std::string>();
   read(object.at("source"), data.source);

@@ -40,7 +40,9 @@ struct DataChoice {
   std::int64_t vocabulary_max_size = 20000;   // texts: largest vocabulary, special tokens included
   std::int64_t image_size = 32;               // "folder": height and width to which images are scaled
   std::int64_t window_length = 64;            // windows: tokens that a network reads at once
-  InputShape input;                           // computed together with the fingerprint; not in the run key
+  // Computed together with the fingerprint; not in the run key.
+  InputShape input;
+  std::int64_t available = 0;  // training samples without the limit of `train_samples`; 0: not known
   bool operator==(const DataChoice&) const = default;
 };
 

@@ -2,7 +2,6 @@
 // the sweep, or the agent on a node of a cluster.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 
 namespace trainyard::orchestrator {

@@ -1,6 +1,5 @@
 #include "orchestrator/rank/rank_agent.h"
 
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <csignal>

@@ -10,6 +10,7 @@
 #include "db/queries/queries.h"
 #include "orchestrator/plan/resume_point.h"
 #include "orchestrator/rank/orphans.h"
+#include "orchestrator/sweep/commit.h"
 
 namespace trainyard::orchestrator {
 
@@ -65,6 +66,7 @@ experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& 
   if (!planned.run.checkpoint.empty()) launch.checkpoints = make_checkpoints_folder(yard, planned.key);
   launch.resumes = resumes;
   launch.created = experiments::utc_now();
+  launch.commit = commit();
   for (const Device& device : assignment.devices) {
     if (device.cores.empty()) {  // placed by the launcher: a rank detects its GPU
       if (!device.gpu.empty()) launch.devices.push_back(experiments::gpu_of_task(launch.devices.size()));

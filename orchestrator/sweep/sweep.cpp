@@ -324,10 +324,6 @@ class Sweep {
   SweepResult result_;
 };
 
-}  // namespace
-
-namespace {
-
 const char* why_skipped(PlanState state) {
   switch (state) {
     case PlanState::finished:

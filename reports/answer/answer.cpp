@@ -361,7 +361,8 @@ Answer make_answer(const Report& report) {
       sentences({sizes_text(report), with_label("Data: ", known("Data")),
                  with_label("Strategies: ", known("Strategies")), with_label("Runs: ", known("Runs"))});
   answer.machine = sentences(
-      {comma({known("Host"), known("Processor")}), trained_on(report),
+      {comma({known("Host"), known("Processor"), known("Cores and memory"), known("System")}),
+       trained_on(report),
        comma({with_label("trainyard ", known("Release")), with_label("LibTorch ", known("LibTorch"))})});
   return answer;
 }

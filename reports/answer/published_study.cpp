@@ -1,4 +1,5 @@
 // What publications found that the experiment file names, beside our own verdicts.
+#include <map>
 #include <set>
 
 #include <fmt/format.h>
@@ -54,13 +55,16 @@ bool is_on(const PublishedVerdict& published, const PublishedSource& source, con
   return arms.empty() || arms.contains(ours.arm);
 }
 
-// "; our sizes: train samples 2000, width 8 (VGG11)": the sizes of our runs, since a publication's are often larger.
-std::string sizes_text(const std::vector<RunRow>& runs) {
-  std::vector<std::string> sizes;
-  for (const char* name : {"train_samples", "width", "channels", "hidden", "embedding"})
-    if (const std::string values = setting_values(runs, name); !values.empty())
-      sizes.push_back(with_spaces(name) + " " + values);
-  return with_label("; our sizes: ", joined(sizes));
+// "; train samples: 50000 (CIFAR-10) there, 2000 here": the sizes that the source names, at least this one.
+std::string sizes_text(const PublishedSource& source, const Report& report) {
+  std::map<std::string, std::string> there = source.sizes;
+  there.try_emplace("train_samples");
+  std::string text;
+  for (const auto& [name, value] : there)
+    if (const std::string here = setting_values(report.runs, name); !here.empty())
+      text +=
+          fmt::format("; {}: {}{} here", with_spaces(name), value.empty() ? "" : value + " there, ", here);
+  return text;
 }
 
 std::string agreement_text(const PublishedSource& source, const Report& report) {
@@ -83,7 +87,7 @@ std::string agreement_text(const PublishedSource& source, const Report& report) 
   if (!different.empty())
     parts.push_back(fmt::format("{} {}", different.size(), different.size() == 1 ? "differs" : "differ"));
   return fmt::format(" {}{}{}.", all_of(parts), different.empty() ? "" : ": " + some_of(different),
-                     sizes_text(report.runs));
+                     sizes_text(source, report));
 }
 
 std::string hardware_text(const PublishedSource& source) {

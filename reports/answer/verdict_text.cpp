@@ -54,7 +54,7 @@ struct ScaleWords {
   const char* suffix;  // of an effect
 };
 constexpr std::array<ScaleWords, 4> scale_words{{{"percent", "%", " %"},
-                                                 {"units of loss", "units of loss", " absolute"},
+                                                 {"units of loss", "units of loss", " units of loss"},
                                                  {"percentage points", "points", " pp"},
                                                  {"dB", "dB", " dB"}}};
 
@@ -199,6 +199,11 @@ std::vector<std::string> remark_parts(const Verdict& verdict) {
     parts.push_back(verdict.reason.text);
   }
   for (const Caveat& caveat : verdict.caveats) parts.push_back(caveat_text(caveat));
+  if (verdict.decision)
+    parts.push_back(fmt::format("the {} % interval {} decides{}",
+                                plain_number(100 * verdict.decision->confidence, 4),
+                                text_of(verdict.decision->interval, verdict),
+                                is_decided(verdict.kind) ? "" : ", by Holm's correction"));
   if (verdict.later) parts.push_back(later_text(verdict));
   if (verdict.scale == Scale::absolute) parts.emplace_back("small loss: compared by differences");
   parts.insert(parts.end(), verdict.notes.begin(), verdict.notes.end());

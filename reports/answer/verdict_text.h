@@ -12,7 +12,7 @@
 
 namespace trainyard::reports {
 
-// "−43.2 %", "+0.10 pp", "+0.0012 absolute"; "–" without pairs.
+// "−43.2 %", "+0.10 pp", "+0.0012 units of loss"; "–" without pairs.
 std::string effect_text(const Verdict& verdict);
 // "[−43.6, −42.8]": a confidence interval of the effect, without its unit; "–" without an estimate.
 std::string interval_text(const Verdict& verdict);         // 95 %

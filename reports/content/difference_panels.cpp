@@ -5,8 +5,6 @@
 #include <limits>
 #include <map>
 
-#include <fmt/format.h>
-
 #include "reports/answer/verdict_text.h"
 #include "reports/content/panels.h"
 

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/format/number_text.h"
@@ -41,6 +42,9 @@ std::optional<Effect> effect_of(const Verdict* verdict, Scale scale) {
   return Effect{*verdict->effect,
                 verdict->ci95->low,
                 verdict->ci95->high,
+                verdict->decision
+                    ? std::vector{verdict->decision->interval.low, verdict->decision->interval.high}
+                    : std::vector<double>(),
                 margin.low,
                 margin.high,
                 effect_text(*verdict),
@@ -99,18 +103,6 @@ Table table_of(const Effects& figure) {
   return table;
 }
 
-std::string keys_of(const Comparison& comparison) {
-  std::string keys;
-  const auto add = [&](const Arm& arm) {
-    for (const ArmRun& run : arm.runs) keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", run.key);
-  };
-  for (const Cell& cell : comparison.cells) {
-    add(cell.baseline);
-    for (const Arm& arm : cell.arms) add(arm);
-  }
-  return keys;
-}
-
 // Whether a column is a time and an arm has several ranks.
 bool has_slowest_rank(const Comparison& comparison, const Effects& effects) {
   const bool time = std::ranges::any_of(effects.columns, [](const EffectColumn& column) {
@@ -143,10 +135,15 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
           "Change against " + baseline_text(comparison.compare) +
           ". The bar is the 95 % t interval of the mean change over pairs: if the experiment were repeated "
           "many times, 95 % of such intervals would contain the true change. Shaded strip: the margin, "
-          "inside which a change counts as no change. Arrow: the interval continues outside the plot. "
+          "inside which a change counts as no change. Arrow: the interval continues outside the plot. Two "
+          "ticks: "
+          "the interval that decides, if the bar contradicts the word. "
           "Effects in other units are printed as text.";
-      figure.sql = "SELECT * FROM task_final_metrics WHERE run_key IN (" + keys_of(comparison) +
-                   ")\nORDER BY model, strategy, seed";
+      figure.sql =
+          "SELECT * FROM task_final_metrics WHERE run_key IN ('" +
+          joined(
+              comparison.cells, [](const Cell& cell) { return joined(run_keys(cell), {}, "', '"); }, "', '") +
+          "')\nORDER BY model, strategy, seed";
       figures.push_back(std::move(figure));
       last = &std::get<Effects>(figures.back().picture);
     }

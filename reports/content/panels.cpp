@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/content/curves.h"
 #include "reports/content/difference_panels.h"
 #include "reports/content/scaling.h"
@@ -17,19 +18,13 @@ namespace trainyard::reports {
 
 namespace {
 
-void add_keys(std::string& list, const Arm& arm) {
-  for (const ArmRun& run : arm.runs) list += fmt::format("{}{}')", list.empty() ? "('" : ", ('", run.key);
-}
-
 // Query for the rows that the figure averages. It can be run with `trainyard sql`.
 std::string query_of(const Cell& cell, const Metric& metric, const std::string& further = "") {
-  std::string keys;
-  add_keys(keys, cell.baseline);
-  for (const Arm& arm : cell.arms) add_keys(keys, arm);
+  const std::string keys = joined(run_keys(cell), {}, "'), ('");
   const std::string column = metric.epoch_column + further;
   const std::string task = metric.task.empty() ? "" : "task_";
   return fmt::format(
-      "WITH cell (run_key) AS (VALUES {})\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, "
+      "WITH cell (run_key) AS (VALUES ('{}'))\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, "
       "{}\nFROM cell JOIN {}epoch_average USING (run_key)\nUNION ALL SELECT DISTINCT strategy, seed, "
       "replica, epoch, {}\nFROM cell JOIN {}epoch_replica USING (run_key)\nORDER BY strategy, seed, replica, "
       "epoch",
@@ -241,13 +236,11 @@ std::string lacking_text(const Report& report, const Cell& cell, const std::vect
     std::string& list = !known ? undefined : counts ? unrecorded : uncounted;
     list.append(list.empty() ? "" : ", ").append(lower_first(metric.title));
   }
-  std::string text;
-  if (!undefined.empty()) text = "Not defined for this task: " + undefined + ".";
-  if (!unrecorded.empty())
-    text += (text.empty() ? "" : " ") + ("Not recorded by any run: " + unrecorded + ".");
-  if (!uncounted.empty())
-    text += (text.empty() ? "" : " ") + ("Not drawn: " + uncounted + "." + uncounted_runs);
-  return text;
+  std::vector<std::string> texts;
+  if (!undefined.empty()) texts.push_back("Not defined for this task: " + undefined + ".");
+  if (!unrecorded.empty()) texts.push_back("Not recorded by any run: " + unrecorded + ".");
+  if (!uncounted.empty()) texts.push_back("Not drawn: " + uncounted + "." + uncounted_runs);
+  return joined(texts, {}, " ");
 }
 
 namespace {

@@ -48,7 +48,7 @@ constexpr std::size_t short_remark = 50;  // characters beside the word; a longe
 std::string word_with_footnote(const Verdict& verdict, std::vector<std::string>& footnotes) {
   const std::string word = text_of(verdict.kind);
   const std::string remark = word_with_reason(verdict).substr(word.size());
-  if (remark.size() <= short_remark) return word + remark;
+  if (columns(remark) <= short_remark) return word + remark;
   const auto found = std::ranges::find(footnotes, remark);
   const auto number = found - footnotes.begin() + 1;
   if (found == footnotes.end()) footnotes.push_back(remark);
@@ -63,32 +63,6 @@ TableRow effect_row(const Verdict& verdict, std::vector<std::string>& footnotes)
           narrow_interval_text(verdict),
           p_with_hypothesis(verdict),
           std::int64_t{verdict.n}};
-}
-
-PaperTable effects(const Comparison& comparison) {
-  PaperTable paper;
-  paper.slug = "effects" + comparison.slug_end;
-  paper.long_table = true;
-  paper.table.columns = effect_columns();
-  paper.table.caption = fmt::format(
-      "All effects against {}, with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
-      "hypothesis (the arm is better or worse than the margin, or inside it). n: number of {}",
-      baseline_text(comparison.compare),
-      (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.") + of_experiment(comparison));
-  std::vector<std::string> footnotes;
-  for (const Cell& cell : comparison.cells) {
-    std::string heading;
-    for (const Verdict& verdict : cell.verdicts) {
-      const std::string why = not_verified(*cell.find_arm(verdict.arm));
-      const std::string arm =
-          fmt::format("{}: {}{}", cell.label, verdict.arm, why.empty() ? "" : ". " + why + ".");
-      if (arm != heading) paper.table.rows.push_back({heading = arm});
-      paper.table.rows.push_back(effect_row(verdict, footnotes));
-    }
-  }
-  for (std::size_t i = 0; i < footnotes.size(); ++i)
-    paper.table.rows.push_back({fmt::format("[{}] {}", i + 1, footnotes[i].substr(2))});  // without ": "
-  return paper;
 }
 
 TableRow number_row(const Comparison& comparison, const Cell& cell, const Verdict& verdict) {
@@ -114,7 +88,9 @@ TableRow number_row(const Comparison& comparison, const Cell& cell, const Verdic
           std::int64_t{verdict.n},
           verdict.reason.text,
           verdict.hypothesis,
-          joined(verdict.caveats, caveat_text, "; "),
+          joined(marks_of(verdict.caveats), {}, " "),
+          remarks_of(verdict),
+          verdict.verified ? "true" : "false",
           verdict.later ? TableValue(std::int64_t{verdict.later->n}) : TableValue(NAN),
           verdict.later ? verdict.later->effect : NAN,
           verdict.later ? verdict.later->ci95.low : NAN,
@@ -137,22 +113,44 @@ PaperTable published_verdicts(const Report& report) {
   return paper;
 }
 
+PaperTable effects_table(const Comparison& comparison) {
+  PaperTable paper;
+  paper.slug = "effects" + comparison.slug_end;
+  paper.long_table = true;
+  paper.table.columns = {left_column("Metric", 0.17),
+                         left_column("Verdict", 0.195),
+                         right_column("Effect", 0.112),
+                         right_column("95 % interval", 0.174),
+                         right_column("90 % interval", 0.174),
+                         right_column("p", 0.094),
+                         right_column("n", 0.024)};
+  paper.table.caption = fmt::format(
+      "All effects against {}, with 95 % and 90 % confidence intervals. p: after Holm's correction, with its "
+      "hypothesis (the arm is better or worse than the margin, or inside it). n: number of {}",
+      baseline_text(comparison.compare),
+      (comparison.compare.pair.empty() ? "runs in the smaller arm." : "pairs.") + of_experiment(comparison));
+  std::vector<std::string> footnotes;
+  for (const Cell& cell : comparison.cells) {
+    std::string heading;
+    for (const Verdict& verdict : cell.verdicts) {
+      const std::string why = not_verified(*cell.find_arm(verdict.arm));
+      const std::string arm =
+          fmt::format("{}: {}{}", cell.label, verdict.arm, why.empty() ? "" : ". " + why + ".");
+      if (arm != heading) paper.table.rows.push_back({heading = arm});
+      paper.table.rows.push_back(effect_row(verdict, footnotes));
+    }
+  }
+  for (std::size_t i = 0; i < footnotes.size(); ++i)
+    paper.table.rows.push_back({fmt::format("[{}] {}", i + 1, footnotes[i].substr(2))});  // without ": "
+  return paper;
+}
+
 bool contradicts(const Cell& cell, const Verdict& published) {
   const std::string training = "train-" + published.metric.substr(published.metric.find('-') + 1);
   const Verdict* other = cell.find(published.arm, training);
   if (other == nullptr || other->metric == published.metric) return false;
   return (other->kind == VerdictKind::improves && published.kind == VerdictKind::deteriorates) ||
          (other->kind == VerdictKind::deteriorates && published.kind == VerdictKind::improves);
-}
-
-std::vector<TableColumn> effect_columns() {
-  return {left_column("Metric", 0.17),
-          left_column("Verdict", 0.195),
-          right_column("Effect", 0.112),
-          right_column("95 % interval", 0.174),
-          right_column("90 % interval", 0.174),
-          right_column("p", 0.094),
-          right_column("n", 0.024)};
 }
 
 Table models_table(const Comparison& comparison) {
@@ -179,7 +177,7 @@ std::vector<PaperTable> paper_tables(const Report& report) {
   for (const Comparison& comparison : report.comparisons) {
     if (!has_verdicts(comparison)) continue;
     papers.push_back(compact(comparison));
-    papers.push_back(effects(comparison));
+    papers.push_back(effects_table(comparison));
   }
   if (PaperTable published = published_verdicts(report); !published.table.rows.empty())
     papers.push_back(std::move(published));
@@ -193,17 +191,17 @@ std::vector<PaperTable> paper_tables(const Report& report) {
 
 std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& paper) {
   const std::string label = "tab:" + paper.slug;
-  const LatexLayout layout = paper.long_table ? LatexLayout::long_table : LatexLayout::short_table;
-  return {{paper.slug, latex_table(paper.table, label, layout)},
+  if (paper.long_table) return {{paper.slug, latex_table(paper.table, label, LatexLayout::long_table)}};
+  return {{paper.slug, latex_table(paper.table, label, LatexLayout::short_table)},
           {paper.slug + "-two-column", latex_table(paper.table, label, LatexLayout::two_columns)}};
 }
 
 Table verdict_numbers(const std::vector<Comparison>& comparisons) {
   Table table;
-  table.columns = {"axis",       "baseline",    "cell",       "arm",        "metric",     "verdict",
-                   "unit",       "effect",      "low_95",     "high_95",    "low_90",     "high_90",
-                   "margin_low", "margin_high", "p",          "n",          "reason",     "hypothesis",
-                   "caveats",    "all_n",       "all_effect", "all_low_95", "all_high_95"};
+  table.columns = {"axis",   "baseline",   "cell",       "arm",        "metric",  "verdict",    "unit",
+                   "effect", "low_95",     "high_95",    "low_90",     "high_90", "margin_low", "margin_high",
+                   "p",      "n",          "reason",     "hypothesis", "marks",   "remarks",    "verified",
+                   "all_n",  "all_effect", "all_low_95", "all_high_95"};
   for (const Comparison& comparison : comparisons) {
     for (const Cell& cell : comparison.cells) {
       for (const Verdict& verdict : cell.verdicts)

@@ -31,9 +31,12 @@ struct PaperTable {
   Table table;
 };
 
-// The LaTeX files of a table by their names: "verdicts" for documents in one column, and
+// The LaTeX files of a table by their names: "verdicts" for documents in one column, and if the table is short
 // "verdicts-two-column".
 std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& paper);
+
+// All effects of a comparison with their intervals. A row of one text is the heading of an arm or a footnote.
+PaperTable effects_table(const Comparison& comparison);
 
 // Tables per comparison: verdicts in words, and all effects with intervals. The last one has published verdicts.
 std::vector<PaperTable> paper_tables(const Report& report);
@@ -46,8 +49,5 @@ Table verdict_numbers(const std::vector<Comparison>& comparisons);
 
 // Final metrics, one row per run.
 Table run_numbers(const Report& report);
-
-// Columns of a table of effects. A row of one text is the heading of an arm.
-std::vector<TableColumn> effect_columns();
 
 }  // namespace trainyard::reports

@@ -88,19 +88,12 @@ Table table_of(const std::vector<const Arm*>& arms, const std::vector<MachineLim
 }
 
 std::string sql_of(const std::vector<const Cell*>& cells) {
-  std::string keys;
-  const auto add = [&](const Arm& arm) {
-    for (const ArmRun& run : arm.runs) keys += fmt::format("{}{}'", keys.empty() ? "'" : ", '", run.key);
-  };
-  for (const Cell* cell : cells) {
-    add(cell->baseline);
-    std::ranges::for_each(cell->arms, add);
-    std::ranges::for_each(cell->limits, add);
-  }
-  return "SELECT DISTINCT model, strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE times_count "
-         "AND "
-         "run_key IN (" +
-         keys + ")\nORDER BY model, strategy, seed";
+  const std::string keys = joined(
+      cells, [](const Cell* cell) { return joined(run_keys(*cell), {}, "', '"); }, "', '");
+  return fmt::format(
+      "SELECT DISTINCT model, strategy, seed, epoch_train_seconds\nFROM final_metrics WHERE times_count AND "
+      "run_key IN ('{}')\nORDER BY model, strategy, seed",
+      keys);
 }
 
 // Numbers of devices of an arm or the baseline.
@@ -211,15 +204,9 @@ std::string uncounted_text(const Report& report, const std::vector<const Cell*>&
   for (const RunRow& run : report.runs)
     if (run.has_result && !run.times_count) uncounted.insert(run.key);
   std::set<std::string> left_out;
-  const auto add = [&](const Arm& arm) {
-    for (const ArmRun& run : arm.runs)
-      if (uncounted.contains(run.key)) left_out.insert(run.key);
-  };
-  for (const Cell* cell : cells) {
-    add(cell->baseline);
-    std::ranges::for_each(cell->arms, add);
-    std::ranges::for_each(cell->limits, add);
-  }
+  for (const Cell* cell : cells)
+    for (const std::string& key : run_keys(*cell))
+      if (uncounted.contains(key)) left_out.insert(key);
   if (left_out.empty()) return "";
   return fmt::format(" Left out: {} whose times do not count.", counted(left_out.size(), "run"));
 }

@@ -81,6 +81,17 @@ std::string not_verified(const Arm& arm) {
                           : "NOT VERIFIED: the records do not state " + joined(found.not_stated, {}, "; ");
 }
 
+std::vector<std::string> run_keys(const Cell& cell) {
+  std::vector<std::string> keys;
+  const auto add = [&](const Arm& arm) {
+    for (const ArmRun& run : arm.runs) keys.push_back(run.key);
+  };
+  add(cell.baseline);
+  std::ranges::for_each(cell.arms, add);
+  std::ranges::for_each(cell.limits, add);
+  return keys;
+}
+
 bool has_verdicts(const Comparison& comparison) {
   return std::ranges::any_of(comparison.cells, [](const Cell& cell) { return !cell.verdicts.empty(); });
 }

@@ -223,6 +223,9 @@ struct Report {
   std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"
 };
 
+// The keys of the runs of the baseline and the arms, and of the independent runs.
+std::vector<std::string> run_keys(const Cell& cell);
+
 bool has_verdicts(const Comparison& comparison);  // false: there is no arm to compare with the baseline
 
 // "single", or with the axis "batch 64" if the axis is not strategy, model or group.

@@ -30,6 +30,10 @@ inline constexpr auto members_of<Caveat> =
     std::tuple{Member{"mark", &Caveat::mark}, Member{"text", &Caveat::text}};
 
 template <>
+inline constexpr auto members_of<DecisionInterval> = std::tuple{
+    Member{"confidence", &DecisionInterval::confidence}, Member{"interval", &DecisionInterval::interval}};
+
+template <>
 inline constexpr auto members_of<LaterEstimate> =
     std::tuple{Member{"n", &LaterEstimate::n}, Member{"effect", &LaterEstimate::effect},
                Member{"ci95", &LaterEstimate::ci95}};
@@ -57,6 +61,7 @@ inline constexpr auto members_of<Verdict> =
                Member{"looks", &Verdict::looks},
                Member{"n", &Verdict::n},
                Member{"later", &Verdict::later},
+               Member{"decision", &Verdict::decision},
                Member{"identical", &Verdict::identical},
                Member{"baseline_mean", &Verdict::baseline_mean},
                Member{"arm_mean", &Verdict::arm_mean},

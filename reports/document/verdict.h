@@ -84,6 +84,12 @@ inline constexpr const char* replaced_mark = "REPLACED";  // `compare --fail-on 
 // Start of the note that names the look of the decision: "decided at the first look, n = 3".
 inline constexpr const char* decided_at_look = "decided at ";
 
+// The interval whose place decides, after Holm's correction.
+struct DecisionInterval {
+  double confidence = 0;  // 0.983
+  Interval interval;      // of the effect
+};
+
 // The estimate of a later look than the one that decided.
 struct LaterEstimate {
   int n = 0;
@@ -101,12 +107,13 @@ struct Verdict {
   std::vector<std::string> notes;    // on other looks, changed margins, warm-up
   std::vector<std::string> dropped;  // planned pairs (unpaired: runs) left out, each with its reason
   Scale scale = Scale::log_ratio;
-  std::optional<double> effect;    // the change of the arm against the baseline, on its scale
-  std::optional<Interval> ci95;    // of the effect; belongs to the tests of a shift; empty if n < 2
-  std::optional<Interval> ci90;    // belongs to the test of equivalence
-  std::optional<Interval> margin;  // as a change; empty if there is none
-  std::optional<double> p;         // after Holm; empty if nothing was tested
-  std::string hypothesis;          // of p: "better than the margin", "inside the margin"; empty without p
+  std::optional<double> effect;              // the change of the arm against the baseline, on its scale
+  std::optional<Interval> ci95;              // of the effect; belongs to the tests of a shift; empty if n < 2
+  std::optional<Interval> ci90;              // belongs to the test of equivalence
+  std::optional<DecisionInterval> decision;  // only if the 95 % interval alone contradicts the word
+  std::optional<Interval> margin;            // as a change; empty if there is none
+  std::optional<double> p;                   // after Holm; empty if nothing was tested
+  std::string hypothesis;  // of p: "better than the margin", "inside the margin"; empty without p
   std::optional<double>
       level;         // the part of α that this look spends: the threshold of p; empty if not tested
   double alpha = 0;  // of the cell's first plan

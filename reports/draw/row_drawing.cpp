@@ -228,6 +228,7 @@ namespace {
 
 constexpr double above_title = 12;
 constexpr double below_unit = 10;
+constexpr double tick_reach = 4;  // of the interval that decides, up and down
 constexpr double forest_axis_height = 24;
 constexpr double forest_baseline = 13.5;
 constexpr double column_gap = 26;
@@ -280,6 +281,7 @@ Scale1D axis_of(const EffectColumn& column, double left, double right) {
     high = std::max({high, effect->value, effect->margin_high});
     least = std::min(least, effect->low);
     most = std::max(most, effect->high);
+    for (const double tick : effect->ticks) least = std::min(least, tick), most = std::max(most, tick);
   }
   const double extent = high > low ? high - low : 1;
   low = std::min(low, std::max(least, low - extent)) - 0.04 * extent;
@@ -369,6 +371,8 @@ void draw_effect(Markup& out, const Effect& effect, const Column& column, const 
   out.open("g", {{"class", "c-" + row.colour}});
   if (effect.on_scale) {
     draw_rule(out, "eb", column.x(effect.low), y, column.x(effect.high), y);
+    for (const double tick : effect.ticks)
+      draw_rule(out, "eb", column.x(tick), y - tick_reach, column.x(tick), y + tick_reach);
     if (effect.low < column.x.low) draw_arrow(out, column.x(effect.low), y, -1);
     if (effect.high > column.x.high) draw_arrow(out, column.x(effect.high), y, 1);
     out.empty(

@@ -102,6 +102,7 @@ struct EffectRow {
 struct Effect {
   double value = 0;
   double low = 0, high = 0;                // 95 % interval
+  std::vector<double> ticks = {};          // ends of the interval that decides, if it is another
   double margin_low = 0, margin_high = 0;  // a change inside counts as no change
   std::string text;                        // "−43.2 %"
   std::string verdict;                     // "IMPROVES"

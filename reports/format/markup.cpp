@@ -1,7 +1,5 @@
 #include "reports/format/markup.h"
 
-#include <cstdint>
-
 #include "base/error.h"
 
 namespace trainyard::reports {

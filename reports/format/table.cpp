@@ -1,9 +1,7 @@
 #include "reports/format/table.h"
 
-#include <algorithm>
 #include <array>
 #include <cmath>
-#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -101,69 +99,18 @@ std::string latex_row(const Table& table, const TableRow& row) {
   return joined(escaped_cells(table, row, latex), {}, " & ") + " \\\\\n";
 }
 
-// Rows from `first` to before `last`. `continued`: the first row is a heading of an earlier part again.
-std::string latex_body(const Table& table, std::span<const TableRow> rows, bool continued = false) {
+std::string latex_body(const Table& table) {
   std::string text;
-  for (const TableRow& row : rows) {
+  for (const TableRow& row : table.rows) {
     if (!is_heading(row, table)) {
       text += latex_row(table, row);
       continue;
     }
-    const bool first = &row == &rows.front();
-    text += first ? "" : "\\addlinespace\n";
-    text += fmt::format("\\multicolumn{{{}}}{{@{{}}{}@{{}}}}{{{}{}}} \\\\*\n", table.columns.size(),
-                        latex_column(left_column("", 1)), escaped_cells(table, row, latex).front(),
-                        first && continued ? " (continued)" : "");
+    text += &row == &table.rows.front() ? "" : "\\addlinespace\n";
+    text += fmt::format("\\multicolumn{{{}}}{{@{{}}{}@{{}}}}{{{}}} \\\\*\n", table.columns.size(),
+                        latex_column(left_column("", 1)), escaped_cells(table, row, latex).front());
   }
   return text;
-}
-
-// The parts of a table in two columns. `table*` cannot span pages, so each part must fit into one page.
-
-constexpr double characters_per_line = 100;  // of small print, across both columns
-constexpr int most_lines = 48;               // of small print in a page with caption and head
-
-// Estimated lines of a row: its longest cell, wrapped.
-int lines_of(const Table& table, const TableRow& row) {
-  if (is_heading(row, table)) return 2;
-  int most = 1;
-  for (std::size_t i = 0; i < row.size(); ++i) {
-    const double width = table.columns[i].width * characters_per_line;
-    if (width > 0)
-      most = std::max(most, static_cast<int>(
-                                std::ceil(static_cast<double>(columns(shown(row[i], table.exact))) / width)));
-  }
-  return most;
-}
-
-struct TablePart {
-  std::vector<TableRow> rows;
-  bool continued = false;  // its first row is the heading of the last rows of the part before
-};
-
-// A heading is never the last row of a part.
-std::vector<TablePart> parts_of(const Table& table) {
-  std::vector<TablePart> parts(1);
-  int lines = 0;
-  const TableRow* heading = nullptr;
-  for (std::size_t i = 0; i < table.rows.size(); ++i) {
-    const TableRow& row = table.rows[i];
-    const bool is_head = is_heading(row, table);
-    const bool followed = is_head && i + 1 < table.rows.size();
-    const int needed = lines_of(table, row) + (followed ? lines_of(table, table.rows[i + 1]) : 0);
-    if (lines > 0 && lines + needed > most_lines) {
-      parts.emplace_back();
-      lines = 0;
-      if (heading != nullptr && !is_head) {
-        parts.back() = {{*heading}, true};
-        lines = lines_of(table, *heading);
-      }
-    }
-    if (is_head) heading = &row;
-    parts.back().rows.push_back(row);
-    lines += lines_of(table, row);
-  }
-  return parts;
 }
 
 Json json_of(const TableValue& value, bool exact) {
@@ -176,26 +123,6 @@ Json json_object(const Table& table, const TableRow& row) {
   Json object = Json::object();
   for (std::size_t i = 0; i < row.size(); ++i) object[table.columns[i].title] = json_of(row[i], table.exact);
   return object;
-}
-
-std::string tabular(const std::string& columns, const std::string& head, const std::string& rows) {
-  return "\\begin{tabular}{@{}" + columns + "@{}}\n" + head + rows + "\\bottomrule\n\\end{tabular}\n";
-}
-
-// "Table 1 (continued)", without an entry in the list of tables.
-constexpr const char* continued_caption = "\\tablename~\\thetable{} (continued)";
-
-std::string wide_floats(const Table& table, const std::string& columns, const std::string& caption,
-                        const std::string& head) {
-  std::string text = "% needs \\usepackage{array,booktabs}; for documents in two columns\n";
-  for (const TablePart& part : parts_of(table)) {
-    const bool first = text.find("\\begin") == std::string::npos;
-    text += "\\begin{table*}\n\\centering\n" +
-            (first ? caption : "{\\small " + std::string(continued_caption) + "\\par\\smallskip}") +
-            "\n\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\n" +
-            tabular(columns, head, latex_body(table, part.rows, part.continued)) + "\\end{table*}\n";
-  }
-  return text;
 }
 
 }  // namespace
@@ -309,24 +236,20 @@ std::string latex_table(const Table& table, const std::string& label, LatexLayou
   for (const TableColumn& column : table.columns) columns += latex_column(column);
   const std::string caption = "\\caption{" + latex_escaped(table.caption) + "}\\label{" + label + "}";
   const std::string head = "\\toprule\n" + latex_row(table, titles(table)) + "\\midrule\n";
-  switch (layout) {
-    case LatexLayout::two_columns:
-      return wide_floats(table, columns, caption, head);
-    case LatexLayout::
-        long_table:  // the caption is only in the head of the first page, as a label must be unique
-      return "% needs \\usepackage{array,booktabs,longtable}; for documents in one column\n"
-             "{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\\setlength{\\LTcapwidth}{\\linewidth}\n"
-             "\\begin{longtable}{@{}" +
-             columns + "@{}}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" +
-             fmt::format("\\multicolumn{{{}}}{{@{{}}l}}{{{}}} \\\\\n", table.columns.size(),
-                         continued_caption) +
-             head + "\\endhead\n\\bottomrule\n\\endfoot\n" + latex_body(table, table.rows) +
-             "\\end{longtable}}\n";
-    case LatexLayout::short_table:
-      break;
-  }
-  return "% needs \\usepackage{array,booktabs}; for documents in one column\n\\begin{table}\n\\centering\n" +
-         caption + "\n\\small\n" + tabular(columns, head, latex_body(table, table.rows)) + "\\end{table}\n";
+  if (layout == LatexLayout::long_table)  // only its first page has the caption, as a label must be unique
+    return "% needs \\usepackage{array,booktabs,longtable}; for documents in one column\n"
+           "{\\scriptsize\\setlength{\\tabcolsep}{1.5pt}\\setlength{\\LTcapwidth}{\\linewidth}\n"
+           "\\begin{longtable}{@{}" +
+           columns + "@{}}\n" + caption + " \\\\\n" + head + "\\endfirsthead\n" +
+           fmt::format("\\multicolumn{{{}}}{{@{{}}l}}{{\\tablename~\\thetable{{}} (continued)}} \\\\\n",
+                       table.columns.size()) +
+           head + "\\endhead\n\\bottomrule\n\\endfoot\n" + latex_body(table) + "\\end{longtable}}\n";
+  const bool wide = layout == LatexLayout::two_columns;
+  const std::string environment = wide ? "table*" : "table";
+  return "% needs \\usepackage{array,booktabs}; for documents in " +
+         std::string(wide ? "two columns" : "one column") + "\n\\begin{" + environment + "}\n\\centering\n" +
+         caption + "\n\\small\n\\begin{tabular}{@{}" + columns + "@{}}\n" + head + latex_body(table) +
+         "\\bottomrule\n\\end{tabular}\n\\end{" + environment + "}\n";
 }
 
 void open_html_table(Markup& out, const Table& table, const std::string& style) {

@@ -66,7 +66,7 @@ std::string json_row(const Table& table, const TableRow& row);
 enum class LatexLayout {
   short_table,  // `table`
   long_table,   // `longtable`, in small print: it spans pages, but works in one-column documents only
-  two_columns   // `table*` as wide as both columns, in small print; a long table becomes several of them
+  two_columns   // `table*` as wide as both columns
 };
 
 // A LaTeX table with booktabs. All columns and the gaps between them must fit into the 360 pt of an 11 pt A4

@@ -55,16 +55,18 @@ std::string legend_of(const Comparison& comparison) {
   });
   const bool undefined = std::ranges::any_of(
       comparison.cells, [](const Cell& cell) { return !cell.find_with_margin("validation-accuracy"); });
-  return legend + (undefined ? ", · not defined for the model" : "");
+  const bool contradicted = std::ranges::any_of(comparison.cells, [](const Cell& cell) {
+    return std::ranges::any_of(cell.verdicts, [&](const Verdict& one) { return contradicts(cell, one); });
+  });
+  return legend + (undefined ? ", · not defined for the model" : "") +
+         (contradicted ? std::string(". ") + contradiction_note : "");
 }
 
 // One row per model and one column per arm, with a symbol per metric.
 Markup matrix(const Comparison& comparison, bool several) {
-  const std::vector<std::string> notes = models_table(comparison).notes;
   Table head;
-  head.caption =
-      fmt::format("{}{} {}.{}", several ? heading(comparison) + ". " : "", matrix_explanation(comparison),
-                  legend_of(comparison), notes.empty() ? "" : " " + notes.front());
+  head.caption = fmt::format("{}{} {}.", several ? heading(comparison) + ". " : "",
+                             matrix_explanation(comparison), legend_of(comparison));
   head.columns = {"Model"};
   for (const std::string& arm : arms_of(comparison)) head.columns.emplace_back(arm);
   Markup out;

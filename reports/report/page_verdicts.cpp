@@ -70,20 +70,10 @@ void add_rows(Markup& out, const Cell& cell, const Palette& palette, bool linked
 }
 
 Markup numbers(const Comparison& comparison) {
-  Table table;
-  for (const char* title : {"Model", "Arm", "Metric", "Verdict"}) table.columns.emplace_back(title);
-  for (const char* title : {"n", "Effect", "95 % interval", "90 % interval", "Margin", "p (Holm)"})
-    table.columns.push_back(right_column(title));
-  table.columns.emplace_back("p tests that the arm is");
-  for (const Cell& cell : comparison.cells)
-    for (const Verdict& verdict : cell.verdicts)
-      table.rows.push_back({cell.label, verdict.arm, find_metric(verdict.metric).title,
-                            badge_of(verdict.kind).text + marks_text(verdict.caveats), verdict.n,
-                            effect_text(verdict), interval_text(verdict), narrow_interval_text(verdict),
-                            margin_text(verdict), p_text(verdict.p), verdict.hypothesis});
+  const Table table = effects_table(comparison).table;
   Markup out;
   out.open("details").leaf("summary", {}, "All numbers: intervals and p-values");
-  return out.add(html_table(table, "numbers")).close();
+  return out.leaf("p", {{"class", "sub"}}, table.caption).add(html_table(table, "numbers")).close();
 }
 
 }  // namespace
@@ -98,7 +88,8 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   }
   out.leaf("p", {{"class", "sub"}},
            "Shaded strip in a cell: the margin. A change inside it counts as no change. Bar: 95 % confidence "
-           "interval of the change against the baseline. Inconclusive: the runs cannot decide. The "
+           "interval of the change against the baseline. Two ticks: the interval that decides, if the bar "
+           "contradicts the word. Inconclusive: the runs cannot decide. The "
            "remarks below the table give the number of seeds to plan, or the reason.");
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
@@ -185,6 +176,9 @@ Markup interval_picture(const Verdict& verdict) {
   out.empty("path", {{"class", "fz"}, {"d", "M60 0V12"}});
   out.empty("path", {{"class", "fl"},
                      {"d", "M" + coordinate(at(interval.low)) + " 6H" + coordinate(at(interval.high))}});
+  if (verdict.decision)
+    for (const double end : {verdict.decision->interval.low, verdict.decision->interval.high})
+      out.empty("path", {{"class", "fl"}, {"d", "M" + coordinate(at(end)) + " 3V9"}});
   out.empty(
       "rect",
       {{"class", "fd"}, {"x", coordinate(at(change) - 1.5)}, {"y", "2.5"}, {"width", "3"}, {"height", "7"}});
@@ -192,15 +186,11 @@ Markup interval_picture(const Verdict& verdict) {
   return out;
 }
 
+// "n = 5, p < 0.0001 (better), margin a factor of 1.05; too few seeds …", for the tooltip.
 std::string spoken(const Verdict& verdict) {
-  std::string text = fmt::format("n = {}", verdict.n);
-  if (const std::string p = p_text(verdict.p); verdict.p)
-    text += fmt::format(", p {}{} (Holm, {})", p.starts_with('<') ? "" : "= ", p, verdict.hypothesis);
-  text += ", margin " + margin_text(verdict);
-  if (!verdict.reason.text.empty()) text += "; " + verdict.reason.text;
-  for (const Caveat& caveat : verdict.caveats) text += "; " + caveat_text(caveat);
-  for (const std::string& note : verdict.notes) text += "; " + note;
-  return text;
+  const std::string p = p_with_hypothesis(verdict);
+  return fmt::format("n = {}, p {}{}, margin {}{}", verdict.n, p.starts_with('<') ? "" : "= ", p,
+                     margin_text(verdict), with_label("; ", verdict.reason.text));
 }
 
 }  // namespace

@@ -232,11 +232,6 @@ std::string verdict_lines(const Comparison& comparison, std::size_t width) {
   return aligned_table(table, width);
 }
 
-std::string models_lines(const Comparison& comparison, std::size_t width) {
-  return paragraph("Validation accuracy, validation loss, training time per epoch", width) + "\n" +
-         aligned_table(models_table(comparison), width);
-}
-
 }  // namespace
 
 std::string markdown_report(const Content& content, const std::set<std::string>& formats,
@@ -269,8 +264,7 @@ std::string terminal_table(const Content& content, std::size_t width) {
   blocks.push_back(facts);
   for (const Comparison& comparison : content.report->comparisons) {
     if (has_verdicts(comparison)) {
-      blocks.push_back(fmt::format("{}\n{}\n{}", paragraph(heading(comparison), width),
-                                   verdict_lines(comparison, width), models_lines(comparison, width)));
+      blocks.push_back(paragraph(heading(comparison), width) + "\n" + verdict_lines(comparison, width));
     } else {
       blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }

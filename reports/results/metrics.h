@@ -1,7 +1,6 @@
 // Metrics of runs in the database.
 #pragma once
 
-#include <optional>
 #include <string>
 
 #include "db/queries/queries.h"

@@ -1,6 +1,5 @@
 #include "reports/results/provenance.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 
@@ -9,6 +8,7 @@
 #include "base/text.h"
 #include "experiments/run/strategies.h"
 #include "reports/results/cells.h"
+#include "reports/results/metrics.h"
 
 namespace trainyard::reports {
 
@@ -66,35 +66,89 @@ Texts meshes(const ReportData& data) {
   return texts;
 }
 
-// All values of one of the circumstances, over all launches.
-std::string launched_with(const ReportData& data, std::string experiments::Circumstances::*circumstance) {
+// "cifar10: 2000 of 40000".
+Texts training_samples(const ReportData& data) {
   Texts texts;
-  for (const auto& [key, launched] : data.launched) texts.insert(launched.circumstances.*circumstance);
+  for (const db::RunSummary& run : data.runs) {
+    const auto launched = data.launched.find(run.run_key);
+    const std::int64_t all = launched == data.launched.end() ? 0 : launched->second.available_samples;
+    const std::string used = value_of(run, "train_samples");
+    if (all > 0)
+      texts.insert(fmt::format("{}: {} {}", run.dataset, used.empty() ? "all" : used + " of", all));
+    else if (!used.empty())
+      texts.insert(run.dataset + ": " + used);
+  }
+  return texts;
+}
+
+// "MLP 235146": those of all stages of one replica.
+Texts parameters(const ReportData& data) {
+  Texts texts;
+  for (const db::RunSummary& run : data.runs) {
+    const auto evidence = data.evidence.find(run.run_key);
+    if (evidence == data.evidence.end()) continue;
+    std::int64_t sum = 0;
+    for (const db::RunEvidence::Rank& rank : evidence->second.ranks)
+      if (rank.replica == 0) sum += rank.parameters;
+    if (sum > 0) texts.insert(fmt::format("{} {}", title_of(run), sum));
+  }
+  return texts;
+}
+
+// All texts of the launches, or of the ranks that have recorded them.
+template <typename TextOf>
+std::string of_launches(const ReportData& data, const TextOf& text_of) {
+  Texts texts;
+  for (const auto& [key, launched] : data.launched) texts.insert(text_of(launched));
   return joined(texts);
 }
 
-// From the records of the ranks: a foreign program may use another version or none.
-std::string libtorch_text(const ReportData& data) {
+template <typename TextOf>
+std::string of_ranks(const ReportData& data, const TextOf& text_of) {
   Texts texts;
   for (const auto& [key, evidence] : data.evidence)
-    for (const db::RunEvidence::Rank& rank : evidence.ranks)
-      if (!rank.libtorch_version.empty()) texts.insert(rank.libtorch_version);
+    for (const db::RunEvidence::Rank& rank : evidence.ranks) texts.insert(text_of(rank));
+  texts.erase("");
   return joined(texts);
+}
+
+// A member of `hardware` in the `start` record; null if the rank did not record it.
+nlohmann::json hardware_of(const db::RunEvidence::Rank& rank, const char* name) {
+  const auto found = rank.start.find("hardware");
+  return found != rank.start.end() && found->is_object() ? found->value(name, nlohmann::json()) : nullptr;
+}
+
+// "2 cores, 23.5 GiB".
+std::string size_text(const db::RunEvidence::Rank& rank) {
+  const nlohmann::json cores = hardware_of(rank, "cores"), bytes = hardware_of(rank, "memory_bytes");
+  if (!cores.is_number_integer() || !bytes.is_number_integer()) return "";
+  constexpr double gibibyte = 1 << 30;
+  return fmt::format("{} cores, {:.1f} GiB", cores.get<int>(), bytes.get<double>() / gibibyte);
+}
+
+std::string system_text(const db::RunEvidence::Rank& rank) {
+  const nlohmann::json system = hardware_of(rank, "system");
+  return system.is_string() ? printable_line(system.get<std::string>()) : "";
 }
 
 }  // namespace
 
 std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data) {
-  using experiments::Circumstances;
+  using Rank = db::RunEvidence::Rank;
   std::vector<std::pair<std::string, std::string>> result{
       {"Runs", runs_text(data)},
       {"Last record", last_record_time(data)},
       {"Data", joined(data_sets(data))},
+      {"Training samples", joined(training_samples(data), {}, "; ")},
+      {"Parameters", joined(parameters(data))},
       {"Strategies", joined(meshes(data), {}, "; ")},
-      {"Host", launched_with(data, &Circumstances::host)},
-      {"Processor", launched_with(data, &Circumstances::processor)},
-      {"Release", launched_with(data, &Circumstances::release)},
-      {"LibTorch", libtorch_text(data)},
+      {"Host", of_launches(data, [](const Launched& one) { return one.circumstances.host; })},
+      {"Processor", of_launches(data, [](const Launched& one) { return one.circumstances.processor; })},
+      {"Cores and memory", of_ranks(data, size_text)},
+      {"System", of_ranks(data, system_text)},
+      {"Release", of_launches(data, [](const Launched& one) { return one.circumstances.release; })},
+      {"Commit", of_launches(data, [](const Launched& one) { return one.commit; })},
+      {"LibTorch", of_ranks(data, [](const Rank& rank) { return rank.libtorch_version; })},
       {"Database", fmt::format("schema {}", data.schema_version)}};
   std::erase_if(result, [](const auto& entry) { return entry.second.empty(); });
   return result;

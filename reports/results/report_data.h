@@ -3,7 +3,6 @@
 #pragma once
 
 #include <map>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -20,8 +19,10 @@ struct Launched {
   std::vector<std::size_t> cores;  // per rank; empty if ranks are not pinned
   bool host_exclusive = true;
   bool devices_shared = false;
-  std::size_t devices = 0;  // distinct ones; 0: unknown
-  std::size_t ranks = 0;    // 0: unknown
+  std::size_t devices = 0;             // distinct ones; 0: unknown
+  std::size_t ranks = 0;               // 0: unknown
+  std::int64_t available_samples = 0;  // for training; 0: unknown
+  std::string commit = {};             // of trainyard; empty: unknown
 };
 
 // Why the placement of a run makes its times useless: "four ranks on two devices", "two ranks with two

@@ -1,7 +1,6 @@
 #include "reports/results/sanity_checks.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>

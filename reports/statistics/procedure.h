@@ -11,7 +11,6 @@
 #include <cstddef>
 #include <optional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "reports/document/verdict.h"

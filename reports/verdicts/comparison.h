@@ -1,7 +1,6 @@
 // All verdicts of one `[[compare]]`.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

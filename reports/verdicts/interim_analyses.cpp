@@ -1,7 +1,6 @@
 #include "reports/verdicts/interim_analyses.h"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <optional>
 

@@ -7,8 +7,6 @@
 // Used by `judge`.
 #pragma once
 
-#include <set>
-#include <string>
 #include <vector>
 
 #include "reports/results/cells.h"

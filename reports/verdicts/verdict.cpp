@@ -4,7 +4,6 @@
 #include <array>
 #include <cmath>
 #include <map>
-#include <set>
 
 #include <fmt/format.h>
 
@@ -149,6 +148,21 @@ Interval shown(Scale scale, const Interval& differences) {
   return {std::min(first, second), std::max(first, second)};
 }
 
+// A shift is decided by the interval of 1 − h, equivalence by that of 1 − 2 h. `holm_level`: h.
+std::optional<DecisionInterval> decision_interval(const TestedVerdict& verdict, double holm_level) {
+  if (!verdict.tested || verdict.constant || !verdict.ci95 || !verdict.margin || holm_level <= 0) return {};
+  const auto& [low, high] = *verdict.ci95;
+  const bool inside = verdict.margin->low <= low && high <= verdict.margin->high;
+  const bool outside = high < verdict.margin->low || verdict.margin->high < low;
+  const bool no_change = verdict.kind == VerdictKind::no_change;
+  const bool contradicts =
+      no_change ? !inside : verdict.kind == VerdictKind::inconclusive && (inside || outside);
+  if (!contradicts) return {};
+  const double confidence = 1 - (outside ? 1 : 2) * holm_level;
+  return DecisionInterval{confidence,
+                          shown(verdict.scale, confidence_interval(*verdict.estimate, confidence))};
+}
+
 std::string hypothesis_text(const ThreeSided& p) {
   const VerdictKind smallest = smallest_hypothesis(p);
   if (smallest == VerdictKind::no_change) return "inside the margin";
@@ -197,6 +211,7 @@ TestedVerdict verdict_of(const Hypothesis& one, const Decision& decision) {
   verdict.caveats = one.caveats;
   apply(one, verdict);
   set_numbers(verdict);
+  verdict.decision = decision_interval(verdict, decision.holm_level);
   verdict.later = later_estimate(one, verdict);
   verdict.identical = differs_by_rounding(one, verdict);
   return verdict;

@@ -69,6 +69,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
                         const ParameterHashes& initial_weights, const std::optional<GpuSettings>& gpu) {
   setup_seconds_ = seconds_since_start();
   const Versions built = versions();
+  const Hardware here = hardware();
   const Position position = mesh.position(rank_);
   has_metrics_ = position.stage == mesh.stages - 1;
   has_neighbours_ = mesh.stages > 1;
@@ -76,6 +77,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
       {"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
       {"device", device_name(launch, rank_)},
       {"host", host_name()},
+      {"hardware", {{"cores", here.cores}, {"memory_bytes", here.memory_bytes}, {"system", here.system}}},
       {"threads", threads},
       {"pid", getpid()},
       {"world_size", launch.run.strategy.world_size()},

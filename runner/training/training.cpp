@@ -1,6 +1,5 @@
 #include "runner/training/training.h"
 
-#include <ctime>
 #include <utility>
 
 #include <ATen/Parallel.h>

@@ -85,7 +85,7 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   const auto folder = scratch.path() / "all";
   for (const char* name :
        {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex",
-        "tables/effects-two-column.tex", "tables/results.tex", "tables/verdicts.csv", "tables/runs.csv",
+        "tables/verdicts-two-column.tex", "tables/results.tex", "tables/verdicts.csv", "tables/runs.csv",
         "tables/results.csv", "figures/mlp-train-accuracy.pdf", "figures/speed-up.svg",
         "figures/efficiency.png", "figures/mlp-validation-loss-over-time.csv", "figures/time-breakdown.csv"})
     CHECK_MESSAGE(std::filesystem::exists(folder / name), name);
@@ -98,6 +98,10 @@ TEST_CASE("report writes every format, with published numbers, and for a part of
   CHECK(answer < top.find("In each cell: validation accuracy (margin"));
   CHECK(contains(top, "<dt>Published study</dt><dd>paper. Training time: IMPROVES for MLP."));
   CHECK(contains(top, "<dt>Machine</dt>"));
+  for (const char* recorded :
+       {"<dt>Cores and memory</dt><dd>", "<dt>System</dt><dd>", "<dt>Parameters</dt><dd>MLP ",
+        "<dt>Training samples</dt><dd>synthetic-digits: "})
+    CHECK_MESSAGE(contains(top, recorded), recorded);
   CHECK_MESSAGE(made.out.starts_with(words), made.out);
   const std::string compared = scratch.at({"compare"}).out;
   CHECK_MESSAGE(compared.starts_with(words), compared);

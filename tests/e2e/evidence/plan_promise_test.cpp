@@ -92,10 +92,11 @@ class DrawnArms {
     CHECK_MESSAGE(contains(table, mark + ": " + text), table);
     CHECK_MESSAGE(contains(table, "Weakened: "), table);
     const std::string csv = at({"compare", "--format", "csv"}).out;
-    CHECK_MESSAGE(contains(row_with(csv, "accuracy,validation"), mark + ": " + text), csv);
-    CHECK_MESSAGE(row_with(csv, "accuracy,validation").ends_with("," + mark), csv);
+    CHECK_MESSAGE(contains(row_with(csv, "validation-accuracy"), mark + ": " + text), csv);
+    CHECK_MESSAGE(contains(row_with(csv, "validation-accuracy"), "," + mark + ","), csv);
     const std::string latex = at({"compare", "--format", "latex"}).out;
-    CHECK_MESSAGE(contains(row_with(latex, "validation accuracy"), mark + ": " + in_latex(text)), latex);
+    CHECK_MESSAGE(contains(row_with(latex, "Validation accuracy"), ", " + mark + " "), latex);
+    CHECK_MESSAGE(contains(latex, mark + ": " + in_latex(text)), latex);
     const Output report = at({"report", "--format", "html,markdown,latex,csv", "--out", "out"});
     REQUIRE(report.code == 0);
     CHECK_MESSAGE(contains(report.out, "validation accuracy  " + word + ", " + mark), report.out);

@@ -33,7 +33,8 @@ std::string problem_of(const std::string& toml) {
 TEST_CASE("a list is the first and last epoch, a single time is for all, and _last is the last epoch") {
   Diagnostics problems;
   const Published published = read(
-      "[paper]\nhardware.ddp = \"two cards\"\nseries = [\"any\"]\n[paper.cnn]\nepochs = 20\n"
+      "[paper]\nhardware.ddp = \"two cards\"\nsizes = { train_samples = 50000, data = \"all\" }\nseries = "
+      "[\"any\"]\n[paper.cnn]\nepochs = 20\n"
       "single = { train_seconds = 22, train_accuracy = [0.3, 0.4] }\nddp = { train_loss_last = 2.3, note = "
       "\"x\" }\n"
       "[paper.summary]\nfree = 1\n",
@@ -42,6 +43,7 @@ TEST_CASE("a list is the first and last epoch, a single time is for all, and _la
   REQUIRE(published.sources.size() == 1);
   const PublishedSource& source = published.sources.front();
   CHECK(source.hardware.at("ddp") == "two cards");
+  CHECK(source.sizes == std::map<std::string, std::string>{{"data", "all"}, {"train_samples", "50000"}});
   REQUIRE(source.series.size() == 3);
   CHECK(source.series[0].metric == "train_seconds");
   CHECK(source.series[0].points.front().epoch == 0);

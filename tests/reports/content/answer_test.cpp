@@ -308,8 +308,10 @@ TEST_CASE("a published study is compared verdict by verdict, with its hardware")
   CHECK_MESSAGE(contains(table, "| accuracy | DETERIORATES | NO CHANGE"), table);
   CHECK(contains(page_html(compose(data), {}), "<h2>Published verdicts</h2>"));
   for (db::RunSummary& run : data.runs) run.axes["train_samples"] = std::int64_t{2000};
-  CHECK_MESSAGE(contains(compose(data).answer.published.front(), "; our sizes: train samples 2000."),
-                compose(data).answer.published.front());
+  data.plan.published->sources.front().sizes = {{"train_samples", "50000"}, {"width", "64"}};
+  const std::string sizes = compose(data).answer.published.front();
+  CHECK_MESSAGE(contains(sizes, "2 differ: accuracy of"), sizes);
+  CHECK_MESSAGE(sizes.ends_with("; train samples: 50000 there, 2000 here."), sizes);
   for (const char* part :
        {"ddp on two others, single on one card", "Training time: IMPROVES for MLP and CNN (ddp).",
         "Accuracy: IMPROVES for MLP, DETERIORATES for CNN.",

@@ -72,35 +72,6 @@ TEST_CASE("bold print is kept by every format for people, and left out for progr
   CHECK(nlohmann::json::parse(json_table(table))[0]["mean"] == "97 % ± 1");
 }
 
-TEST_CASE("in two columns a long table becomes several floats, and no float ends with a heading") {
-  Table table = with({left_column("name", 0.2), right_column("n", 0.1)}, {});
-  table.caption = "All.";
-  for (int group = 0; group < 10; ++group) {
-    table.rows.push_back({"group " + std::to_string(group)});
-    for (int row = 0; row < 12; ++row) table.rows.push_back({"x", std::int64_t{row}});
-  }
-  const std::string text = latex_table(table, "tab:t", LatexLayout::two_columns);
-  std::size_t floats = 0;
-  std::size_t rows = 0;
-  for (std::size_t at = text.find("\\begin{table*}"); at != std::string::npos; ++floats) {
-    const std::size_t next = text.find("\\begin{table*}", at + 1);
-    const std::string part = text.substr(at, next - at);
-    CHECK(contains(part,
-                   floats == 0 ? "\\caption{All.}\\label{tab:t}" : "\\tablename~\\thetable{} (continued)"));
-    CHECK_FALSE(contains(part, "\\\\*\n\\bottomrule"));
-    CHECK(contains(part, "\\midrule\n\\multicolumn"));  // each part begins with a heading
-    std::size_t lines = 0;
-    for (std::size_t row = part.find("\nx & "); row != std::string::npos; row = part.find("\nx & ", row + 1))
-      ++lines;
-    CHECK(lines <= 48);
-    rows += lines;
-    at = next;
-  }
-  CHECK(floats >= 3);
-  CHECK(rows == 120);  // none is lost or repeated
-  CHECK(contains(text, " (continued)}"));
-}
-
 TEST_CASE("a row of one text is a heading across all columns of a table in HTML") {
   const Table table = with({"a", "b"}, {{"group"}, {"x", "y"}});
   CHECK(contains(html_table(table, "s").str(),

@@ -83,13 +83,17 @@ void check_compiles(const std::filesystem::path& folder, const std::string& name
                                std::filesystem::copy_options::overwrite_existing);
 }
 
-// A document with all tables: those for one column, or those for two.
+// A document with all tables. In two columns, the long ones are in an appendix of one column.
 std::string document(const Content& content, const std::string& head, bool two_columns) {
-  std::string text = head + "\\usepackage{array,booktabs" + (two_columns ? "" : ",longtable") +
-                     "}\n\\begin{document}\nSee Table~\\ref{tab:results}.\n";
-  for (const PaperTable& paper : papers_of(content))
-    text += latex_files(paper)[two_columns ? 1 : 0].second + "\n";
-  return text + "\\end{document}\n";
+  std::string text =
+      head + "\\usepackage{array,booktabs,longtable}\n\\begin{document}\nSee Table~\\ref{tab:results}.\n";
+  std::string appendix = "\\clearpage\\onecolumn\n";
+  for (const PaperTable& paper : papers_of(content)) {
+    const auto files = latex_files(paper);
+    REQUIRE(files.size() == (paper.long_table ? 1 : 2));
+    (paper.long_table ? appendix : text) += files[two_columns ? files.size() - 1 : 0].second + "\n";
+  }
+  return text + appendix + "\\end{document}\n";
 }
 
 TEST_CASE("each LaTeX label is defined once, before the table head that every page repeats") {

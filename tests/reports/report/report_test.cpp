@@ -79,7 +79,7 @@ TEST_CASE("every format writes its files, and the bytes are reproducible") {
   const std::vector<std::filesystem::path> written =
       write_report(compose(gather(database, "demo")), folder / "report", all);
   for (const char* file : {"index.html", "report.md", "tables/verdicts.tex", "tables/effects.tex",
-                           "tables/verdicts.csv", "tables/results.tex", "tables/results-two-column.tex",
+                           "tables/verdicts.csv", "tables/results.tex", "tables/verdicts-two-column.tex",
                            "tables/results.csv", "tables/runs.csv", "figures/speed-up.pdf",
                            "figures/speed-up.csv", "figures/speed-up.png", "figures/effects-strategy.svg"}) {
     CHECK(std::ranges::find(written, folder / "report" / file) != written.end());

@@ -228,7 +228,7 @@ TEST_CASE("small p-values of the page are written \"p < 0.0001\"") {
   set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 1.0 + 1e-5 * seed; });
   set_final(data, "mlp", "single", "epoch_train_seconds", [](int seed) { return 2.0 + 3e-5 * (seed % 3); });
   const std::string page = page_html(compose(data), {});
-  CHECK(contains(page, "p &lt; 0.0001 (Holm"));
+  CHECK(contains(page, "p &lt; 0.0001 (better"));
   CHECK(!contains(page, "= &lt;"));
 }
 

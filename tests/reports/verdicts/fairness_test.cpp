@@ -269,6 +269,31 @@ TEST_CASE("each comparison without an arm has one sentence in Markdown, and no e
   CHECK_FALSE(contains(text, "All effects against precision float32"));
 }
 
+TEST_CASE("the report has the parameters, the hardware and the system that ranks recorded, and the commit") {
+  ReportData data = invented({.models = {"mlp"}});
+  for (const db::RunSummary& run : data.runs) {
+    db::RunEvidence::Rank rank;
+    rank.parameters = 100;
+    rank.start = {
+        {"hardware", {{"cores", 2}, {"memory_bytes", std::int64_t{3} << 30}, {"system", "Debian"}}}};
+    data.evidence[run.run_key].ranks = {rank, rank};
+    data.evidence[run.run_key].ranks.back().rank = 1;
+    data.launched[run.run_key].commit = "3f9a21c4d0e2";
+  }
+  data.evidence[data.runs.front().run_key].ranks.front().start["hardware"] = "wrong";
+  const Content content = compose(data);
+  const auto known = [&](const std::string& name) {
+    for (const auto& [one, value] : content.report->provenance)
+      if (one == name) return value;
+    return std::string();
+  };
+  CHECK(known("Parameters") == "MLP 200");  // of both ranks, which are stages of one replica
+  CHECK(known("Cores and memory") == "2 cores, 3.0 GiB");
+  CHECK(known("System") == "Debian");
+  CHECK(known("Commit") == "3f9a21c4d0e2");
+  CHECK(contains(content.answer.machine, "2 cores, 3.0 GiB, Debian."));
+}
+
 TEST_CASE("runs that are in no current plan are counted separately") {
   ReportData data = invented({.models = {"mlp"}});  // two arms of five seeds
   CHECK(compose(data).report->provenance.front() ==

@@ -12,9 +12,11 @@
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
+#include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "reports/statistics/power_analysis.h"
 #include "tests/reports/support/judged.h"
+#include "tests/support/contains.h"
 
 namespace trainyard::reports {
 namespace {
@@ -72,6 +74,47 @@ TEST_CASE("a small loss is compared by differences with the absolute margin") {
   CHECK(verdict.delta == 0.005);
   CHECK(verdict.kind == VerdictKind::no_change);
   CHECK(verdict.effect.value() == doctest::Approx(0.00284).epsilon(0.01));
+}
+
+// Differences of mean 0.8 points and standard error 0.1: the 95 % interval [0.522, 1.078] is above the margin of 0.5.
+TEST_CASE("the interval that decides is there if the 95 % interval contradicts the word") {
+  ReportData data = invented({.models = {"mlp", "cnn", "vgg11"}, .seeds = 5});
+  for (const char* model : {"mlp", "cnn", "vgg11"}) {
+    set_final(data, model, "single", "validation_accuracy", [](int) { return 0.9; });
+    const double spread = std::string(model) == "mlp" ? 1 : 20;
+    set_final(data, model, "ddp", "validation_accuracy",
+              [&](int seed) { return 0.908 + spread * (seed - 2) * 0.1 * std::sqrt(2.0) / 100; });
+  }
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::inconclusive);
+  REQUIRE(verdict.ci95);
+  CHECK(verdict.ci95->low > 0.5);
+  REQUIRE(verdict.decision);
+  CHECK(verdict.decision->confidence == doctest::Approx(1 - 0.04 / 3));  // 0.8 α and three cells
+  CHECK(verdict.decision->interval.low == doctest::Approx(0.8 - 4.233437023843505 * 0.1));  // SciPy's t.ppf
+  CHECK(verdict.decision->interval.high == doctest::Approx(0.8 + 4.233437023843505 * 0.1));
+  CHECK(contains(remarks_of(verdict), "the 98.67 % interval [+0.38, +1.22] decides, by Holm's correction"));
+  const Content content = compose(data);
+  CHECK(contains(page_html(content, {}), "the 98.67 % interval [+0.38, +1.22] decides"));
+  CHECK(std::get<Effects>(content.effects.front().front().picture)
+            .columns.front()
+            .effects.front()
+            ->ticks.size() == 2);
+  CHECK_FALSE(verdict_on(judged(data), "cnn", "validation-accuracy").decision);
+}
+
+TEST_CASE("NO CHANGE is decided by the interval of the test of equivalence, which is narrower") {
+  ReportData data = one_model();
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  // standard error 0.1, mean 0.24: the 95 % interval reaches 0.518, that of 1 − 2 · 0.04 reaches 0.475
+  set_final(data, "mlp", "ddp", "validation_accuracy",
+            [&](int seed) { return 0.9024 + (seed - 2) * 0.1 * std::sqrt(2.0) / 100; });
+  const TestedVerdict verdict = verdict_on(judged(data), "mlp", "validation-accuracy");
+  CHECK(verdict.kind == VerdictKind::no_change);
+  CHECK(verdict.ci95->high > 0.5);
+  REQUIRE(verdict.decision);
+  CHECK(verdict.decision->confidence == doctest::Approx(0.92));
+  CHECK(verdict.decision->interval.high < 0.5);
 }
 
 TEST_CASE("a cell with an unfinished planned run is INTERIM, with effect and interval") {

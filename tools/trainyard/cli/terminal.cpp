@@ -91,16 +91,6 @@ extern "C" void count_stop(int) {
   stop_count().fetch_add(1);
 }
 
-std::atomic<bool>& pause_came() {
-  static std::atomic<bool> came{false};
-  static_assert(std::atomic<bool>::is_always_lock_free);
-  return came;
-}
-
-extern "C" void note_pause(int) {
-  pause_came() = true;
-}
-
 void replace_action(int number, void (*handler)(int), struct sigaction& before) {
   struct sigaction action {};
   action.sa_handler = handler;
@@ -129,64 +119,16 @@ const std::atomic<int>& StopSignal::count() const {
   return stop_count();
 }
 
-PauseSignal::PauseSignal() {
-  pause_came() = false;
-  replace_action(SIGTSTP, note_pause, before_);
-}
-
-PauseSignal::~PauseSignal() {
-  sigaction(SIGTSTP, &before_, nullptr);
-}
-
-bool PauseSignal::came() const {
-  return pause_came();
-}
-
-void PauseSignal::stop_now() {
-  pause_came() = false;
-  struct sigaction noting {};
-  replace_action(SIGTSTP, SIG_DFL, noting);
-  raise(SIGTSTP);
-  sigaction(SIGTSTP, &noting, nullptr);
-}
-
-namespace {
-
-// Alternate screen, no cursor, no line wrapping.
-constexpr const char* enter_text = "\033[?1049h\033[?25l\033[?7l";
-constexpr const char* leave_text = "\033[?7h\033[?25h\033[?1049l";
-
-std::size_t rows_of(int fd) {
+// Long lines are cut, as line wrapping is off. Each line erases the old text right of it, and the last line the rest,
+// which avoids flicker. Nothing has to be restored.
+bool show_screen(int fd, const std::string& text) {
   winsize size{};
-  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : 24;
-}
-
-// Each line erases the old text right of it, and the last line erases the rest. This avoids flicker.
-std::string redrawn(const std::string& text) {
-  std::string drawing = "\033[H";
-  for (const char c : text) drawing += c == '\n' ? "\033[K\r\n" : std::string(1, c);
-  return drawing + "\033[J";
-}
-
-}  // namespace
-
-WatchScreen::WatchScreen(int fd) : fd_(fd), terminal_(::isatty(fd) != 0) {}
-
-WatchScreen::~WatchScreen() {
-  leave();
-}
-
-bool WatchScreen::show(const std::string& text) {
-  if (!terminal_) return write_as_it_is(fd_, printable(text) + "\n");
-  const bool is_new = !open_;
-  open_ = true;
-  const std::string lines = first_lines(printable(text), rows_of(fd_) - 1);
-  return write_as_it_is(fd_, (is_new ? enter_text : "") + redrawn(lines));
-}
-
-void WatchScreen::leave() {
-  if (open_) write_as_it_is(fd_, leave_text);
-  open_ = false;
+  if (::isatty(fd) == 0) return write_as_it_is(fd, printable(text) + "\n");
+  const bool known = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
+  std::string drawing = "\033[H\033[?7l";
+  for (const char c : first_lines(printable(text), (known ? size.ws_row : 24) - 1))
+    drawing += c == '\n' ? "\033[K\r\n" : std::string(1, c);
+  return write_as_it_is(fd, drawing + "\033[J\033[?7h");
 }
 
 std::string first_lines(const std::string& text, std::size_t lines) {

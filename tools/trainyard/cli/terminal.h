@@ -64,38 +64,8 @@ class StopSignal {
   struct sigaction pipe_ {};
 };
 
-// Recorder of SIGTSTP (Ctrl-Z), so that the terminal can be restored before the program stops. Only one
-// object may live at a time.
-class PauseSignal {
- public:
-  PauseSignal();
-  ~PauseSignal();
-  PauseSignal(const PauseSignal&) = delete;
-  PauseSignal& operator=(const PauseSignal&) = delete;
-  bool came() const;
-  void stop_now();  // stop as the signal does; returns when the program continues
-
- private:
-  struct sigaction before_ {};
-};
-
-// Text that is redrawn. A terminal shows it on its alternate screen, and the destructor restores the old
-// screen and cursor. Elsewhere one text follows the other.
-class WatchScreen {
- public:
-  explicit WatchScreen(int fd);
-  ~WatchScreen();
-  WatchScreen(const WatchScreen&) = delete;
-  WatchScreen& operator=(const WatchScreen&) = delete;
-
-  bool is_terminal() const { return terminal_; }
-  bool show(const std::string& text);  // false if the reader is gone
-  void leave();                        // later output stays on the screen
-
- private:
-  int fd_;
-  bool terminal_, open_ = false;
-};
+// Shows a text: over the last one on a terminal, else after it. False if the reader is gone.
+bool show_screen(int fd, const std::string& text);
 
 // The first `lines` lines of a text. If it has more, the last line gives their number.
 std::string first_lines(const std::string& text, std::size_t lines);

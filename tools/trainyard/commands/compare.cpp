@@ -1,7 +1,6 @@
 // trainyard compare: prints the verdicts of an experiment or of two groups of its runs, with a gate for CI.
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iostream>
 #include <set>
 #include <string>
@@ -17,7 +16,6 @@
 #include "reports/content/paper_tables.h"
 #include "reports/document/report_json.h"
 #include "reports/format/aligned_text.h"
-#include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/results/report_data.h"
 #include "reports/verdicts/interim_analyses.h"
@@ -45,13 +43,6 @@ struct VerdictFormat {
   std::string (*text)(const Compared&);
 };
 
-template <typename Visit>
-void for_each_verdict(const reports::Report& report, const Visit& visit) {
-  for (const Comparison& comparison : report.comparisons)
-    for (const Cell& cell : comparison.cells)
-      for (const Verdict& verdict : cell.verdicts) visit(cell, verdict);
-}
-
 std::string seeds(const Verdict& verdict) {
   if (!verdict.seeds_needed) return verdict.cannot_be_resolved ? "> 100" : "–";
   return (verdict.cannot_be_resolved ? "≥ " : "≈ ") + std::to_string(*verdict.seeds_needed);
@@ -71,12 +62,13 @@ reports::Table table_of(const reports::Report& report) {
                    "hypothesis",
                    right_column("n"),
                    right_column("seeds needed")};
-  for_each_verdict(report, [&](const Cell& cell, const Verdict& verdict) {
-    table.rows.push_back({cell.label, verdict.arm, phase_and_metric(verdict),
-                          text_of(verdict.kind) + marks_text(verdict.caveats), effect_text(verdict),
-                          interval_text(verdict), narrow_interval_text(verdict), reports::p_text(verdict.p),
-                          verdict.hypothesis, verdict.n, seeds(verdict)});
-  });
+  for (const Comparison& comparison : report.comparisons)
+    for (const Cell& cell : comparison.cells)
+      for (const Verdict& verdict : cell.verdicts)
+        table.rows.push_back({cell.label, verdict.arm, phase_and_metric(verdict),
+                              text_of(verdict.kind) + marks_text(verdict.caveats), effect_text(verdict),
+                              interval_text(verdict), narrow_interval_text(verdict),
+                              reports::p_text(verdict.p), verdict.hypothesis, verdict.n, seeds(verdict)});
   table.notes = reports::grouped_remarks(report.comparisons);
   return table;
 }
@@ -96,21 +88,10 @@ std::string as_markdown(const Compared& compared) {
 }
 
 std::string as_latex(const Compared& compared) {
-  reports::Table table;
-  table.columns = reports::effect_columns();
-  table.caption =
-      "Effects with 95 % and 90 % intervals; p after Holm's correction, with its hypothesis; n: pairs.";
-  std::string heading;
-  for_each_verdict(compared.report, [&](const Cell& cell, const Verdict& verdict) {
-    const std::string why = not_verified(*cell.find_arm(verdict.arm));
-    const std::string arm = cell.label + ": " + verdict.arm + " against " + cell.baseline.value +
-                            (why.empty() ? "" : ". " + why + ".");
-    if (arm != heading) table.rows.push_back({heading = arm});
-    table.rows.push_back({phase_and_metric(verdict), word_with_reason(verdict), effect_text(verdict),
-                          interval_text(verdict), narrow_interval_text(verdict), p_with_hypothesis(verdict),
-                          verdict.n});
-  });
-  return reports::latex_table(table, "tab:compare", reports::LatexLayout::long_table);
+  std::string text;
+  for (const Comparison& comparison : compared.report.comparisons)
+    if (has_verdicts(comparison)) text += latex_files(reports::effects_table(comparison)).front().second;
+  return text;
 }
 
 // A part of report.json.
@@ -123,25 +104,7 @@ std::string as_json(const Compared& compared) {
 }
 
 std::string as_csv(const Compared& compared) {
-  reports::Table table;
-  table.exact = true;
-  table.columns = {"model",     "metric", "phase", "baseline", "arm",       "verdict",
-                   "reason",    "effect", "unit",  "ci95_low", "ci95_high", "ci90_low",
-                   "ci90_high", "p",      "n",     "verified", "marks"};
-  for_each_verdict(compared.report, [&](const Cell& cell, const Verdict& verdict) {
-    const std::string name = phase_and_metric(verdict);
-    const std::size_t space = name.find(' ');
-    const reports::Interval none{NAN, NAN};
-    const reports::Interval wide = verdict.ci95.value_or(none);
-    const reports::Interval narrow = verdict.ci90.value_or(none);
-    table.rows.push_back(
-        {cell.label, name.substr(space + 1), name.substr(0, space), cell.baseline.value, verdict.arm,
-         text_of(verdict.kind), remarks_of(verdict), reports::rounded(verdict.effect.value_or(NAN)),
-         unit_name(verdict), reports::rounded(wide.low), reports::rounded(wide.high),
-         reports::rounded(narrow.low), reports::rounded(narrow.high), verdict.p.value_or(NAN), verdict.n,
-         verdict.verified ? "true" : "false", joined(marks_of(verdict.caveats), {}, " ")});
-  });
-  return reports::csv_table(table);
+  return reports::csv_table(reports::verdict_numbers(compared.report.comparisons));
 }
 
 const std::array<VerdictFormat, 5> verdict_formats{{{"table", as_table},

@@ -7,6 +7,7 @@
 #include "base/named_row.h"
 #include "base/text.h"
 #include "reports/answer/verdict_text.h"
+#include "reports/format/words.h"
 
 namespace trainyard::tools {
 namespace {
@@ -31,30 +32,6 @@ bool has_word_of_its_own(VerdictKind kind) {
   return kind == VerdictKind::broken || kind == VerdictKind::not_comparable;
 }
 
-// Metrics of one arm that fail, grouped by verdict.
-class ArmFailures {
- public:
-  explicit ArmFailures(std::string arm) : arm_(std::move(arm)) {}
-
-  void add(const std::string& word, const std::string& metric) {
-    const auto found = std::ranges::find(metrics_, word, &Metrics::first);
-    if (found == metrics_.end())
-      metrics_.push_back({word, {metric}});
-    else
-      found->second.push_back(metric);
-  }
-
-  void append_to(std::vector<std::string>& lines) const {
-    for (const auto& [word, metrics] : metrics_)
-      lines.push_back(arm_ + ": " + word + " (" + joined(metrics, {}, ", ") + ")");
-  }
-
- private:
-  using Metrics = std::pair<std::string, std::vector<std::string>>;
-  std::string arm_;
-  std::vector<Metrics> metrics_;
-};
-
 std::string shown_word(const reports::Verdict& verdict) {
   return text_of(verdict.kind) + reports::marks_text(verdict.caveats) +
          (verdict.verified ? "" : ", NOT VERIFIED") + (!verdict.dropped.empty() ? ", runs left out" : "");
@@ -67,18 +44,20 @@ bool fails_any(const GateCase& verdict, std::span<const FailOn> asked) {
 // Add the failures of one arm to `lines`.
 void add_failures(const reports::Cell& cell, const std::string& arm, std::span<const FailOn> asked,
                   const std::set<std::string>& metrics, std::vector<std::string>& lines) {
-  ArmFailures failures(cell.label + " " + arm);
+  std::vector<std::pair<std::string, std::vector<std::string>>> failures;  // metrics by word
   bool any = false;
   for (const reports::Verdict& verdict : cell.verdicts) {
     if (verdict.arm != arm) continue;
     const GateCase one = gate_case(verdict);
     const bool chosen = metrics.empty() || metrics.contains(verdict.metric);
     any = any || chosen || is_answer(one);
-    if (chosen && fails_any(one, asked)) failures.add(shown_word(verdict), phase_and_metric(verdict));
+    if (chosen && fails_any(one, asked))
+      reports::value_of_key(failures, shown_word(verdict)).push_back(phase_and_metric(verdict));
   }
   if (!any && fails_any({VerdictKind::no_data, false, true, true}, asked))
-    failures.add("NO DATA", "no run has recorded a metric");
-  failures.append_to(lines);
+    failures.push_back({"NO DATA", {"no run has recorded a metric"}});
+  for (const auto& [word, names] : failures)
+    lines.push_back(cell.label + " " + arm + ": " + word + " (" + joined(names) + ")");
 }
 
 }  // namespace

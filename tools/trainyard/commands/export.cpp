@@ -48,23 +48,62 @@ reports::TableRow row_of(const db::ExportRow& cells) {
   return row;
 }
 
+// Prints rows, at most `most_rows`: as csv and jsonl row by row, in the other formats at the end.
+class Rows {
+ public:
+  Rows(std::ostream& out, std::string format, std::size_t most_rows = SIZE_MAX)
+      : out_(out), format_(std::move(format)), most_rows_(most_rows) {}
+
+  void columns(const std::vector<std::string>& names) {
+    table_.exact = true;
+    for (const std::string& name : names) table_.columns.push_back(reports::right_column(name));
+    if (format_ == "csv") out_ << csv_head(table_);
+  }
+
+  // False after the last row that may be printed, and if nobody reads the output.
+  bool row(const db::ExportRow& cells) {
+    if (count_ == most_rows_) {
+      too_many_ = true;
+      return false;
+    }
+    ++count_;
+    const reports::TableRow row = row_of(cells);
+    if (format_ == "csv" || format_ == "jsonl")
+      out_ << (format_ == "csv" ? csv_row(table_, row) : json_row(table_, row));
+    else
+      table_.rows.push_back(row);
+    for (std::size_t i = 0; i < cells.size(); ++i)  // columns without texts are right-aligned
+      if (cells[i].is_string()) table_.columns[i].right = false;
+    return static_cast<bool>(out_);
+  }
+
+  int end() {
+    if (format_ == "json") out_ << json_table(table_);
+    if (format_ == "markdown") out_ << markdown_table(table_);
+    if (format_ == "table") out_ << aligned_table(table_);
+    if (!too_many_) return done;
+    out_ << std::flush;
+    std::cerr << "trainyard: the answer has more than " << most_rows_
+              << " rows, and only these are printed; print more with --max-rows, or ask for fewer\n";
+    return run_failed;
+  }
+
+ private:
+  std::ostream& out_;
+  std::string format_;
+  std::size_t most_rows_;
+  reports::Table table_;  // with rows, if the format needs all of them at once
+  std::size_t count_ = 0;
+  bool too_many_ = false;
+};
+
 void write_rows(const db::Database& database, const std::string& experiment, const ExportOptions& options,
                 std::ostream& out) {
   const auto view = std::ranges::find(db::exported_views(), options.what, &db::ExportedView::name);
-  const bool csv = options.format == "csv";
-  reports::Table table;
-  table.exact = true;
+  Rows rows(out, options.format);
   db::export_rows(
-      database, *view, experiment,
-      [&](const std::vector<std::string>& columns) {
-        table.columns.assign(columns.begin(), columns.end());
-        if (csv) out << csv_head(table);
-      },
-      [&](const db::ExportRow& cells) {
-        const reports::TableRow row = row_of(cells);
-        out << (csv ? csv_row(table, row) : json_row(table, row));
-        return static_cast<bool>(out);
-      });
+      database, *view, experiment, [&](const std::vector<std::string>& names) { rows.columns(names); },
+      [&](const db::ExportRow& cells) { return rows.row(cells); });
 }
 
 int export_results(const ExportOptions& options) {
@@ -228,67 +267,6 @@ std::string schema_text(const db::ResultTable& schema) {
   return text + line + '\n';
 }
 
-// Prints the rows of an answer, at most `--max-rows`. CSV and JSON are printed row by row. The other formats need
-// the widths of all rows first.
-class Answer {
- public:
-  explicit Answer(const SqlOptions& options) : options_(options) {}
-
-  void columns(const std::vector<std::string>& names) {
-    table_.exact = true;
-    for (const std::string& name : names) table_.columns.push_back(reports::right_column(name));
-    if (options_.format == "csv") std::cout << csv_head(table_);
-  }
-
-  // False after the last row that may be printed, and if nobody reads the output.
-  bool row(const db::ExportRow& row) {
-    if (count_ == options_.most_rows) {
-      too_many_ = true;
-      return false;
-    }
-    ++count_;
-    if (options_.format == "csv")
-      std::cout << csv_row(table_, row_of(row));
-    else if (options_.format == "json")
-      print_object(row_of(row));
-    else
-      add(row);
-    return static_cast<bool>(std::cout);
-  }
-
-  int end() {
-    if (options_.format == "json") std::cout << (count_ == 0 ? "[]\n" : "\n]\n");
-    if (options_.format == "markdown") std::cout << markdown_table(table_);
-    if (options_.format == "table") std::cout << aligned_table(table_);
-    if (!too_many_) return done;
-    std::cout << std::flush;
-    std::cerr << "trainyard: the answer has more than " << options_.most_rows
-              << " rows, and only these are printed; print more with --max-rows, or ask for fewer\n";
-    return run_failed;
-  }
-
- private:
-  // Columns without text values are right-aligned.
-  void add(const db::ExportRow& row) {
-    for (std::size_t i = 0; i < row.size(); ++i)
-      if (row[i].is_string()) table_.columns[i].right = false;
-    table_.rows.push_back(row_of(row));
-  }
-
-  // An object in the array of `json_table`, whose first and last line belong to the array.
-  void print_object(const reports::TableRow& row) {
-    table_.rows = {row};
-    const std::string array = json_table(table_);
-    const auto begin = array.find('\n'), last = array.rfind("\n]");
-    std::cout << (count_ == 1 ? "[" : ",") << array.substr(begin, last - begin);
-  }
-
-  const SqlOptions& options_;
-  reports::Table table_;  // with rows, if the format needs all of them at once
-  std::size_t count_ = 0;
-  bool too_many_ = false;
-};
-
 int ask(const SqlOptions& options) {
   if (options.statement.empty() && !options.schema)
     throw UserError("no SQL statement is given", "write it in quotes, or list the views with --schema");
@@ -298,11 +276,11 @@ int ask(const SqlOptions& options) {
     std::cout << schema_text(db::select(database, statement));
     return done;
   }
-  Answer answer(options);
+  Rows rows(std::cout, options.format, options.most_rows);
   db::select_rows(
-      database, statement, [&](const std::vector<std::string>& names) { answer.columns(names); },
-      [&](const db::ExportRow& cells) { return answer.row(cells); });
-  return answer.end();
+      database, statement, [&](const std::vector<std::string>& names) { rows.columns(names); },
+      [&](const db::ExportRow& cells) { return rows.row(cells); });
+  return rows.end();
 }
 
 }  // namespace

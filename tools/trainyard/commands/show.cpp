@@ -236,8 +236,8 @@ void add_show(CLI::App& program, Invocation& invocation) {
   command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
 }
 
-// trainyard logs RUN: prints standard output and error of its ranks. --follow continues until the run ends,
-// through all attempts. Without RUN it prints trainyard.log.
+// trainyard logs RUN: prints standard output and error of its ranks. --follow continues until the attempt ends.
+// Without RUN it prints trainyard.log.
 
 namespace {
 
@@ -337,13 +337,6 @@ void print_new(Log& log, bool titled, bool at_end, int& last_rank) {
   }
 }
 
-// State of an attempt when its last output was printed.
-struct Printed {
-  db::Attempt attempt;
-  bool followed = false;  // output was printed while it ran
-  std::vector<Log> logs;
-};
-
 // "rank 0" or "ranks 0, 2". Empty if all ranks have printed something.
 std::string silent_ranks(const std::vector<Log>& logs) {
   std::vector<std::string> ranks;
@@ -363,13 +356,12 @@ std::string end_text(const db::Attempt& attempt) {
 
 // Name the ranks without output, and other places to look. Written to standard error, so that standard output
 // has only the output of ranks.
-void note_silence(const Printed& printed, const std::string& key) {
-  const std::string silent = silent_ranks(printed.logs);
+void note_silence(const db::Attempt& attempt, const std::vector<Log>& logs, const std::string& key) {
+  const std::string silent = silent_ranks(logs);
   if (silent.empty()) return;
-  const db::Attempt& attempt = printed.attempt;
   std::cerr << "note: " << silent << " printed nothing in attempt " << attempt.attempt << ", which "
             << end_text(attempt) << '\n';
-  for (const Log& log : printed.logs)
+  for (const Log& log : logs)
     if (!fs::exists(log.file)) {
       std::cerr << "      there is no log " << log.file.string() << '\n';
       return;
@@ -382,11 +374,11 @@ void note_silence(const Printed& printed, const std::string& key) {
 }
 
 // Print the logs of an attempt. With --follow, until the attempt or its sweep ends.
-Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
-                      int number) {
+void print_attempt(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
+                   int number) {
   std::vector<Log> chosen;
   int last_rank = -1;
-  for (bool followed = false;; followed = true) {
+  while (true) {
     // before reading the database: the sweep may end in between
     const bool watched = options.follow && orchestrator::in_use(yard);
     const auto attempt = attempt_numbered(number, db::attempts_of_run(open_yard(options.yard), key));
@@ -394,32 +386,16 @@ Printed print_attempt(const LogsOptions& options, const orchestrator::Yard& yard
       chosen = chosen_logs(options, yard.attempt(key, number), attempt.launch.value("world_size", 1));
     const bool over = !watched || attempt.status != "running";
     for (Log& log : chosen) print_new(log, chosen.size() > 1, over, last_rank);
-    if (over) return {attempt, followed, std::move(chosen)};
+    if (over) {
+      note_silence(attempt, chosen, key);
+      if (options.follow && attempt.status == "running")
+        std::cerr << "note: its sweep ended before the run; `trainyard resume` continues it\n";
+      if (options.follow && attempt.status == "failed" && attempt.launch.value("retries_left", 0) > 0)
+        std::cerr << "note: attempt " << number << " failed; repeat the command to follow the next attempt\n";
+      return;
+    }
     std::this_thread::sleep_for(follow_interval);
   }
-}
-
-// Whether the sweep starts another attempt, unless the sweep itself ends.
-bool comes_again(const db::Attempt& ended) {
-  return ended.status == "interrupted" ||
-         (ended.status == "failed" && ended.launch.value("retries_left", 0) > 0);
-}
-
-// Wait for the next attempt. False if the sweep ends first.
-bool has_come_again(const LogsOptions& options, const orchestrator::Yard& yard, const std::string& key,
-                    int number) {
-  while (true) {
-    const bool watched = orchestrator::in_use(yard);
-    if (last_attempt(db::attempts_of_run(open_yard(options.yard), key)) > number) return true;
-    if (!watched) return false;
-    std::this_thread::sleep_for(follow_interval);
-  }
-}
-
-bool launched(const db::Database& database, const std::string& run) {
-  const auto keys = db::keys_with_prefix(database, run);
-  if (keys.empty()) return run != "last";  // a wrong name is reported at once
-  return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
 }
 
 // Print trainyard.log. With --follow, until no sweep runs in the yard.
@@ -446,22 +422,10 @@ int own_log(const LogsOptions& options) {
 int logs_of_run(const LogsOptions& options, const std::string& run) {
   if (options.follow) wait_for_first_entry(options.yard, [] { return false; });
   const auto database = open_yard(options.yard);
-  const auto yard = orchestrator::yard_from(options.yard);
-  while (options.follow && !launched(database, run) && orchestrator::in_use(yard))
-    std::this_thread::sleep_for(follow_interval);
   const auto key = run_named(database, run);
-  bool seen_running = false;  // only then can another attempt follow
-  for (int number = options.attempt.value_or(last_attempt(db::attempts_of_run(database, key)));; ++number) {
-    const Printed printed = print_attempt(options, yard, key, number);
-    const db::Attempt& ended = printed.attempt;
-    note_silence(printed, key);
-    if (options.follow && ended.status == "running")
-      std::cerr << "note: its sweep ended before the run; `trainyard resume` continues it\n";
-    seen_running = seen_running || printed.followed;
-    if (!seen_running || options.attempt || !comes_again(ended)) return done;
-    if (!has_come_again(options, yard, key, number)) return done;
-    std::cout << "==> attempt " << number + 1 << " <==" << std::endl;
-  }
+  print_attempt(options, orchestrator::yard_from(options.yard), key,
+                options.attempt.value_or(last_attempt(db::attempts_of_run(database, key))));
+  return done;
 }
 
 int logs(const LogsOptions& options) {
@@ -482,8 +446,7 @@ void add_logs(CLI::App& program, Invocation& invocation) {
   command->add_option("--rank", options->rank, "only this rank");
   command->add_option("--attempt", options->attempt, "only this attempt (default: the last)");
   command->add_flag("--follow,-f", options->follow,
-                    "continue until the run ends, with its retries (with --attempt: until that attempt ends, "
-                    "without RUN: until no sweep runs)");
+                    "continue until the attempt ends (without RUN: until no sweep runs)");
   add_yard_option(*command, options->yard);
   command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
 }

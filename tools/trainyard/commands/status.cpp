@@ -297,37 +297,30 @@ constexpr auto watch_interval = std::chrono::seconds(2);
 constexpr int poll_milliseconds = 100;  // between checks whether the sweep has ended
 
 // Sleep for an interval, or until a signal comes or the sweep ends.
-void wait_for_change(const std::atomic<int>& stop, const PauseSignal& pause, const orchestrator::Yard& yard) {
+void wait_for_change(const std::atomic<int>& stop, const orchestrator::Yard& yard) {
   const auto until = std::chrono::steady_clock::now() + watch_interval;
   const bool runs = orchestrator::in_use(yard);
-  while (stop == 0 && !pause.came() && std::chrono::steady_clock::now() < until) {
+  while (stop == 0 && std::chrono::steady_clock::now() < until) {
     ::poll(nullptr, 0, poll_milliseconds);
     if (runs && !orchestrator::in_use(yard)) return;
   }
 }
 
-// Print the status until the sweep ends, a signal comes, or the reader is gone. The last status stays
-// visible.
+// Print the status until the sweep ends, a signal comes, or the reader is gone.
 int watch(const StatusOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   const StopSignal signal;
-  PauseSignal pause;
   wait_for_first_entry(options.yard, [&] { return signal.count() != 0; });
-  WatchScreen screen(STDOUT_FILENO);
-  const std::string hint = screen.is_terminal() ? "\nCtrl-C ends this, not the sweep\n" : "";
+  const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   std::string shown;
   do {
     shown = status_text(options);
-    if (!screen.show(shown + hint)) return done;
-    wait_for_change(signal.count(), pause, yard);
-    if (pause.came()) {
-      screen.leave();
-      pause.stop_now();
-    }
+    if (!show_screen(STDOUT_FILENO, shown + (terminal ? "\nCtrl-C ends this, not the sweep\n" : "")))
+      return done;
+    wait_for_change(signal.count(), yard);
   } while (signal.count() == 0 && orchestrator::in_use(yard));
-  screen.leave();
   const std::string last = status_text(options);
-  if (screen.is_terminal() || last != shown) std::cout << last << '\n';
+  if (terminal || last != shown) show_screen(STDOUT_FILENO, last);
   if (signal.count() != 0) return interrupted;
   std::cout << "no sweep runs in " << yard.root().string() << '\n';
   return done;
