@@ -13,8 +13,9 @@ struct ReferenceCheck {
   std::string not_compared;  // why nothing was compared; empty if it was
 };
 
-// Computes both with the network of the file on the CPU, without dropout, and compares it with PyTorch's:
-// each tensor to 1e-3 of the largest value of its kind in float32, and to 1e-9 in float64.
+// Computes both with the network of the file on the CPU, in float64 and without dropout, and compares it with PyTorch's:
+// each tensor to 1e-9 of the largest value of its kind. (A file of another program may have a reference in float32. Then
+// it is computed in float32 and compared to 1e-3.)
 // UserError if a tensor differs or the file is damaged. It names the tensor.
 ReferenceCheck check_reference(const std::filesystem::path& file);
 

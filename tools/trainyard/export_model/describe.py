@@ -109,16 +109,20 @@ def metadata(network, traced, output, tied, batches):
             "seed": reference.SEED,
             "batches": [label for label in batches if label != "other"],
             "processor": torch.backends.cpu.get_cpu_capability(),
-            "relative_tolerance": reference.TOLERANCE[next(module.parameters()).dtype],
+            "dtype": "float64",
+            "relative_tolerance": reference.TOLERANCE[torch.float64],
         },
     }  # fmt: skip
 
 
-def stored(batches):
-    """The tensors of the reference: "batch/input/0", "batch/output", "batch/gradient/NAME", …, "one/…"."""
+def stored(network, batches, tied):
+    """The tensors of the reference: "batch/input/0", "batch/output", "batch/gradient/NAME", …, "one/…".
+
+    The batch of one has no gradients: they would be as large as the network again."""
     found = {}
-    for label, (inputs, steps) in batches.items():
+    for label, (inputs, _) in batches.items():
         if label != "other":
-            found |= {f"{label}/input/{i}": x for i, x in enumerate(inputs)}
-            found |= {f"{label}/{name}": x for name, x in steps[0].items()}
+            for name, x in reference.of_pytorch_in_double(network, inputs, tied).items():
+                if label != "one" or not name.startswith("gradient/"):
+                    found[f"{label}/{name}"] = x
     return found

@@ -85,7 +85,7 @@ def export(options, operators):
     batches = reference.batches_of(network, traced.symbols, tied)
     about = describe.metadata(network, traced, output, tied, batches)
     with model_file.Draft(options.out) as draft:
-        draft.write(traced, about, describe.stored(batches))
+        draft.write(traced, about, describe.stored(network, batches, tied))
         model_file.check_paths(draft.file, pathlib.Path(options.function.rpartition(":")[0]))
         reference.check_graphs(network, draft, tied, batches)
         draft.replace()

@@ -43,6 +43,30 @@ class WithoutDropout(TorchFunctionMode):
         return function(*args, **kwargs)
 
 
+class InDouble(TorchFunctionMode):
+    """Reads float32 as float64: constants, and types that the network names. The values of constants stay those of float32."""
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        args, kwargs = _pytree.tree_map(in_double, (args, dict(kwargs or {})))
+        found = (torch.Tensor.double if function is torch.Tensor.float else function)(*args, **kwargs)
+        return found.float().double() if function is torch.tensor and found.dtype == torch.float64 else found
+
+    def __enter__(self):
+        self.usual = torch.get_default_dtype()
+        torch.set_default_dtype(torch.float64)
+        return super().__enter__()
+
+    def __exit__(self, *error):
+        torch.set_default_dtype(self.usual)
+        return super().__exit__(*error)
+
+
+def in_double(x):
+    if isinstance(x, torch.Tensor) and x.dtype == torch.float32:
+        return x.double()
+    return torch.float64 if x is torch.float32 else x
+
+
 def without_dropout(module):
     """The network with modules that drop nothing."""
     for each in module.modules():
@@ -154,6 +178,16 @@ def of_pytorch(network, inputs, tied):
         raise Refused("the network draws random numbers of Python or NumPy in forward, which a graph has only once",
                       "draw them with torch")
     return found
+
+
+def of_pytorch_in_double(network, inputs, tied):
+    """Inputs, first step and evaluation of the author's network in float64, where right computations differ by 1e-11."""
+    module = without_dropout(network.fresh()).double()
+    inputs = tuple(map(in_double, inputs))
+    with WithoutDropout(), InDouble():
+        found = joined(step(module, inputs), tied)
+        found["evaluation"] = evaluated_eagerly(module, inputs)
+    return {f"input/{i}": x for i, x in enumerate(inputs)} | found
 
 
 def output_of(network):

@@ -233,6 +233,27 @@ def masked_gpt(batch):
     return MaskedGPT(), tokens(batch, 12, 50)
 
 
+class NamedTypes(nn.Module):
+    """It names float32, makes constants in forward, keeps one as an attribute, and has buffers that no node reads."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(16, 16), nn.Linear(16, 10)
+        self.scale = torch.linspace(0.1, 1.1, 16)
+        self.register_buffer("version", torch.tensor([2.0]))
+        self.register_buffer("steps", torch.zeros(3, dtype=torch.int64))
+
+    def forward(self, x):
+        x = self.first(x).to(torch.float32) * self.scale + torch.tensor(0.1)
+        x = x * torch.rsqrt(x.float().pow(2).mean(1, keepdim=True) + 1e-6)
+        x = x + torch.arange(16, dtype=torch.float32).div(7).sin() + torch.zeros(16)
+        return self.second(torch.tanh(x)).type_as(x)
+
+
+def named_types(batch):
+    return NamedTypes(), torch.randn(batch, 16)
+
+
 def trainyard_seq2seq(batch):
     net = of_trainyard("seq2seq", {"embedding": 7, "hidden": 8, "layers": 2, "dropout": 0.1}, PAIRS)
     sys.modules["seq2seq"].without_lengths(net)
