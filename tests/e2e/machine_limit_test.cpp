@@ -39,10 +39,12 @@ seed = 0
                                   {"rank": 1, "replica": 1, "stage": 0, "world_size": 2}])"));
 
   REQUIRE(scratch.at({"report", "--format", "csv", "--out", "csv"}).code == 0);
-  CHECK(contains(tests::read_text(scratch.path() / "csv/figures/speed-up.csv"),
-                 ",independent runs at once,2,"));
+  // Runs this short can be more than twice as fast by chance. Then the page names them and draws no limit.
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
-  CHECK(contains(page, "independent runs at once, the limit of the machine"));
+  const bool impossible = contains(page, "2 independent runs at once were");
+  CHECK(contains(tests::read_text(scratch.path() / "csv/figures/speed-up.csv"),
+                 ",independent runs at once,2,") != impossible);
+  CHECK(contains(page, "independent runs at once, the limit of the machine") != impossible);
   const Output asked =
       scratch.at({"compare", "single", "independent"});  // an explicit comparison is answered
   CHECK(contains(asked.out, "train seconds"));

@@ -62,7 +62,6 @@ TEST_CASE("in a pipe no label is cut, and every table distinguishes two learning
     REQUIRE(verdicts != std::string::npos);
     CHECK_MESSAGE(!contains(said.out.substr(verdicts), "…"), said.out);
   }
-  CHECK(contains(sweep.run.out, "\nValidation accuracy, validation loss, training time per epoch\n"));
   const Output plan = sweep.at({"plan", "rates.toml"});
   CHECK_MESSAGE(contains(plan.out, "conv-autoencoder, learning_rate 0.05 "), plan.out);
   const Output part = sweep.at({"plan", "rates.toml", "--where", "learning_rate=0.05"});

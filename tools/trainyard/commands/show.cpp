@@ -419,9 +419,18 @@ int own_log(const LogsOptions& options) {
   }
 }
 
+bool launched(const db::Database& database, const std::string& run) {
+  const auto keys = db::keys_with_prefix(database, run);
+  if (keys.empty()) return run != "last";  // a wrong name is reported at once
+  return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
+}
+
 int logs_of_run(const LogsOptions& options, const std::string& run) {
   if (options.follow) wait_for_first_entry(options.yard, [] { return false; });
   const auto database = open_yard(options.yard);
+  while (options.follow && !launched(database, run) &&
+         orchestrator::in_use(orchestrator::yard_from(options.yard)))
+    std::this_thread::sleep_for(follow_interval);
   const auto key = run_named(database, run);
   print_attempt(options, orchestrator::yard_from(options.yard), key,
                 options.attempt.value_or(last_attempt(db::attempts_of_run(database, key))));
