@@ -48,6 +48,14 @@ struct Returned {
   bool operator==(const Returned&) const = default;
 };
 
+// Which sample has a part of a random node's tensor. `dimension` has outer · batch · inner slices, and slice j belongs to
+// sample (j / inner) % batch. `inner` 0: there is no outer, so it is the number of slices of a sample.
+struct SampleRule {
+  std::int64_t dimension = 0;
+  std::int64_t inner = 0;
+  bool operator==(const SampleRule&) const = default;
+};
+
 // One node: a layer of trainyard, or an operator of PyTorch.
 struct Node {
   std::string path;  // "0", "1", …, or the name in the file: part of the names of random streams
@@ -66,7 +74,8 @@ struct Node {
   bool may_begin_stage = true;    // false if a stage must not begin here: see models/exported/cuts.h
   bool begins_block = true;       // preferred beginning of a stage
   std::size_t in_evaluation = 0;  // a stage that begins here begins at this node of `Graph::evaluation`
-  bool draws = false;             // random numbers, other than dropout of each sample
+  bool draws = false;             // random numbers, other than those of each sample
+  std::optional<SampleRule> by_sample = {};  // of a node whose random numbers depend on the sample
 };
 
 // Whether the node makes numbers, such as the size of a batch, and no tensors.

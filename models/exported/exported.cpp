@@ -315,6 +315,25 @@ void Builder::finish_tensors() {
   std::erase_if(graph_.tensors, [&](const StoredTensor& tensor) { return !read[tensor.value]; });
 }
 
+// Sets the rules of random nodes: {"NODE": [dimension, inner]}. Names of other nodes are ignored.
+void read_rules(const Json* rules, Graph& graph) {
+  constexpr std::int64_t most_dimensions = 64, most_inner = std::int64_t{1} << 31;
+  if (rules == nullptr) return;
+  for (const auto& [name, rule] : object_in(*rules))
+    for (Node& node : graph.nodes) {
+      if (node.path != name || !draws_random_numbers(node)) continue;
+      const std::vector<Json>& numbers = list_in(rule, 2);
+      const SampleRule found = numbers.size() == 2
+                                   ? SampleRule{integer_in(numbers[0]), integer_in(numbers[1])}
+                                   : SampleRule{-1, 0};
+      if (found.dimension < 0 || found.dimension >= most_dimensions || found.inner < 0 ||
+          found.inner > most_inner)
+        throw Fault("the rule of the random node " + in_quotes(name) + " is not possible");
+      node.by_sample = found;
+      node.draws = false;
+    }
+}
+
 void read_metadata(const Entries& entries, Exported& exported) {
   const auto found = entries.find(metadata_entry);
   if (found == entries.end()) return;
@@ -325,6 +344,10 @@ void read_metadata(const Entries& entries, Exported& exported) {
     const Json* reference = member_or_null(json, "reference");
     const Json* file = reference == nullptr ? nullptr : member_or_null(*reference, "file");
     if (file != nullptr) exported.reference = name_in(*file);
+    read_rules(member_or_null(json, "by_sample"), exported.graph);
+    Graph evaluation = *exported.graph.evaluation;
+    read_rules(member_or_null(json, "by_sample_in_evaluation"), evaluation);
+    exported.graph.evaluation = std::make_shared<const Graph>(std::move(evaluation));
     exported.metadata = *found->second;
   });
 }

@@ -183,6 +183,7 @@ at::IValue OperatorCall::value_of(const Filled& argument, Activations& inputs) {
 OperatorCall::OperatorCall(const models::Node& node, at::Device device)
     : name(described(node)),
       path(node.path),
+      by_sample(node.by_sample),
       handle(found(node)),
       reads_(node.reads.size()),
       returned_(node.returned) {

@@ -44,6 +44,7 @@ class OperatorCall {
   [[noreturn]] void refuse(const std::string& why, const std::string& advice = "") const;
 
   std::string name, path;  // as `described`, and Node::path
+  std::optional<models::SampleRule> by_sample;
   c10::OperatorHandle handle;
 
  private:

@@ -40,14 +40,26 @@ at::Device device_of(const OperatorCall& op, const Stack& stack) {
   return place && stack[*place].isDevice() ? stack[*place].toDevice() : at::Device(at::kCPU);
 }
 
-// With a generator that depends on seed, step and node.
-void run_random(const OperatorCall& op, Stack& stack, const ForwardContext& context) {
-  if (!op.draws(stack)) return run_boxed(op, stack, context);
-  if (context.step_on_device.defined())
-    throw InternalError(op.name + " draws random numbers, which a CUDA graph would repeat in each step");
-  const std::uint64_t seed = models::mixed_seed({stream_seed("random", context.seed, op.path),
-                                                 static_cast<std::uint64_t>(context.step)}) >>
-                             32;
+// `x` as [batch, …], a view. Each sample has the slices that the rule gives it, in two dimensions: outer and inner.
+at::Tensor samples_first(const OperatorCall& op, const at::Tensor& x, std::int64_t batch) {
+  const auto [dimension, own] = *op.by_sample;
+  const bool fits =
+      dimension < x.dim() && batch > 0 && x.size(dimension) % (batch * std::max<std::int64_t>(own, 1)) == 0;
+  if (!fits)
+    op.refuse("its numbers have sizes " + c10::str(x.sizes()) + ", but the batch has " +
+              std::to_string(batch) + " samples");
+  const std::int64_t inner = own > 0 ? own : x.size(dimension) / batch;
+  return x.unflatten(dimension, {x.size(dimension) / (batch * inner), batch, inner})
+      .movedim(dimension + 1, 0);
+}
+
+// The reverse.
+at::Tensor samples_back(const OperatorCall& op, const at::Tensor& x) {
+  const std::int64_t dimension = op.by_sample->dimension;
+  return x.movedim(0, dimension + 1).flatten(dimension, dimension + 2);
+}
+
+void run_seeded(const OperatorCall& op, Stack& stack, const ForwardContext& context, std::uint64_t seed) {
   const at::Generator& usual = at::globalContext().defaultGenerator(device_of(op, stack));
   if (const auto place = op.position("generator")) {
     at::Generator own = usual.clone();
@@ -65,10 +77,51 @@ void run_random(const OperatorCall& op, Stack& stack, const ForwardContext& cont
   run_boxed(op, stack, context);
 }
 
+// Calls the operator for each sample, with a generator that depends on the sample. Its first argument is a tensor or sizes.
+void run_by_sample(const OperatorCall& op, Stack& stack, const ForwardContext& context, std::uint64_t seed) {
+  const at::Tensor samples = context.samples.to(at::kCPU, at::kLong).contiguous();
+  const std::int64_t batch = samples.numel();
+  const bool of_sizes = !stack.front().isTensor();
+  const at::Tensor whole = of_sizes ? at::empty(stack.front().toIntVector()) : stack.front().toTensor();
+  const at::Tensor parts = samples_first(op, whole, batch);
+  std::vector<at::Tensor> drawn;
+  for (std::int64_t i = 0; i < batch; ++i) {
+    Stack own = stack;
+    const at::Tensor part = parts.select(0, i);
+    // contiguous, as some operators draw in the order of the memory
+    own.front() =
+        of_sizes ? at::IValue(part.sizes().vec()) : at::IValue(part.clone(at::MemoryFormat::Contiguous));
+    const auto sample = static_cast<std::uint64_t>(samples.const_data_ptr<std::int64_t>()[i]);
+    run_seeded(op, own, context, models::mixed_seed({seed, sample}) >> 32);
+    drawn.push_back(own.front().toTensor());
+  }
+  stack.clear();
+  at::Tensor result = samples_back(op, at::stack(drawn));
+  stack.emplace_back(op.schema().name().ends_with('_') ? whole.copy_(result) : std::move(result));
+}
+
+// With generators that depend on seed, step and node, and by a rule on the sample.
+void run_random(const OperatorCall& op, Stack& stack, const ForwardContext& context) {
+  if (!op.draws(stack)) return run_boxed(op, stack, context);
+  if (context.step_on_device.defined())
+    throw InternalError(op.name + " draws random numbers, which a CUDA graph would repeat in each step");
+  const std::uint64_t seed = models::mixed_seed(
+      {stream_seed("random", context.seed, op.path), static_cast<std::uint64_t>(context.step)});
+  if (op.by_sample && context.samples.defined()) return run_by_sample(op, stack, context, seed);
+  run_seeded(op, stack, context, seed >> 32);
+}
+
 // Factors for dropout with probability `p`, 0 … 1, by `draw`: see dropout.h.
 at::Tensor factors_for(const OperatorCall& op, const at::Tensor& like, double p,
                        const ForwardContext& context, decltype(dropout_factors)* draw = dropout_factors) {
   const std::int64_t samples = context.samples.defined() ? context.samples.numel() : 0;
+  const bool first = !op.by_sample || (op.by_sample->dimension == 0 && like.size(0) == samples);
+  if (!first && p > 0 && p < 1 && like.is_floating_point()) {
+    const at::Tensor parts = samples_first(op, like, samples);
+    return samples_back(
+        op, draw(parts, context.samples,
+                 {stream_seed("dropout", context.seed, op.path), context.step, p, context.step_on_device}));
+  }
   if (like.dim() == 0 || like.size(0) != samples) {
     op.refuse("its input has sizes " + c10::str(like.sizes()) + ", but the batch has " +
                   std::to_string(samples) + " samples",

@@ -1,6 +1,7 @@
 #include "runner/parity/reference_batch.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -9,6 +10,8 @@
 #include <memory>
 #include <optional>
 #include <sstream>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/ATen.h>
@@ -33,9 +36,16 @@ using Tensors = std::map<std::string, at::Tensor>;
 
 constexpr const char* export_again = "export the network again with `trainyard export`";
 
-// Sets all probabilities of dropout to 0, also inside attention and LSTMs, and in evaluation. What still draws has
-// `draws`.
-models::Graph without_dropout(models::Graph graph) {
+// Operators that draw random numbers, and those that give 0.5 in their place.
+constexpr std::array<std::pair<std::string_view, const char*>, 4> halves{
+    {{"aten.rand.default", "aten.full.default"},
+     {"aten.randn.default", "aten.full.default"},
+     {"aten.rand_like.default", "aten.full_like.default"},
+     {"aten.randn_like.default", "aten.full_like.default"}}};
+
+// Sets all probabilities of dropout to 0, also inside attention and LSTMs, and in evaluation, and numbers that `halves` has to
+// 0.5. What still draws has `draws` or `by_sample`.
+models::Graph without_random_numbers(models::Graph graph) {
   for (models::Node& node : graph.nodes) {
     const bool is_dropout = node.kind.find("dropout") != std::string::npos;
     for (models::Argument& argument : node.arguments)
@@ -43,10 +53,17 @@ models::Graph without_dropout(models::Graph graph) {
           (is_dropout && argument.name == "p")) {
         argument.value = 0.0;
         node.draws = false;
+        node.by_sample.reset();
       }
+    const auto half = std::ranges::find(halves, node.kind, &std::pair<std::string_view, const char*>::first);
+    if (half == halves.end()) continue;
+    node.kind = half->second;
+    node.arguments.push_back({.name = "fill_value", .value = 0.5});
+    node.draws = false;
+    node.by_sample.reset();
   }
   if (graph.evaluation)
-    graph.evaluation = std::make_shared<const models::Graph>(without_dropout(*graph.evaluation));
+    graph.evaluation = std::make_shared<const models::Graph>(without_random_numbers(*graph.evaluation));
   return graph;
 }
 
@@ -124,7 +141,8 @@ networks::Activations inputs_of(const Tensors& batch, std::size_t count, const s
 }
 
 bool draws(const models::Graph& graph) {
-  return std::ranges::any_of(graph.nodes, &models::Node::draws) ||
+  return std::ranges::any_of(graph.nodes,
+                             [](const models::Node& node) { return node.draws || node.by_sample; }) ||
          (graph.evaluation && draws(*graph.evaluation));
 }
 
@@ -235,7 +253,7 @@ std::size_t compare(const models::Exported& network, const models::Graph& graph,
 ReferenceCheck check_reference(const std::filesystem::path& file) {
   const models::Exported network = models::read_exported(file);
   if (network.reference.empty()) return {.not_compared = "it has no reference batch of PyTorch"};
-  const models::Graph graph = without_dropout(network.graph);
+  const models::Graph graph = without_random_numbers(network.graph);
   if (draws(graph)) return {.not_compared = "it draws random numbers, and PyTorch draws others"};
   const std::string where = file.string() + ": reference batch";
   const auto all = networks::parse_safetensors(models::read_exported_entry(file, network.reference), where);

@@ -13,7 +13,7 @@ struct ReferenceCheck {
   std::string not_compared;  // why nothing was compared; empty if it was
 };
 
-// Computes both with the network of the file on the CPU, in float64 and without dropout, and compares it with PyTorch's:
+// Computes both with the network of the file on the CPU, in float64 and without random numbers, and compares it with PyTorch's:
 // each tensor to 1e-9 of the largest value of its kind. (A file of another program may have a reference in float32. Then
 // it is computed in float32 and compared to 1e-3.)
 // UserError if a tensor differs or the file is damaged. It names the tensor.

@@ -296,6 +296,18 @@ TEST_CASE("the metadata names the task and the reference batch, which can be rea
   CHECK_MESSAGE(contains(error, "net.pt2: the archive has no entry 'none'"), error);
 }
 
+TEST_CASE("the metadata has the rules of random nodes, in training and in evaluation") {
+  Pt2File file = mlp("rand_like");
+  CHECK(read(file).graph.nodes[1].draws);
+  file.entries["extra/trainyard.json"] =
+      R"({"by_sample": {"relu": [1, 4], "linear": [0, 0], "other": [0, 0]}, "by_sample_in_evaluation": {"relu": [0, 0]}})";
+  const Exported exported = read(file);
+  CHECK(exported.graph.nodes[1].by_sample == SampleRule{1, 4});
+  CHECK_FALSE(exported.graph.nodes[1].draws);
+  CHECK_FALSE(exported.graph.nodes[0].by_sample.has_value());
+  CHECK(exported.graph.evaluation->nodes[1].by_sample == SampleRule{0, 0});
+}
+
 TEST_CASE("a folder of the archive may have any name, also in another language") {
   Pt2File file = mlp();
   file.folder = "r\xC3\xA9seau";

@@ -86,6 +86,14 @@ TEST_CASE("entries that are missing, of another format or not JSON are refused")
       {"extra/trainyard.json: ",
        [](Pt2File& f) { f.entries["extra/trainyard.json"] = std::string(std::size_t{1} << 21U, ' '); }},
   });
+  for (const char* rule : {"[0]", "[-1, 0]", "[64, 0]", "[0, -1]", "[0, 4294967296]"}) {
+    Pt2File file = mlp("rand_like");
+    file.entries["extra/trainyard.json"] = std::string(R"({"by_sample": {"relu": )") + rule + "}}";
+    const ScratchFolder folder;
+    file.write(folder / "net.pt2");
+    const std::string error = user_error_of([&] { read_exported(folder / "net.pt2"); });
+    CHECK_MESSAGE(contains(error, "the rule of the random node 'relu' is not possible"), error);
+  }
 }
 
 TEST_CASE("weights that do not fit their bytes, are pickled or have unsafe names are refused") {

@@ -253,6 +253,51 @@ TEST_CASE("other random numbers depend on seed, step and node only") {
   CHECK_THROWS_AS(run(nodes[0], {}, captured), InternalError);
 }
 
+// A batch of three samples in a dimension of outer · 3 · inner slices: sample (j / inner) % 3 has slice j.
+TEST_CASE("random numbers with a rule depend on the sample: a batch has those of its parts") {
+  const at::Tensor samples = at::tensor({11, 4, 7}, at::kLong);
+  struct Sizes {
+    models::SampleRule rule;
+    std::int64_t outer, inner;
+  };
+  for (const auto& [rule, outer, inner] : {Sizes{{0, 0}, 1, 1}, Sizes{{1, 0}, 1, 1}, Sizes{{1, 0}, 1, 4},
+                                           Sizes{{1, 1}, 4, 1}, Sizes{{2, 2}, 5, 2}})
+    for (const char* kind :
+         {"rand", "randn_like", "bernoulli", "normal_", "uniform_", "dropout", "dropout_"}) {
+      CAPTURE(std::string(kind));
+      CAPTURE(rule.dimension);
+      CAPTURE(outer);
+      const auto drawn = [&](const at::Tensor& of) {
+        const std::int64_t count = of.numel();
+        std::vector<std::int64_t> sizes{6, 6, 20};
+        sizes[static_cast<std::size_t>(rule.dimension)] = outer * count * inner;
+        const at::Tensor x = at::full(sizes, 0.5);
+        const std::string name = kind;
+        Node node =
+            name == "rand"
+                ? operator_of("aten.rand.default", 0, {list_of_ints("size", {sizes[0], sizes[1], sizes[2]})})
+            : name.starts_with("dropout") ? dropout_node(name, 0.5)
+                                          : operator_of("aten." + name + ".default", 1, {read("self", 0)});
+        node.by_sample = rule;
+        const at::Tensor made = run(node, Activations(node.reads.size(), x), in_training(3, of)).at(0);
+        CHECK(made.sizes() == at::IntArrayRef(sizes));
+        return made.unflatten(rule.dimension, {outer, count, inner})
+            .movedim(rule.dimension + 1, 0)
+            .contiguous();
+      };
+      const at::Tensor whole = drawn(samples);
+      CHECK(at::equal(whole, at::cat({drawn(samples.slice(0, 0, 1)), drawn(samples.slice(0, 1, 3))})));
+      CHECK_FALSE(at::equal(whole[0], whole[1]));
+      CHECK(at::equal(whole, drawn(samples)));
+    }
+  Node wrong = operator_of("aten.randn_like.default", 1, {read("self", 0)});
+  wrong.by_sample = models::SampleRule{0, 2};
+  CHECK(contains(tests::user_error_of([&] {
+                   run(wrong, {at::zeros({7, 2})}, in_training(1, samples));
+                 }),
+                 "its numbers have sizes [7, 2], but the batch has 3 samples"));
+}
+
 TEST_CASE("recurrent layers equal those of LibTorch") {
   const at::Tensor x = at::randn({3, 5, 4});
   const auto weights = [](std::int64_t gates, std::int64_t second_input) {

@@ -102,6 +102,8 @@ def metadata(network, traced, output, tied, batches):
         "tied": tied,
         "initial": initial_values.rules(module),
         "random": [node.name for node in random_nodes(traced)],
+        "by_sample": traced.rules,
+        "by_sample_in_evaluation": traced.rules_in_evaluation,
         "reference": {
             "file": REFERENCE,
             "loss": reference.LOSS,

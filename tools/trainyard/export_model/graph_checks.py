@@ -72,24 +72,22 @@ def check_operator(node, allowed):
         raise Refused(f"{where} calls {name}, which trainyard does not execute", "write it with other operators")
 
 
-def is_random(node):
-    """Whether a node draws random numbers that trainyard cannot split into the parts of a batch."""
-    target = node.target
-    if not isinstance(target, torch._ops.OpOverload) or operator_name(target) in DROPOUT:
+def draws(node):
+    """Whether a node draws random numbers."""
+    if not isinstance(node.target, torch._ops.OpOverload) or torch.Tag.nondeterministic_seeded not in node.target.tags:
         return False
-    _, probability = argument(node, ("dropout_p", "dropout", "p"))
+    name, probability = argument(node, ("dropout_p", "dropout", "p"))
     _, training = argument(node, ("train", "training"))
-    if "dropout" in target._opname or target._opname in ("lstm", "gru", "rnn_tanh", "rnn_relu"):
-        return bool(probability) and training is not False
-    return torch.Tag.nondeterministic_seeded in target.tags
+    return bool(probability or name is None) and training is not False
 
 
 def random_nodes(traced):
-    """The random nodes of training, or of evaluation if training has none."""
-    def of(program):
-        return [node for graph in graphs_of(program) for node in graph.nodes if is_random(node)]
+    """The nodes of training whose random numbers trainyard cannot split into samples; if there are none, those of evaluation."""
+    def of(program, rules):
+        return [node for graph in graphs_of(program) for node in graph.nodes
+                if draws(node) and operator_name(node.target) not in DROPOUT and node.name not in rules]
 
-    return of(traced.program) or of(traced.evaluation)
+    return of(traced.program, traced.rules) or of(traced.evaluation, traced.rules_in_evaluation)
 
 
 def unused_parameters(program):
@@ -112,6 +110,9 @@ def warnings_of(traced):
         others = f" and {len(nodes) - 1} others draw" if len(nodes) > 1 else " draws"
         found.append(f"node {nodes[0].name}{module_name(nodes[0])}{others} random numbers with {name}: "
                      f"{SPLITTING} split a batch, and get other numbers than single")
+    if not traced.splits:
+        found.append(f"the output of a sample depends on the other samples of its batch: {SPLITTING} split a batch, "
+                     "and train something else than single")
     for name in unused_parameters(program):
         found.append(f"no node reads the parameter {name}: it is not trained")
     for graph in graphs_of(program):

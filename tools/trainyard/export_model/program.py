@@ -69,7 +69,7 @@ def summary(options, about, nodes, checked):
 
 def export(options, operators):
     found = check_torch()
-    from . import describe, graph_checks, model_file, reference, tracing, user_function  # they import torch
+    from . import describe, graph_checks, model_file, reference, splitting, tracing, user_function  # they import torch
     model_file.check_destination(options.out)
     network = user_function.load(options.function, options.batch, options.double)
     network.warnings[:0] = found
@@ -80,6 +80,8 @@ def export(options, operators):
     for program in (traced.program, traced.evaluation):
         graph_checks.check_operators(program, operators)
         graph_checks.strip_sources(program)
+    traced.rules, traced.splits = splitting.rules_of(traced.program, network, traced.symbols)
+    traced.rules_in_evaluation, _ = splitting.rules_of(traced.evaluation, network, traced.symbols)
     network.warnings += graph_checks.warnings_of(traced)
     tied = reference.tied_names(network.module)
     batches = reference.batches_of(network, traced.symbols, tied)

@@ -29,10 +29,31 @@ for _name, _operator in OPERATORS.items():
     torch.library.register_fake(f"trainyard::{_name}", sizes_of_lstm if _name == "lstm" else sizes_of_others, lib=KEPT)
 
 
+def by_layer(operator, x, states, weights, has_biases, layers, dropout, train, bidirectional, batch_first):
+    """One node per layer and dropout between them, whose numbers trainyard draws by sample. The result is the same."""
+    single, directions = isinstance(states, torch.Tensor), 2 if bidirectional else 1
+    states, count, last = (states,) if single else states, len(weights) // layers, []
+    for layer in range(layers):
+        own = [x[layer * directions:(layer + 1) * directions] for x in states]
+        x, *left = operator(x, own[0] if single else own, weights[layer * count:(layer + 1) * count], has_biases, 1, 0.0, train,
+                            bidirectional, batch_first)
+        last.append(left)
+        if layer + 1 < layers:
+            x = torch.nn.functional.dropout(x, dropout, train)
+    return x, *(torch.cat(each) for each in zip(*last))
+
+
 def kept(name):
     """The function of `torch._VF` that nn.LSTM and its relatives call. Packed sequences have other arguments."""
     original, replacement = getattr(torch._VF, name), getattr(torch.ops.trainyard, name)
-    return lambda *args: (replacement if isinstance(args[3], bool) else original)(*args)
+
+    def call(*args):
+        if not isinstance(args[3], bool):
+            return original(*args)
+        layers, dropout, train = args[4:7]
+        return by_layer(replacement, *args) if layers > 1 and dropout > 0 and train else replacement(*args)
+
+    return call
 
 
 @contextlib.contextmanager

@@ -13,6 +13,9 @@ from .problems import Refused, first_line, local_types, module_of, place_of
 from .user_function import values_of
 
 
+LONGEST = 2048  # from this length on, no bound is looked for
+
+
 @dataclasses.dataclass
 class Symbol:
     """A size that may differ between batches."""
@@ -30,6 +33,9 @@ class Traced:
     evaluation: torch.export.ExportedProgram
     symbols: list  # the first one is the batch
     fixed: list  # lengths that could not become symbolic
+    rules: dict = dataclasses.field(default_factory=dict)  # of random nodes in training, see splitting.py
+    rules_in_evaluation: dict = dataclasses.field(default_factory=dict)
+    splits: bool = True  # the parts of a batch compute what the batch computes
 
 
 def in_evaluation(module):
@@ -52,9 +58,8 @@ def with_size(inputs, symbol, size):
     return tuple(changed)
 
 
-def accepts(network, inputs):
-    """Whether PyTorch computes a step of these inputs."""
-    module = network.fresh()
+def accepts(module, inputs):
+    """Whether PyTorch computes the output of these inputs."""
     try:
         with torch.no_grad():
             module(*[x.clone() for x in inputs])
@@ -63,29 +68,53 @@ def accepts(network, inputs):
     return True
 
 
-def lengths(network):
+def longest(module, inputs, symbol):
+    """The longest length that PyTorch accepts, for one sample. None if that is LONGEST or more."""
+    accepted, refused = symbol.example, None
+    while refused is None and accepted < LONGEST:
+        size = min(2 * accepted, LONGEST)
+        accepted, refused = (size, None) if accepts(module, with_size(inputs, symbol, size)) else (accepted, size)
+    while refused is not None and refused - accepted > 1:
+        size = (accepted + refused) // 2
+        accepted, refused = (size, refused) if accepts(module, with_size(inputs, symbol, size)) else (accepted, size)
+    return accepted if refused is not None else None
+
+
+def lengths(network, batch):
     """Dimension 1 of the token inputs. The inputs of a translation have a length each."""
     tokens = [i for i, x in enumerate(network.inputs) if x.dtype == torch.int64 and x.dim() >= 2 and x.size(1) > 1]
     groups = {}
     for i in tokens:
         groups.setdefault(i if network.task == "translation" else network.inputs[i].size(1), []).append(i)
     names = ["length", "steps"] if len(groups) < 3 else [f"length_{n + 1}" for n in range(len(groups))]
-    found = []
+    found, module = [], network.fresh().eval()  # in training one sample can be too few
+    one = with_size(network.inputs, batch, 1)
     for name, inputs in zip(names, groups.values()):
         symbol = Symbol(name, inputs, 1, network.inputs[inputs[0]].size(1))
-        if not accepts(network, with_size(network.inputs, symbol, symbol.example - 1)):
-            continue
-        if not accepts(network, with_size(network.inputs, symbol, symbol.example + 1)):
-            symbol.most = symbol.example
-        found.append(symbol)
+        if accepts(module, with_size(one, symbol, symbol.example - 1)):
+            symbol.most = longest(module, one, symbol)
+            found.append(symbol)
     return found
 
 
-def export(module, network, symbols):
+def set_bounds(module, network, symbols):
+    """Lower `most` of the lengths to the bounds that torch.export finds by itself."""
+    program = export(module, network, symbols, free=True)
+    placeholders = {node.name: node for node in program.graph.nodes if node.op == "placeholder"}
+    for symbol in symbols[1:]:
+        size = placeholders[program.graph_signature.user_inputs[symbol.inputs[0]]].meta["val"].shape[symbol.dimension]
+        if isinstance(size, torch.SymInt) and size.node.expr in program.range_constraints:
+            upper = program.range_constraints[size.node.expr].upper
+            if upper.is_Integer and int(upper) < sys.maxsize // 2:
+                symbol.most = min(int(upper), symbol.most or int(upper))
+
+
+def export(module, network, symbols, free=False):
     inputs = tuple(x.clone() for x in network.inputs)
     shapes, sizes = torch.export.ShapesCollection(), [{} for _ in inputs]
     for symbol in symbols:
         dimension = torch.export.Dim(symbol.name, min=1, max=symbol.most)
+        dimension = torch.export.Dim.DYNAMIC if free and symbol.dimension == 1 else dimension
         for i in symbol.inputs:
             sizes[i][symbol.dimension] = dimension
     for x, of_input in zip(inputs, sizes):
@@ -93,7 +122,23 @@ def export(module, network, symbols):
     # PyTorch prints graphs beside its errors
     quiet = contextlib.nullcontext if network.verbose else lambda: contextlib.redirect_stderr(io.StringIO())
     with quiet(), contextlib.redirect_stdout(sys.stderr), recurrent.as_nodes():
-        return recurrent.put_back(torch.export.export(module, inputs, dynamic_shapes=shapes))
+        return without_default_bounds(recurrent.put_back(torch.export.export(module, inputs, dynamic_shapes=shapes)))
+
+
+def without_default_bounds(program):
+    """x.uniform_() as x.copy_(rand_like(x)): PyTorch cannot read a file with it, as its argument is called `from`."""
+    for module in program.graph_module.modules():
+        for node in list(getattr(module, "graph", torch.fx.Graph()).nodes):
+            if node.op != "call_function" or node.target is not torch.ops.aten.uniform_.default or node.args[1:] not in ((), (0, 1)):
+                continue
+            with module.graph.inserting_before(node):
+                drawn = module.graph.call_function(torch.ops.aten.rand_like.default, node.args[:1])
+                copied = module.graph.call_function(torch.ops.aten.copy_.default, (node.args[0], drawn))
+            drawn.meta, copied.meta = dict(node.meta), dict(node.meta)
+            node.replace_all_uses_with(copied)
+            module.graph.erase_node(node)
+            module.recompile()
+    return program
 
 
 def refuse(module, network, error):
@@ -105,7 +150,9 @@ def refuse(module, network, error):
         problem = (f"packed sequences{where} cannot be exported",
                    "run the recurrent layer over the padded sequences")
     elif name == "GuardOnDataDependentSymNode" or "data-dependent" in text.lower():
+        is_encoder = "TransformerEncoder" in where
         problem = (f"the control flow{where} depends on values of a tensor",
+                   "pass is_causal=True beside its mask" if is_encoder else
                    "choose values with torch.where, or decide by an argument of the constructor")
     elif re.search("inferred to be a constant|specialized it to be a constant", text) and "batch" in text:
         problem = (f"the network runs only with a batch of {network.inputs[0].size(0)}",
@@ -130,26 +177,30 @@ def refuse(module, network, error):
 def trace(network):
     """The network as two graphs, with as many symbolic sizes as torch.export accepts."""
     batch = Symbol("batch", list(range(len(network.inputs))), 0, network.inputs[0].size(0))
-    wanted = lengths(network)
+    wanted = lengths(network, batch)
     for count in range(len(wanted), -1, -1):
         for chosen in itertools.combinations(wanted, count):
-            try:
-                module = network.fresh()
-                program = export(module, network, [batch, *chosen])
-                module = in_evaluation(network.fresh())
-                evaluation = export(module, network, [batch, *chosen])
-            except Refused:
-                raise
-            except Exception as error:
-                if count == 0:
-                    refuse(module, network, error)
-                continue
-            check_batch(network, program)
-            check_batch(network, evaluation)
-            symbolic = {i for symbol in chosen for i in symbol.inputs}
-            fixed = [i for i, x in enumerate(network.inputs)
-                     if x.dtype == torch.int64 and x.dim() >= 2 and i not in symbolic]
-            return Traced(program, evaluation, [batch, *chosen], fixed)
+            symbols = [batch, *chosen]
+            for attempt in ("with the bounds of eager PyTorch", "with those of torch.export"):
+                try:
+                    if attempt.endswith("torch.export"):
+                        set_bounds(network.fresh(), network, symbols)
+                    module = network.fresh()
+                    program = export(module, network, symbols)
+                    module = in_evaluation(network.fresh())
+                    evaluation = export(module, network, symbols)
+                except Refused:
+                    raise
+                except Exception as error:
+                    if count == 0:
+                        refuse(module, network, error)
+                    continue
+                check_batch(network, program)
+                check_batch(network, evaluation)
+                symbolic = {i for symbol in chosen for i in symbol.inputs}
+                fixed = [i for i, x in enumerate(network.inputs)
+                         if x.dtype == torch.int64 and x.dim() >= 2 and i not in symbolic]
+                return Traced(program, evaluation, symbols, fixed)
     raise AssertionError("not reached")
 
 

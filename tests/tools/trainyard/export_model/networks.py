@@ -233,6 +233,47 @@ def masked_gpt(batch):
     return MaskedGPT(), tokens(batch, 12, 50)
 
 
+class Drawing(nn.Module):
+    """It draws numbers in dimensions that the batch shares with others: windows of a sample, and steps of all samples."""
+
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.mix, self.head = nn.Embedding(30, 8), nn.Linear(8, 8), nn.Linear(8, 5)
+
+    def forward(self, x):
+        h = F.dropout(self.tokens(x).transpose(0, 1), 0.3, self.training)  # [12, batch, 8]
+        h = self.mix(h) + 0.1 * torch.randn(h.shape)
+        windows = h.transpose(0, 1).reshape(-1, 4, 8)  # [3 * batch, 4, 8]
+        windows = F.dropout(windows, 0.2, self.training) * torch.zeros(windows.size(0), 1, 1).uniform_()
+        return self.head(windows.view(x.size(0), 12, 8).mean(1))
+
+
+def drawing_digits(batch):
+    """Noise by pixel, dropout of windows, and stochastic depth, on images of digits."""
+    def compute(m, x):
+        h = torch.relu(m.conv(x))
+        h = h + 0.1 * torch.randn_like(h)
+        h = F.dropout(h.reshape(-1, 4, 169), 0.3, m.training).reshape(h.shape[0], 676)
+        return m.head(h) + m.branch(h) * torch.rand(h.shape[0], 1).round()
+
+    return Fn(compute, conv=nn.Conv2d(1, 4, 3, stride=2), head=nn.Linear(676, 10), branch=nn.Linear(676, 10)), torch.randn(batch, 1, 28, 28)
+
+
+def drawing(batch):
+    return Drawing(), tokens(batch, 12, 30)
+
+
+def sample_minor(batch):
+    """The dimension of its dropout has the samples of step 0, then those of step 1, …"""
+    return Fn(lambda m, x: m.b(F.dropout(torch.cat([m.a(x[:, i]) for i in range(3)]), 0.5, m.training).view(3, -1, 8).sum(0)),
+              a=nn.Linear(4, 8), b=nn.Linear(8, 5)), torch.randn(batch, 3, 4)
+
+
+def mixing(batch):
+    """Statistics of the batch by hand."""
+    return Fn(lambda m, x: m.b(torch.relu(m.a(x) - m.a(x).mean(0))), a=nn.Linear(16, 8), b=nn.Linear(8, 5)), torch.randn(batch, 16)
+
+
 class NamedTypes(nn.Module):
     """It names float32, makes constants in forward, keeps one as an attribute, and has buffers that no node reads."""
 
