@@ -109,6 +109,22 @@ std::string unused_by_optimizer(const Run& run) {
   return is_sgd(run) ? "" : "is not used by " + run.optimizer.kind;
 }
 
+bool is_cosine(const Run& run) {
+  return run.optimizer.schedule.starts_with("cosine");
+}
+
+std::string unused_without_cosine(const Run& run) {
+  return is_cosine(run) ? "" : "is only used by cosine schedules";
+}
+
+bool is_adam(const Run& run) {
+  return !is_sgd(run);
+}
+
+std::string unused_by_sgd(const Run& run) {
+  return is_sgd(run) ? "is not used by sgd" : "";
+}
+
 std::string unused_by_schedule(const Run& run) {
   return has_rate_steps(run) ? ""
                              : "is not used by the learning-rate schedule \"" + run.optimizer.schedule + '"';
@@ -258,9 +274,11 @@ std::vector<Key> optimizer_keys() {
        .member = &Optimizer::weight_decay,
        .original = true,
        .term = "weight decay"},
-      {.parameter =
-           text_row("learning_rate_schedule", {"constant", "step", "cosine"},
-                    "step: multiplied by a factor every few epochs; cosine: half a cosine down to 0"),
+      {.parameter = text_row(
+           "learning_rate_schedule", {"constant", "step", "cosine", "cosine-by-step"},
+           "step: multiplied by a factor every few epochs; cosine: half a cosine down to "
+           "learning_rate_min, from epoch to epoch; cosine-by-step: the same from step to step, after "
+           "the warm-up"),
        .member = &Optimizer::schedule,
        .json = "schedule",
        .original = true,
@@ -281,6 +299,38 @@ std::vector<Key> optimizer_keys() {
        .in_key = has_rate_steps,
        .unused = unused_by_schedule,
        .part_of = "learning_rate_schedule"},
+      {.parameter =
+           number_row("learning_rate_min", from_zero, {}, "cosine schedules: learning rate at their end"),
+       .member = &Optimizer::learning_rate_min,
+       .has = is_cosine,
+       .in_key = is_cosine,
+       .unused = unused_without_cosine,
+       .term = "lowest learning rate"},
+      {.parameter =
+           integer_row("warmup_steps", from_zero, Bound{1'000'000'000},
+                       "steps in which the learning rate rises linearly to its value, in any schedule"),
+       .member = &Optimizer::warmup_steps,
+       .term = "learning rate warm-up"},
+      {.parameter = number_row("beta1", from_zero, below_one, "adam, adamw: decay of the mean of gradients"),
+       .member = &Optimizer::beta1,
+       .has = is_adam,
+       .in_key = is_adam,
+       .unused = unused_by_sgd,
+       .term = "beta1"},
+      {.parameter =
+           number_row("beta2", from_zero, below_one, "adam, adamw: decay of the mean of their squares"),
+       .member = &Optimizer::beta2,
+       .has = is_adam,
+       .in_key = is_adam,
+       .unused = unused_by_sgd,
+       .term = "beta2"},
+      {.parameter =
+           number_row("epsilon", above_zero, {}, "adam, adamw: is added to the root of the mean square"),
+       .member = &Optimizer::epsilon,
+       .has = is_adam,
+       .in_key = is_adam,
+       .unused = unused_by_sgd,
+       .term = "epsilon"},
       {.parameter = text_row(
            "learning_rate_scaling", {"none", "linear", "sqrt"},
            "with a batch per replica: the rate grows with the number of replicas, or its square root"),

@@ -58,10 +58,13 @@ struct Optimizer {
   double learning_rate = 0.05;
   double momentum = 0.9;  // sgd only; 0 for adam and adamw
   double weight_decay = 0;
-  std::string schedule = "constant";  // "constant", "step", "cosine"
-  std::int64_t schedule_epochs = 0;   // "step": number of epochs between changes of the rate
-  double schedule_factor = 0.1;       // "step": factor of each change
-  double clip_norm = 0;               // largest L2 norm of all gradients together; 0: no clipping
+  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;  // of adam and adamw
+  std::string schedule = "constant";                  // "constant", "step", "cosine", "cosine-by-step"
+  std::int64_t schedule_epochs = 0;                   // "step": number of epochs between changes of the rate
+  double schedule_factor = 0.1;                       // "step": factor of each change
+  double learning_rate_min = 0;                       // cosine schedules: the rate at their end
+  std::int64_t warmup_steps = 0;  // the rate of step s of them, from 1, is s / warmup_steps of its value
+  double clip_norm = 0;           // largest L2 norm of all gradients together; 0: no clipping
   bool operator==(const Optimizer&) const = default;
 };
 

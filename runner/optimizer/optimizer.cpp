@@ -1,5 +1,6 @@
 #include "runner/optimizer/optimizer.h"
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numbers>
@@ -119,8 +120,7 @@ class Sgd final : public Optimizer {
   bool first_ = true;
 };
 
-// Adam (Kingma and Ba 2015) with PyTorch's defaults β = (0.9, 0.999), ε = 1e-8. Weight decay is added to the
-// gradient, or if `decoupled` subtracted from the parameter (Loshchilov and Hutter 2019).
+// Adam (Kingma and Ba 2015). Weight decay is added to the gradient, or if `decoupled` subtracted from the parameter (Loshchilov and Hutter 2019).
 template <bool decoupled>
 class Adam final : public Optimizer {
  public:
@@ -142,22 +142,23 @@ class Adam final : public Optimizer {
   std::vector<std::vector<at::Tensor>> state() const override { return {mean_, square_, steps_}; }
 
  private:
-  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
-
   void update_fused(const DenseSparseSplit& split, const std::optional<at::Tensor>& found_inf) {
     libtorch::fused_adam(decoupled, select(split.fused, parameters_), split.gradients,
                          select(split.fused, mean_), select(split.fused, square_),
                          select(split.fused, steps_),
-                         {settings_.learning_rate, beta1, beta2, settings_.weight_decay, epsilon}, found_inf);
+                         {settings_.learning_rate, settings_.beta1, settings_.beta2, settings_.weight_decay,
+                          settings_.epsilon},
+                         found_inf);
   }
 
   void update_rows_of(std::size_t i, const at::Tensor& gradient) {
     const double t = steps_[i].template item<float>(), decay = settings_.weight_decay;
+    const auto& [beta1, beta2] = std::pair(settings_.beta1, settings_.beta2);
     const AdamStep step{.step_size = static_cast<float>(settings_.learning_rate / (1 - std::pow(beta1, t))),
                         .root_scale = static_cast<float>(1 / std::sqrt(1 - std::pow(beta2, t))),
                         .beta1 = static_cast<float>(beta1),
                         .beta2 = static_cast<float>(beta2),
-                        .epsilon = static_cast<float>(epsilon),
+                        .epsilon = static_cast<float>(settings_.epsilon),
                         .weight_decay = static_cast<float>(decoupled ? 0 : decay),
                         .keep = static_cast<float>(decoupled ? 1 - settings_.learning_rate * decay : 1)};
     float* const parameter = parameters_[i].mutable_data_ptr<float>();
@@ -191,22 +192,33 @@ constexpr std::array optimizer_kinds{OptimizerKind{"sgd", make<Sgd>},
                                      OptimizerKind{"adam", make<Adam<false>>},
                                      OptimizerKind{"adamw", make<Adam<true>>}};
 
-// Factors of the first learning rate after `done` complete epochs.
-double constant(const experiments::Run&, double) {
+double constant(const experiments::Run&, const StepPlace&) {
   return 1;
 }
 
-double step(const experiments::Run& run, double done) {
-  const auto every = static_cast<double>(run.optimizer.schedule_epochs);
+double step(const experiments::Run& run, const StepPlace& place) {
+  const auto done = static_cast<double>(place.epoch - 1),
+             every = static_cast<double>(run.optimizer.schedule_epochs);
   return std::pow(run.optimizer.schedule_factor, std::floor(done / every));
 }
 
-double cosine(const experiments::Run& run, double done) {
-  return (1 + std::cos(std::numbers::pi * done / static_cast<double>(run.epochs))) / 2;
+double half_cosine(double done, double all) {
+  return (1 + std::cos(std::numbers::pi * done / all)) / 2;
+}
+
+double cosine(const experiments::Run& run, const StepPlace& place) {
+  return half_cosine(static_cast<double>(place.epoch - 1), static_cast<double>(run.epochs));
+}
+
+double cosine_by_step(const experiments::Run& run, const StepPlace& place) {
+  const auto warmup = static_cast<double>(run.optimizer.warmup_steps);
+  const double all = static_cast<double>(run.epochs * place.steps) - warmup;
+  return half_cosine(place.done() - warmup, std::max(all, 1.0));
 }
 
 constexpr std::array schedules{LearningRateSchedule{"constant", constant}, LearningRateSchedule{"step", step},
-                               LearningRateSchedule{"cosine", cosine}};
+                               LearningRateSchedule{"cosine", cosine},
+                               LearningRateSchedule{"cosine-by-step", cosine_by_step, true}};
 
 }  // namespace
 
@@ -228,8 +240,11 @@ const LearningRateSchedule& find_schedule(std::string_view name) {
 }
 
 double learning_rate_at(const LearningRateSchedule& schedule, const experiments::Run& run,
-                        std::int64_t epoch) {
-  return experiments::effective_learning_rate(run) * schedule.factor(run, static_cast<double>(epoch - 1));
+                        const StepPlace& place) {
+  const double rate = experiments::effective_learning_rate(run), least = run.optimizer.learning_rate_min;
+  const auto warmup = static_cast<double>(run.optimizer.warmup_steps);
+  if (place.done() < warmup) return rate * (place.done() + 1) / warmup;
+  return least + (rate - least) * schedule.factor(run, place);
 }
 
 }  // namespace trainyard::runner

@@ -49,19 +49,29 @@ std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings
                                           std::vector<at::Tensor> parameters,
                                           const ZerosLike& zeros = zeros_like_each);
 
-// Schedule of the learning rate.
+// A step of the training, before it is taken.
+struct StepPlace {
+  std::int64_t epoch = 1;  // from 1
+  std::int64_t step = 0;   // complete steps of this epoch
+  std::int64_t steps = 1;  // of an epoch
+  double done() const { return static_cast<double>((epoch - 1) * steps + step); }  // steps before it
+};
+
+// Schedule of the learning rate, after its warm-up.
 // - constant
 // - step: multiplied by schedule_factor after every schedule_epochs epochs (torch.optim.lr_scheduler.StepLR).
-// - cosine: decreases towards 0, which only the epoch after the last would reach (CosineAnnealingLR with
-//   T_max = epochs and η_min = 0; Loshchilov and Hutter 2017, equation 5, without restarts).
+// - cosine: decreases towards learning_rate_min, which only the epoch after the last would reach (CosineAnnealingLR with
+//   T_max = epochs and η_min = learning_rate_min; Loshchilov and Hutter 2017, equation 5, without restarts).
+// - cosine-by-step: the same from step to step, with T_max = all steps after the warm-up.
 struct LearningRateSchedule {
   const char* name;
-  double (*factor)(const experiments::Run&, double done);  // after `done` complete epochs
+  double (*factor)(const experiments::Run&, const StepPlace&);  // 1 to 0: of the part above learning_rate_min
+  bool by_step = false;                                         // the rate changes within an epoch
 };
 const LearningRateSchedule& find_schedule(std::string_view name);  // UserError for an unknown name
 
-// Learning rate of all steps of `epoch` (from 1). It starts with the run's effective learning rate.
+// Learning rate of a step. It starts with the run's effective learning rate, or with its part in the warm-up.
 double learning_rate_at(const LearningRateSchedule& schedule, const experiments::Run& run,
-                        std::int64_t epoch);
+                        const StepPlace& place);
 
 }  // namespace trainyard::runner

@@ -160,16 +160,17 @@ std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape&
   Trainer trainer(resolved, input, ranks);
   if (resolved.precision.needs_loss_scale)
     trainer.scale_loss({.initial = resolved.precision.probed_loss_scale()});
-  trainer.set_learning_rate(resolved.learning_rate_at(first_epoch));
   std::optional<ReferenceTrainer> reference;
   if (ranks.position.replica == 0) {
     reference.emplace(resolved, input, ranks.mesh.replicas, parts_of_step(run), at::kFloat, ranks.device);
-    reference->set_learning_rate(resolved.learning_rate_at(first_epoch));
   }
   spent += watch.lap();
   const std::int64_t steps = std::min(probed_steps, batches.steps());
   for (std::int64_t k = 0; k < steps; ++k) {
     const int replica = ranks.position.replica;
+    const double rate = resolved.learning_rate_at({first_epoch, k, batches.steps()});
+    trainer.set_learning_rate(rate);
+    if (reference) reference->set_learning_rate(rate);
     batches.train(trainer, replica, k);
     const double step_seconds = watch.lap();
     fastest_step = k == 0 ? step_seconds : std::min(fastest_step, step_seconds);

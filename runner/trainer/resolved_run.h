@@ -24,7 +24,9 @@ struct ResolvedRun {
   models::Graph graph(const models::InputShape& input) const {
     return model.graph(run.hyperparameters, input);
   }
-  double learning_rate_at(std::int64_t epoch) const { return runner::learning_rate_at(schedule, run, epoch); }
+  double learning_rate_at(const StepPlace& place) const {
+    return runner::learning_rate_at(schedule, run, place);
+  }
 };
 
 // UserError for an unknown name, or if the file of an exported network has changed or cannot be read.

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include "runner/optimizer/optimizer.h"
 #include "runner/trainer/cuda_graph_cache.h"
 
 namespace trainyard::runner {
@@ -57,6 +58,8 @@ at::Tensor StepInput::part_of_mean(const at::Tensor& loss_sum) const {
 std::string why_not_captured(const experiments::Run& run, at::Device device, const std::string& transport) {
   if (!device.is_cuda()) return "the device is not a GPU";
   if (run.exported) return "operators of an exported network may need the host";
+  if (run.optimizer.warmup_steps > 0 || find_schedule(run.optimizer.schedule).by_step)
+    return "the learning rate changes from step to step";
   if (run.strategy.stages > 1) return "stages exchange messages within a step";
   const bool through_host = transport != "none" && transport != "nccl";
   return through_host ? "gradients are sent through the host" : "";

@@ -141,6 +141,7 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const LocalBatch local = sampler.local_batch(samples, order, k);
     watch.lap(&TimeParts::data);
+    set_learning_rate(resolved_.learning_rate_at({epoch, k, sampler.steps()}));
     step(samples, local);
     done(k + 1, metrics_);
     watch.skip();
@@ -150,7 +151,8 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
 
 // The learning rate is a constant of a CUDA graph.
 void Trainer::set_learning_rate(double learning_rate) {
-  if (learning_rate_ != learning_rate) steps_->clear();
+  if (learning_rate_ == learning_rate) return;
+  steps_->clear();
   learning_rate_ = learning_rate;
   update_.optimizer->set_learning_rate(learning_rate);
 }

@@ -118,7 +118,8 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
             {"processor_seconds", outcome.processor_seconds},
             {"validation_seconds", outcome.validation_seconds},
             {"seconds", to_json(times.passed, outcome.train_seconds)},
-            {"steps", times.steps}};
+            {"steps", times.steps},
+            {"learning_rates", outcome.learning_rates}};
   if (has_neighbours_) body["transfer_seconds"] = times.passed.transfer;
   if (times.straggler) body["straggler_seconds"] = *times.straggler;
   if (times.on_core) {

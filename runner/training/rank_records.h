@@ -1,6 +1,7 @@
 // Output of a rank: its records, which are permanent, and its progress, which is displayed while it runs.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -76,7 +77,8 @@ struct EpochOutcome {
   DeviceUse device_use;
   MetricSums train;
   MetricSums validation;
-  std::string batches = {};  // Sampler::batches_hash; empty if another rank records it
+  std::string batches = {};                   // Sampler::batches_hash; empty if another rank records it
+  std::array<double, 2> learning_rates = {};  // of its first and its last step
 };
 
 class RankRecords {

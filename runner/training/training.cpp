@@ -1,5 +1,6 @@
 #include "runner/training/training.h"
 
+#include <array>
 #include <utility>
 
 #include <ATen/Parallel.h>
@@ -48,8 +49,9 @@ models::InputShape input_of(const models::Dataset& source, const models::DataCho
 }
 
 struct EpochTiming {
-  double seconds;            // from a barrier to this rank's last optimizer step
-  double processor_seconds;  // of all threads of the process in this time
+  double seconds;                        // from a barrier to this rank's last optimizer step
+  double processor_seconds;              // of all threads of the process in this time
+  std::array<double, 2> learning_rates;  // of the first and the last step
 };
 
 // Passes over this replica's part of the data.
@@ -67,7 +69,6 @@ class EpochRunner {
     const Sampler sampler = sampler_of(data, resolved_.sampling);
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
-    trainer.set_learning_rate(resolved_.learning_rate_at(epoch));
     ranks_.barrier();
     meter_.training_begins();
     const std::clock_t processor = std::clock();
@@ -79,7 +80,10 @@ class EpochRunner {
     const double seconds = watch.lap();
     const double processor_seconds = static_cast<double>(std::clock() - processor) / CLOCKS_PER_SEC;
     meter_.training_ends();
-    return {seconds, processor_seconds};
+    const auto rate = [&](std::int64_t step) {
+      return resolved_.learning_rate_at({epoch, step, sampler.steps()});
+    };
+    return {seconds, processor_seconds, {rate(0), rate(sampler.steps() - 1)}};
   }
   // Hash of the epoch's batches. It is computed after the epoch, so that no step waits for it. Empty on all
   // stages but the first, which records it.
@@ -243,7 +247,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     weights.epoch_done(trainer.network(), validation);
     records.epoch({epoch, timing.seconds, timing.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), epoch_runner.device_use(), trainer.take_metrics(),
-                   std::move(validation), epoch_runner.batches(*data.train, epoch)});
+                   std::move(validation), epoch_runner.batches(*data.train, epoch), timing.learning_rates});
     records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }

@@ -23,10 +23,9 @@ void check_close(const at::Tensor& found, const std::vector<double>& expected) {
 
 // The parameter (1, −2, 3) after 6 steps with gradients sin(step + index). The learning rate is 0.1, and 0.02
 // from step 4 on.
-at::Tensor after_six_steps(const std::string& kind, double momentum, double weight_decay) {
+at::Tensor after_six_steps(const experiments::Optimizer& settings) {
   at::Tensor parameter = at::tensor({1., -2., 3.}, at::kDouble);
-  const auto optimizer = make_optimizer(
-      {.kind = kind, .learning_rate = 0.1, .momentum = momentum, .weight_decay = weight_decay}, {parameter});
+  const auto optimizer = make_optimizer(settings, {parameter});
   for (int step = 0; step < 6; ++step) {
     if (step == 3) optimizer->set_learning_rate(0.02);
     optimizer->step({at::tensor({std::sin(step), std::sin(step + 1), std::sin(step + 2)}, at::kDouble)});
@@ -34,10 +33,17 @@ at::Tensor after_six_steps(const std::string& kind, double momentum, double weig
   return parameter;
 }
 
-std::vector<double> rates(const experiments::Run& run) {
+at::Tensor after_six_steps(const std::string& kind, double momentum, double weight_decay) {
+  return after_six_steps(experiments::Optimizer{
+      .kind = kind, .learning_rate = 0.1, .momentum = momentum, .weight_decay = weight_decay});
+}
+
+// The rate of each step.
+std::vector<double> rates(const experiments::Run& run, std::int64_t steps = 1) {
   std::vector<double> each;
   for (std::int64_t epoch = 1; epoch <= run.epochs; ++epoch)
-    each.push_back(learning_rate_at(find_schedule(run.optimizer.schedule), run, epoch));
+    for (std::int64_t step = 0; step < steps; ++step)
+      each.push_back(learning_rate_at(find_schedule(run.optimizer.schedule), run, {epoch, step, steps}));
   return each;
 }
 
@@ -68,6 +74,45 @@ TEST_CASE("the learning rates of an epoch are those of StepLR and CosineAnnealin
   run.optimizer.schedule = "cosine";
   check_rates(run, {0.4, 0.38019377358048384, 0.32469796037174675, 0.2445041867912629, 0.15549581320873715,
                     0.07530203962825331, 0.019806226419516192});
+}
+
+TEST_CASE("adam and adamw have the betas and the epsilon of PyTorch") {
+  experiments::Optimizer settings{.kind = "adamw",
+                                  .learning_rate = 0.1,
+                                  .momentum = 0,
+                                  .weight_decay = 0.02,
+                                  .beta1 = 0.8,
+                                  .beta2 = 0.95,
+                                  .epsilon = 1e-3};
+  check_close(after_six_steps(settings), {0.8127858023213754, -2.2579170681162206, 2.827946076574188});
+  settings.kind = "adam";
+  settings.weight_decay = 0;
+  check_close(after_six_steps(settings), {0.8195978403301205, -2.2732141922254807, 2.8487442153674167});
+}
+
+TEST_CASE("a warm-up and a cosine to a lowest rate are LinearLR and CosineAnnealingLR") {
+  experiments::Run run;
+  run.epochs = 2;
+  run.optimizer.learning_rate = 0.4;
+  run.optimizer.learning_rate_min = 0.04;
+  run.optimizer.warmup_steps =
+      3;  // LinearLR(start_factor=1/3, total_iters=2), then CosineAnnealingLR(T_max=7)
+  run.optimizer.schedule = "cosine-by-step";
+  check_close(at::tensor(rates(run, 5), at::kDouble),
+              {0.13333333333333333, 0.26666666666666666, 0.4, 0.4, 0.38217439622243543, 0.33222816433457203,
+               0.2600537681121366, 0.17994623188786343, 0.10777183566542797, 0.05782560377756457});
+  run.epochs = 4;
+  run.optimizer.learning_rate_min = 0.1;
+  run.optimizer.warmup_steps = 0;
+  run.optimizer.schedule = "cosine";
+  check_rates(run, {0.4, 0.35606601717798214, 0.25, 0.1439339828220179});
+  run.optimizer.warmup_steps = 2;  // an epoch has two steps
+  const std::vector<double> each = rates(run, 2);
+  CHECK(std::vector(each.begin(), each.begin() + 4) ==
+        std::vector{0.2, 0.4, 0.35606601717798214, 0.35606601717798214});
+  run.optimizer.schedule = "constant";
+  run.optimizer.learning_rate_min = 0;
+  CHECK(rates(run, 1) == std::vector{0.2, 0.4, 0.4, 0.4});
 }
 
 TEST_CASE("a learning rate that is scaled with the replicas' batch is scaled in every epoch") {

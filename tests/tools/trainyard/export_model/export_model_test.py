@@ -6,6 +6,7 @@ import importlib.machinery
 import importlib.util
 import io
 import json
+import math
 import os
 import pathlib
 import re
@@ -341,7 +342,7 @@ class ExportModel(unittest.TestCase):
         (self.folder / "net.toml").write_text(
             'name = "net"\nmatrix = { model = ["net"], strategy = ["single", "ddp", "pipeline"], seed = [0] }\n'
             '[defaults]\ndataset = "synthetic-digits"\nepochs = 2\nbatch = 16\ntrain_samples = 64\noptimizer = "adam"\n'
-            'learning_rate = 0.003\n[model.net]\nexport = "net.pt2"\ntask = "classification"\n')
+            'learning_rate = 0.003\nlearning_rate_schedule = "cosine-by-step"\nwarmup_steps = 3\nlearning_rate_min = 0.0003\n[model.net]\nexport = "net.pt2"\ntask = "classification"\n')
         run = [TRAINYARD, "run", "net.toml", "--no-report", "--yard", "yard"]
         trained = subprocess.run(run, cwd=self.folder, capture_output=True, text=True, timeout=250)
         self.assertEqual(trained.returncode, 0, trained.stdout + trained.stderr)
@@ -352,6 +353,13 @@ class ExportModel(unittest.TestCase):
         for row in rows[:2]:
             self.assertAlmostEqual(row["train_loss"], rows[2]["train_loss"], delta=1e-5)
             self.assertAlmostEqual(row["validation_loss"], rows[2]["validation_loss"], delta=1e-5)
+        ask[2] = "SELECT DISTINCT epoch, extra ->> '$.learning_rates' AS rates FROM epoch ORDER BY epoch"
+        found = json.loads(subprocess.run(ask, cwd=self.folder, capture_output=True, text=True, timeout=250, check=True).stdout)
+        self.assertEqual([row["epoch"] for row in found], [1, 2])  # the same on all ranks
+        part = lambda step: 0.0003 + 0.0027 * (1 + math.cos(math.pi * step / 5)) / 2  # four steps an epoch, five after the warm-up
+        for row, expected in zip(found, ([0.001, 0.003], [part(1), part(4)])):
+            for rate, one in zip(json.loads(row["rates"]), expected):
+                self.assertAlmostEqual(rate, one, delta=1e-12)
 
     def test_the_reference_is_that_of_float64(self):
         file, _ = self.written("named_types")
