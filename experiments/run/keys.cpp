@@ -303,7 +303,6 @@ std::vector<Key> optimizer_keys() {
            number_row("learning_rate_min", from_zero, {}, "cosine schedules: learning rate at their end"),
        .member = &Optimizer::learning_rate_min,
        .has = is_cosine,
-       .in_key = is_cosine,
        .unused = unused_without_cosine,
        .term = "lowest learning rate"},
       {.parameter =
@@ -314,21 +313,18 @@ std::vector<Key> optimizer_keys() {
       {.parameter = number_row("beta1", from_zero, below_one, "adam, adamw: decay of the mean of gradients"),
        .member = &Optimizer::beta1,
        .has = is_adam,
-       .in_key = is_adam,
        .unused = unused_by_sgd,
        .term = "beta1"},
       {.parameter =
            number_row("beta2", from_zero, below_one, "adam, adamw: decay of the mean of their squares"),
        .member = &Optimizer::beta2,
        .has = is_adam,
-       .in_key = is_adam,
        .unused = unused_by_sgd,
        .term = "beta2"},
       {.parameter =
            number_row("epsilon", above_zero, {}, "adam, adamw: is added to the root of the mean square"),
        .member = &Optimizer::epsilon,
        .has = is_adam,
-       .in_key = is_adam,
        .unused = unused_by_sgd,
        .term = "epsilon"},
       {.parameter = text_row(
