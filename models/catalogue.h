@@ -9,8 +9,10 @@
 // - `models/NAME/NAME_test.cpp`: its test.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -21,6 +23,18 @@
 #include "models/graph.h"
 
 namespace trainyard::models {
+
+// How an exported network reads texts.
+struct TextForm {
+  std::int64_t length = 0;  // tokens to which every text is padded or cut; 0: the longest of a step's batch
+  std::int64_t most = 0;    // tokens to which longer texts are cut; 0: no limit
+  // An input beside the tokens, of their size. mask: 1 at tokens and 0 at padding. types: all 0.
+  struct Beside {
+    bool mask = true;
+    Dtype dtype = Dtype::int64;
+  };
+  std::vector<Beside> beside = {};
+};
 
 using Hyperparameters = std::map<std::string, Value>;  // by name; every parameter of the model has a value
 
@@ -34,9 +48,10 @@ struct Model {
   // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<Graph(const Hyperparameters&, const InputShape&)> graph;
   // A network that PyTorch exported has these. They are empty for models of trainyard.
-  std::string file = {};     // path
-  std::string sha256 = {};   // of the file
-  std::string initial = {};  // first weights: "exported" or "seed"
+  std::string file = {};                   // path
+  std::string sha256 = {};                 // of the file
+  std::string initial = {};                // first weights: "exported" or "seed"
+  std::optional<TextForm> text_form = {};  // of a network that reads texts or pairs of texts
 };
 
 std::span<const Model> catalogue();

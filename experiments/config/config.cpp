@@ -280,7 +280,7 @@ void read_matrix(const TomlMember& section, ExperimentConfig& config, Diagnostic
   const std::size_t errors = problems.errors();
   matrix.dimensions = read_dimensions(members_of(section, "[matrix]", problems), config.declared, problems);
   sort_dimensions(matrix);
-  matrix.broken = problems.errors() > errors;
+  matrix.broken = problems.errors() > errors || !config.declared.refused.empty();
 }
 
 }  // namespace

@@ -116,6 +116,7 @@ void declare_exported(const TomlMember& member, const TomlMember& line, Declared
     declared.models.push_back(exported_model(exported));
     require_float32(exported);
   } catch (const UserError& error) {
+    declared.refused.push_back(member.name);
     problems.error(line.value.at, error.what());
   }
 }

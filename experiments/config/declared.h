@@ -19,6 +19,7 @@ namespace trainyard::experiments {
 struct Declared {
   std::vector<models::Model> models;  // their parameters are hyper-parameters
   std::vector<models::Dataset> datasets;
+  std::vector<std::string> refused;  // names of exported networks whose error is reported
 };
 
 // Reads the declarations of the whole file, before anything else is read. Errors are reported, and the wrong

@@ -184,6 +184,9 @@ std::optional<Value> checked_value(const std::string& name, const TomlNode& item
   if (name == "model" || name == "dataset") {
     Parameter named = *parameter;
     named.choices = name == "model" ? model_names(declared) : dataset_names(declared);
+    const bool reported = name == "model" && item.text() != nullptr &&
+                          std::ranges::find(declared.refused, *item.text()) != declared.refused.end();
+    if (reported) return std::nullopt;
     return checked_value(named, item, problems);
   }
   if (name == "batch") return checked_batch(*parameter, item, problems);

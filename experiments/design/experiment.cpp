@@ -87,12 +87,11 @@ Expectation expectation_from_json(const json& object) try {
 }
 
 std::string identity_of(const models::DataChoice& choice) {
-  const nlohmann::json parts{choice.source,
-                             choice.fingerprint,
-                             choice.split_seed,
-                             choice.split,
-                             choice.train_samples.value_or(-1),
-                             choice.image_size};
+  // unscaled images had the usual size when every run had one
+  const std::int64_t size = choice.image_size > 0 ? choice.image_size : models::usual_image_size;
+  const nlohmann::json parts{
+      choice.source, choice.fingerprint, choice.split_seed, choice.split, choice.train_samples.value_or(-1),
+      size};
   return sha256_hex(parts.dump()).substr(0, 12);
 }
 

@@ -238,7 +238,9 @@ class Check {
       refuse("vocabulary_max_size", "texts", kind);
     }
     if (!windows) refuse("window_length", "windows of a text", kind);
-    if (run_.data.dataset != "folder") refuse("image_size", "the data set \"folder\"", kind);
+    if (!images && !refuse("image_size", "images", kind)) run_.data.image_size = 0;
+    if (run_.data.dataset == "folder" && run_.data.image_size == 0)
+      run_.data.image_size = models::usual_image_size;
     enough_samples();
   }
 
@@ -260,8 +262,7 @@ class Check {
 
   // Each replica, micro-batch and turn of accumulation needs at least one sample.
   void batch() {
-    const std::int64_t parts =
-        run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
+    const std::int64_t parts = parts_of_batch(run_);
     if (parts <= run_.global_batch) return;
     std::string text =
         fmt::format("a batch of {} is too small for {}{}", run_.global_batch, run_.strategy.replicas,
@@ -301,8 +302,12 @@ class Check {
   }
 
   void layers() try {
-    models::InputShape input = models::input_shape(models::find_dataset(run_.data.dataset));
-    if (run_.exported) input.vocabulary = input.target_vocabulary = 0;  // only the data says them
+    const models::Dataset& dataset = models::find_dataset(run_.data.dataset);
+    models::InputShape input = models::input_shape(dataset);
+    if (run_.exported) {
+      input = models::input_shape(dataset, run_.data);
+      input.vocabulary = input.target_vocabulary = 0;  // only the data says them
+    }
     const models::Graph graph = graph_of(run_, input);
     const std::vector<models::Node>& nodes = graph.nodes;
     const auto normalises = [](const models::Node& node) {
@@ -320,8 +325,7 @@ class Check {
 
   // Operators that draw one number per value of a batch draw others for its parts. Returns true if one is refused.
   bool split_of_batch(const std::vector<models::Node>& nodes) {
-    const std::int64_t parts =
-        run_.strategy.sharing_replicas() * run_.strategy.micro_batches * run_.gradient_accumulation;
+    const std::int64_t parts = parts_of_batch(run_);
     const auto draws = std::ranges::find_if(nodes, &models::Node::draws);
     if (parts == 1 || draws == nodes.end()) return false;
     problems_.error(settings_.place("strategy"),

@@ -37,6 +37,10 @@ double effective_learning_rate(const Run& run) {
   return run.optimizer.learning_rate;
 }
 
+std::int64_t parts_of_batch(const Run& run) {
+  return run.strategy.sharing_replicas() * run.strategy.micro_batches * run.gradient_accumulation;
+}
+
 Value batch_value(std::int64_t size, const std::string& per) {
   if (per == "global") return size;
   return fmt::format("{} per {}", size, per);

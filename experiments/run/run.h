@@ -117,6 +117,9 @@ struct Run {
 // 2017, section 2.1, for "linear"). A batch over all replicas is not scaled.
 double effective_learning_rate(const Run& run);
 
+// The parts into which a batch is split: replicas, micro-batches and turns of gradient accumulation.
+std::int64_t parts_of_batch(const Run& run);
+
 nlohmann::json to_json(const Value& value);
 Value value_from_json(const nlohmann::json& value);
 

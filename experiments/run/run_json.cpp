@@ -12,9 +12,11 @@
 
 #include "base/error.h"
 #include "base/json_members.h"
+#include "base/named_row.h"
 #include "base/sha256.h"
 #include "experiments/run/keys.h"
 #include "experiments/run/run.h"
+#include "models/datasets/datasets.h"
 
 namespace trainyard::experiments {
 
@@ -349,16 +351,25 @@ std::string strategy_work(const Run& run) {
   return object_of(work);
 }
 
+// Parts of a batch of texts are padded like the whole batch. Before, each part was padded to its own longest.
+std::string exported_work(const Run& run) {
+  Members work{{"initial", quoted(run.exported->initial)},
+               {"sha256", quoted(run.exported->sha256)},
+               {"task", quoted(run.declared.task)}};
+  const models::Dataset* source = row_or_null(models::datasets(), &models::Dataset::name, run.data.source);
+  const bool of_texts = source != nullptr && (source->kind == models::DataKind::texts ||
+                                              source->kind == models::DataKind::text_pairs);
+  if (of_texts && parts_of_batch(run) > 1) work["padded"] = quoted("step");
+  return object_of(work);
+}
+
 }  // namespace
 
 std::string canonical_work(const Run& run) {
   Members work = key_work(run, "");
   work["batch"] = batch_work(run);
   work["data"] = data_work(run);
-  if (run.exported)
-    work["exported"] = object_of({{"initial", quoted(run.exported->initial)},
-                                  {"sha256", quoted(run.exported->sha256)},
-                                  {"task", quoted(run.declared.task)}});
+  if (run.exported) work["exported"] = exported_work(run);
   work["hyperparameters"] = hyperparameters_work(run.hyperparameters);
   work["model"] = text_of(run.model);
   work["optimizer"] = optimizer_work(run);

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -64,9 +65,15 @@ bool is_text(const Exported::Input& value) {
   return has_tokens(value) && value.sizes[1] < 0;
 }
 
+bool is_mask_or_types(const Exported::Input& value, const Exported::Input& tokens) {
+  const bool fits = value.dtype == models::Dtype::int64 || value.dtype == models::Dtype::boolean ||
+                    value.dtype == models::Dtype::float32;
+  return fits && value.sizes == tokens.sizes;
+}
+
 constexpr std::string_view language_model = "language-model";
 constexpr const char* images_text = "floating-point images [batch, channels, height, width]";
-constexpr const char* texts_text = "int64 tokens [batch, length], with any length";
+constexpr const char* texts_text = "int64 tokens [batch, length]";
 
 // Why the inputs and outputs are not those of the task; empty if they are.
 std::string task_problem(const Exported& network, const std::string& task) {
@@ -74,11 +81,19 @@ std::string task_problem(const Exported& network, const std::string& task) {
   const Exported::Input& output = network.outputs.front();
   if (task == "translation") {
     if (inputs.size() != 2 || !is_text(inputs[0]) || !is_text(inputs[1]))
-      return fmt::format("a translation reads source and target, each {}", texts_text);
+      return fmt::format("a translation reads source and target, each {}, with any length", texts_text);
     if (output.sizes.size() != 3) return "a translation gives logits [batch, steps, vocabulary]";
     return "";
   }
-  if (inputs.size() != 1)
+  if (task == "classification" && has_tokens(inputs[0])) {
+    constexpr std::size_t most = 3;
+    const auto beside = std::span(inputs).subspan(1);
+    if (inputs.size() > most || !std::ranges::all_of(beside, [&](const Exported::Input& each) {
+          return is_mask_or_types(each, inputs[0]);
+        }))
+      return fmt::format("a classification of texts reads {}, then a mask and token types of that size",
+                         texts_text);
+  } else if (inputs.size() != 1)
     return fmt::format("a {} has one input, but the network has {}", task, inputs.size());
   if (task == language_model) {
     if (!has_tokens(inputs[0])) return "a language-model reads int64 tokens [batch, length]";
@@ -91,7 +106,7 @@ std::string task_problem(const Exported& network, const std::string& task) {
     if (output.sizes != inputs[0].sizes) return "a reconstruction gives images of the shape that it reads";
     return "";
   }
-  if (!is_image(inputs[0]) && !is_text(inputs[0]))
+  if (!is_image(inputs[0]) && !has_tokens(inputs[0]))
     return fmt::format("a classification reads {}, or {}", images_text, texts_text);
   if (output.sizes.size() != 2 || output.sizes[1] < 0)
     return "a classification gives logits [batch, classes]";
@@ -110,6 +125,21 @@ std::optional<std::int64_t> most_tokens(const Exported& network) {
   const auto most = "/sizes/length/most"_json_pointer;
   if (!json.is_object() || !json.contains(most) || !json[most].is_number_integer()) return std::nullopt;
   return json[most].get<std::int64_t>();
+}
+
+// The second input is the mask and the third has the types, unless their names say otherwise.
+models::TextForm text_form(const Exported& network, const std::string& task) {
+  models::TextForm form;
+  if (task == "translation") return form;
+  form.length = std::max<std::int64_t>(network.inputs.front().sizes[1], 0);
+  form.most = most_tokens(network).value_or(0);
+  for (const Exported::Input& each : std::span(network.inputs).subspan(1)) {
+    const bool second = form.beside.empty();
+    const bool types = each.name.find("type") != std::string::npos;
+    const bool mask = each.name.find("mask") != std::string::npos;
+    form.beside.push_back({.mask = mask || (second && !types), .dtype = each.dtype});
+  }
+  return form;
 }
 
 // Why windows of a text do not fit the network; empty if they do.
@@ -132,22 +162,27 @@ std::string data_problem(const Exported& network, const std::string& task, const
   if (is_image(network.inputs.front())) {
     const Sizes samples{input.image.channels, input.image.height, input.image.width};
     for (std::size_t i = 0; i < samples.size(); ++i)
-      if (sizes[i + 1] >= 0 && sizes[i + 1] != samples[i])
-        return fmt::format("it reads images {}, but the images of the data are {}",
-                           sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples));
+      if (sizes[i + 1] >= 0 && samples[i] > 0 && sizes[i + 1] != samples[i])
+        return fmt::format(
+            "it reads images {}, but the images of the data are {}{}",
+            sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples),
+            i > 0 && sizes[2] == sizes[3] ? fmt::format("; image_size = {} scales them", sizes[2]) : "");
   }
   if (task == language_model)
     if (std::string why = window_problem(network, input); !why.empty()) return why;
   const std::int64_t classes = task == "translation" ? input.target_vocabulary : input.classes;
-  const char* what = task == "translation" ? "target tokens" : "classes";
-  if (task != "reconstruction" && classes > 0 && output.back() != classes)
+  const bool translates = task == "translation";
+  const char* what = translates ? "target tokens" : "classes";
+  // A vocabulary of the network may be larger than that of the data.
+  if (task != "reconstruction" && classes > 0 &&
+      (translates ? output.back() < classes : output.back() != classes))
     return fmt::format("it has logits for {} {}, but the data has {}", output.back(), what, classes);
   for (const models::Node& node : network.graph.nodes) {
     if (!node.kind.starts_with("aten.embedding") || node.reads.size() < 2) continue;
     const auto weight = std::ranges::find(network.graph.tensors, node.reads[0], &models::StoredTensor::value);
     const models::ValueId tokens = node.reads[1];
     if (weight == network.graph.tensors.end() || tokens >= network.graph.inputs) continue;
-    const std::int64_t vocabulary = tokens == 0 ? input.vocabulary : input.target_vocabulary;
+    const std::int64_t vocabulary = tokens == 0 ? input.vocabulary : translates ? input.target_vocabulary : 1;
     if (vocabulary > weight->sizes.at(0))
       return fmt::format("its {} has {} rows, but the data has {} tokens{}", weight->name,
                          weight->sizes.at(0), vocabulary,
@@ -214,6 +249,8 @@ models::Model model_from(const ExportedLine& line, const std::shared_ptr<const E
   const models::DataKind kind = kind_of(file->content, line.task);
   for (const models::Dataset& dataset : models::datasets())
     if (dataset.kind == kind) model.datasets.push_back(dataset.name);
+  if (kind == models::DataKind::texts || kind == models::DataKind::text_pairs)
+    model.text_form = text_form(file->content, line.task);
   const auto graph = std::make_shared<const models::Graph>(
       line.initial == "seed" ? with_rules(file->content, line.path) : file->content.graph);
   model.graph = [file, graph, line](const models::Hyperparameters&, const models::InputShape& input) {

@@ -12,6 +12,7 @@
 #include "models/datasets/synthetic_digits.h"
 #include "models/datasets/text_data.h"
 #include "models/datasets/window_data.h"
+#include "models/readers/image_decoder.h"
 #include "models/readers/image_folder.h"
 #include "models/readers/image_readers.h"
 #include "models/samples/splits.h"
@@ -84,27 +85,38 @@ Splits drawn(const Dataset& dataset, const DataChoice& choice) {
           .test = part(SyntheticPart::test, synthetic_size(SyntheticPart::test))};
 }
 
+std::int64_t picture_size(const DataChoice& choice) {
+  return choice.image_size > 0 ? choice.image_size : usual_image_size;
+}
+
 DataFacts folder_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
   Sha256 hash;
-  const FolderImages found = read_image_folder(folder, choice.image_size, hash);
+  const FolderImages found = read_image_folder(folder, picture_size(choice), hash);
   InputShape input = input_shape(source);
   input.image = found.parts.train.shape;
   input.classes = found.classes;
   return {.fingerprint = hash.hex(), .input = input, .sizes = sizes_of(found.parts)};
 }
 
-DataFacts drawn_facts(const Dataset& source, std::uint64_t seed) {
-  return {.fingerprint = recipe_fingerprint(source, seed),
-          .input = input_shape(source),
+DataFacts drawn_facts(const Dataset& source, const DataChoice& choice) {
+  return {.fingerprint = recipe_fingerprint(source, choice.split_seed),
+          .input = input_shape(source, choice),
           .sizes = {.train = synthetic_size(SyntheticPart::train),
                     .validation = synthetic_size(SyntheticPart::validation),
                     .test = synthetic_size(SyntheticPart::test)}};
 }
 
+Splits scaled(Splits splits, std::int64_t size) {
+  if (size > 0)
+    for (Samples* part : {&splits.train, &splits.validation, &splits.test})
+      *part = scaled(std::get<Images>(*part), size);
+  return splits;
+}
+
 Parts<Images> read_image_parts(const Dataset& source, const DataChoice& choice) {
   if (source.format == DataFormat::image_folder) {
     Sha256 hash;
-    Parts<Images> parts = read_image_folder(choice.folder, choice.image_size, hash).parts;
+    Parts<Images> parts = read_image_folder(choice.folder, picture_size(choice), hash).parts;
     check_fingerprint(choice, hash.hex());
     return parts;
   }
@@ -134,9 +146,10 @@ DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice&
   if (source.kind == DataKind::windows) return window_facts(source, folder, choice);
   if (source.kind != DataKind::images) return text_facts(source, folder, choice);
   if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice);
-  if (source.generated()) return drawn_facts(source, choice.split_seed);
+  if (source.generated()) return drawn_facts(source, choice);
   const ReadImages found = read_parts(source, folder);
-  return {.fingerprint = found.fingerprint, .input = input_shape(source), .sizes = sizes_of(found.parts)};
+  return {
+      .fingerprint = found.fingerprint, .input = input_shape(source, choice), .sizes = sizes_of(found.parts)};
 }
 
 Splits read(const Dataset& source, const DataChoice& choice) {
@@ -144,12 +157,14 @@ Splits read(const Dataset& source, const DataChoice& choice) {
   if (source.kind != DataKind::images) return read_texts(source, choice);
   if (source.generated()) {
     check_fingerprint(choice, recipe_fingerprint(source, choice.split_seed));
-    return drawn(source, choice);
+    return scaled(drawn(source, choice), choice.image_size);
   }
   Parts<Images> parts = divided(choice, read_image_parts(source, choice));
-  return {.train = std::move(parts.train),
-          .validation = std::move(parts.validation),
-          .test = std::move(parts.test)};
+  Splits splits{.train = std::move(parts.train),
+                .validation = std::move(parts.validation),
+                .test = std::move(parts.test)};
+  // pictures of a folder are scaled when they are decoded, and arrays keep their size
+  return source.format == DataFormat::image_folder ? splits : scaled(std::move(splits), choice.image_size);
 }
 
 }  // namespace trainyard::models

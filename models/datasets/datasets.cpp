@@ -194,6 +194,15 @@ InputShape input_shape(const Dataset& dataset) {
           .target_length = dataset.target_length};
 }
 
+InputShape input_shape(const Dataset& dataset, const DataChoice& choice) {
+  InputShape input = input_shape(dataset);
+  if (dataset.format == DataFormat::image_folder)
+    input.image = no_image;
+  else if (dataset.kind == DataKind::images && choice.image_size > 0)
+    input.image.height = input.image.width = choice.image_size;
+  return input;
+}
+
 std::optional<std::filesystem::path> find_folder(const Dataset& dataset,
                                                  const std::filesystem::path& directory) {
   for (const std::string& folder : dataset.folders) {

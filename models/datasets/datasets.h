@@ -41,6 +41,10 @@ std::string_view kind_name(DataKind kind);           // "images", "texts", "text
 
 // The input of a model before any data is read. Vocabularies of words have their default maximum size.
 InputShape input_shape(const Dataset& dataset);
+// The same with the image size of the choice. The images of "folder" may have any shape: {0, 0, 0}.
+InputShape input_shape(const Dataset& dataset, const DataChoice& choice);
+
+inline constexpr std::int64_t usual_image_size = 32;  // of the pictures of "folder"
 
 // The folder or archive of `dataset`: one of its `folders` in `directory`, or `directory` itself.
 // Empty if none of its files is there.

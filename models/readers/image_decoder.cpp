@@ -151,4 +151,23 @@ std::vector<std::uint8_t> middle_square(const Picture& picture, std::int64_t siz
   return square;
 }
 
+Images scaled(const Images& images, std::int64_t size) {
+  const ImageShape& from = images.shape;
+  Images result{.shape = {.channels = from.channels, .height = size, .width = size},
+                .pixels = {},
+                .labels = images.labels};
+  if (result.shape == from) return images;
+  result.pixels.reserve(static_cast<std::size_t>(images.size() * result.shape.pixels()));
+  const auto area = static_cast<std::size_t>(from.height * from.width);
+  const auto channels = static_cast<std::size_t>(from.channels);
+  Picture picture{.height = from.height, .width = from.width, .pixels = std::vector<std::uint8_t>(area * 3)};
+  for (std::size_t begin = 0; begin < images.pixels.size(); begin += area * channels) {
+    for (std::size_t i = 0; i < area * 3; ++i)  // grey: three equal channels
+      picture.pixels[i] = images.pixels[begin + std::min(i % 3, channels - 1) * area + i / 3];
+    const std::vector<std::uint8_t> square = middle_square(picture, size);
+    result.pixels.insert(result.pixels.end(), square.begin(), square.begin() + result.shape.pixels());
+  }
+  return result;
+}
+
 }  // namespace trainyard::models

@@ -6,6 +6,8 @@
 #include <span>
 #include <vector>
 
+#include "models/samples/samples.h"
+
 namespace trainyard::models {
 
 struct Picture {
@@ -27,5 +29,8 @@ Picture decode_picture(std::span<const std::uint8_t> bytes, const std::filesyste
 // - A larger picture is averaged with triangle weights, as in Pillow's BILINEAR and PyTorch's
 //   interpolate(antialias=True).
 std::vector<std::uint8_t> middle_square(const Picture& picture, std::int64_t size);
+
+// Every image scaled to `size` × `size` in the same way.
+Images scaled(const Images& images, std::int64_t size);
 
 }  // namespace trainyard::models

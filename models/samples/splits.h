@@ -38,7 +38,7 @@ struct DataChoice {
   std::optional<std::int64_t> train_samples;  // size of the training part, if it is limited
   std::int64_t vocabulary_min_frequency = 2;  // texts: words that are rarer in the training part are <unk>
   std::int64_t vocabulary_max_size = 20000;   // texts: largest vocabulary, special tokens included
-  std::int64_t image_size = 32;               // "folder": height and width to which images are scaled
+  std::int64_t image_size = 0;                // height and width to which images are scaled; 0: none are
   std::int64_t window_length = 64;            // windows: tokens that a network reads at once
   // Computed together with the fingerprint; not in the run key.
   InputShape input;

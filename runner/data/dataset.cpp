@@ -22,6 +22,10 @@ std::shared_ptr<const Dataset> Dataset::padded_like(const at::Tensor&) const {
   return nullptr;
 }
 
+std::shared_ptr<const Dataset> Dataset::in_step(const at::Tensor&) const {
+  return nullptr;
+}
+
 at::Tensor Dataset::length_keys() const {
   return {};
 }
@@ -45,8 +49,8 @@ void place(const DataParts& parts, at::Device device, Communicator& replicas) {
   }
 }
 
-DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,
-                     bool channels_last) {
+DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype, bool channels_last,
+                     const std::optional<models::TextForm>& form) {
   std::vector<ChannelStatistics> statistics;  // of the training split
   const auto* train = std::get_if<models::Images>(&splits.train);
   if (train && task.target == Target::input) statistics = unit_scale(train->shape.channels);
@@ -58,8 +62,9 @@ DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarT
     const auto* windows = std::get_if<models::Windows>(&samples);
     if (images && (task.target == Target::label || task.target == Target::input))
       return std::make_unique<ImageDataset>(*images, statistics, task.target, dtype, channels_last);
-    if (texts && task.target == Target::label) return std::make_unique<TextDataset>(*texts);
-    if (pairs && task.target == Target::translation) return std::make_unique<PairSplit>(*pairs);
+    if (texts && task.target == Target::label) return std::make_unique<TextDataset>(*texts, form);
+    if (pairs && task.target == Target::translation)
+      return std::make_unique<PairSplit>(*pairs, form.has_value());
     if (windows && task.target == Target::next_token) return std::make_unique<WindowSplit>(*windows);
     throw UserError("the data set is not for the task " + std::string(task.name),
                     "use a data set that `trainyard list models` lists for the model");

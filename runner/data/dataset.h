@@ -4,12 +4,13 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 
-#include "models/datasets/datasets.h"
+#include "models/catalogue.h"
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
 #include "runner/data/task.h"
@@ -53,6 +54,11 @@ class Dataset {
   // have the same shape.
   virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const;
 
+  // The same samples with all batches padded like the batch of a whole step, whose samples are at `indices`. So
+  // a network that reads padding computes the same for the batch and for its parts. It shares the memory. Null
+  // if the network does not read padding.
+  virtual std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const;
+
   // The number of elements in the mean loss of some samples: samples, target tokens without padding, or
   // pixels. Every rank can compute it for any samples.
   virtual std::int64_t weight(const at::Tensor& indices) const = 0;
@@ -85,8 +91,8 @@ void place(const DataParts& parts, at::Device device, Communicator& replicas);
 bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes);
 
 // The splits for `task`, with values of `dtype`. Images are [height, width, channel] in memory if
-// `channels_last`. UserError if the data is not for this task.
-DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype,
-                     bool channels_last);
+// `channels_last`. `form`: of an exported network. UserError if the data is not for this task.
+DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarType dtype, bool channels_last,
+                     const std::optional<models::TextForm>& form = {});
 
 }  // namespace trainyard::runner

@@ -49,6 +49,7 @@ class Sampler {
   std::int64_t steps() const;  // per epoch
   // Sample indices of this replica in a step. `order` is int64 [sample].
   at::Tensor indices(const at::Tensor& order, std::int64_t step) const;
+  at::Tensor indices_of_all(const at::Tensor& order, std::int64_t step) const;  // of all replicas
   LocalBatch local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
 
   // SHA-256 of the sample indices of an epoch's global batches, as little-endian 64-bit integers, step by
@@ -60,7 +61,6 @@ class Sampler {
   Part part(std::int64_t step) const;          // of this replica
 
  private:
-  at::Tensor indices_of_all(const at::Tensor& order, std::int64_t step) const;
   at::Tensor own_part(const at::Tensor& batch, std::int64_t step) const;
 
   std::int64_t samples_;

@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include "models/networks/stored_tensors.h"
 #include "models/samples/tokenizer.h"
 
 namespace trainyard::runner {
@@ -24,13 +25,21 @@ at::Tensor offsets_of(const models::Sequences& sequences) {
 
 }  // namespace
 
-TextDataset::TextDataset(const models::Texts& texts)
-    : tokens_(texts.tokens), labels_(at::empty({texts.size()}, at::kLong)) {
+TextDataset::TextDataset(const models::Texts& texts, const std::optional<models::TextForm>& form)
+    : tokens_(texts.tokens), labels_(at::empty({texts.size()}, at::kLong)), form_(form) {
+  if (form && form->most > 0) tokens_.cut_to(form->most);
+  if (form && form->length > 0) tokens_.pad_to(form->length);
   std::copy(texts.labels.begin(), texts.labels.end(), labels_.data_ptr<std::int64_t>());
 }
 
 networks::Activations TextDataset::inputs(const at::Tensor& indices) const {
-  return {tokens_.gather(indices)};
+  const at::Tensor tokens = tokens_.gather(indices);
+  networks::Activations all{tokens};
+  if (!form_) return all;
+  for (const models::TextForm::Beside& each : form_->beside)
+    all.push_back((each.mask ? tokens.ne(models::pad_token) : at::zeros_like(tokens))
+                      .to(networks::scalar_type(each.dtype)));
+  return all;
 }
 
 at::Tensor TextDataset::targets(const at::Tensor& indices) const {
@@ -41,6 +50,13 @@ std::vector<std::int64_t> TextDataset::shape(const at::Tensor& indices) const {
   return {indices.size(0), tokens_.longest(indices)};
 }
 
+std::shared_ptr<const Dataset> TextDataset::in_step(const at::Tensor& indices) const {
+  if (!form_ || form_->length > 0) return nullptr;
+  auto padded = std::make_shared<TextDataset>(*this);
+  padded->tokens_.pad_to_longest_of(indices);
+  return padded;
+}
+
 std::int64_t TextDataset::weight(const at::Tensor& indices) const {
   return indices.size(0);
 }
@@ -48,11 +64,12 @@ std::int64_t TextDataset::weight(const at::Tensor& indices) const {
 // Text is always resident: a token has 4 bytes, and the largest data set of texts needs 1 % of a GPU.
 void TextDataset::serve(at::Device device, bool) {
   tokens_.move_to(device);
-  tokens_.pad_to_longest();  // the mean embedding ignores padding
+  if (!form_) tokens_.pad_to_longest();  // the mean embedding ignores padding
   labels_ = labels_.to(device);
 }
 
-PairSplit::PairSplit(const models::TextPairs& pairs) : source_(pairs.source), target_(pairs.target) {}
+PairSplit::PairSplit(const models::TextPairs& pairs, bool reads_padding)
+    : source_(pairs.source), target_(pairs.target), reads_padding_(reads_padding) {}
 
 networks::Activations PairSplit::inputs(const at::Tensor& indices) const {
   return {source_.gather(indices), target_.gather(indices, 0, 1)};
@@ -79,6 +96,14 @@ std::shared_ptr<const Dataset> PairSplit::padded_like(const at::Tensor& indices)
   auto padded = std::make_shared<PairSplit>(*this);
   padded->source_.pad_as_for(indices);
   padded->target_.pad_as_for(indices, 0, 1);
+  return padded;
+}
+
+std::shared_ptr<const Dataset> PairSplit::in_step(const at::Tensor& indices) const {
+  if (!reads_padding_) return nullptr;
+  auto padded = std::make_shared<PairSplit>(*this);
+  padded->source_.pad_to_longest_of(indices);
+  padded->target_.pad_to_longest_of(indices);
   return padded;
 }
 
@@ -129,8 +154,15 @@ void PaddedSequences::move_to(at::Device device) {
   for (at::Tensor* part : {&tokens_, &begins_, &ends_}) *part = part->to(device);
 }
 
-void PaddedSequences::pad_to_longest() {
-  columns_ = longest_;
+void PaddedSequences::cut_to(std::int64_t most) {
+  lengths_ = lengths_.clamp_max(most);
+  ends_ = begins_ + lengths_;
+  longest_ = std::min(longest_, most);
+}
+
+void PaddedSequences::pad_to_longest_of(const at::Tensor& indices) {
+  columns_ = 0;
+  columns_ = longest(indices);
 }
 
 void PaddedSequences::pad_as_for(const at::Tensor& indices, std::int64_t from, std::int64_t until) {

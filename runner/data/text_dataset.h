@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -28,7 +29,11 @@ class PaddedSequences {
   // Moves the tokens to `device`, so that `gather` returns tensors there. Lengths stay on the CPU too.
   void move_to(at::Device device);
   // Makes `gather` pad every batch to the longest sequence of all, so that shapes do not depend on the batch.
-  void pad_to_longest();
+  void pad_to_longest() { columns_ = longest_; }
+  void pad_to(std::int64_t columns) { columns_ = columns; }
+  void cut_to(std::int64_t most);
+  // Makes `gather` pad every batch to the longest of the sequences at `indices`.
+  void pad_to_longest_of(const at::Tensor& indices);
   // Makes `gather` pad every batch like [from, length − until) of the sequences at `indices`, rounded up to a
   // repeated length. Other values of `from` and `until` change the number of columns by the difference.
   void pad_as_for(const at::Tensor& indices, std::int64_t from = 0, std::int64_t until = 0);
@@ -53,11 +58,14 @@ class PaddedSequences {
 // Labelled texts. The weight of a sample is 1.
 class TextDataset final : public Dataset {
  public:
-  explicit TextDataset(const models::Texts& texts);
+  // `form`: of a network that reads padding. Without it, padding changes nothing.
+  explicit TextDataset(const models::Texts& texts, const std::optional<models::TextForm>& form = {});
   std::int64_t size() const override { return tokens_.size(); }
-  networks::Activations inputs(const at::Tensor& indices) const override;  // {int64 [batch, tokens]}
-  at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch]
+  // {int64 [batch, tokens]}, then what the form has beside them
+  networks::Activations inputs(const at::Tensor& indices) const override;
+  at::Tensor targets(const at::Tensor& indices) const override;  // int64 [batch]
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
+  std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const override;
   std::int64_t weight(const at::Tensor& indices) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
   void serve(at::Device device, bool resident) override;
@@ -66,13 +74,15 @@ class TextDataset final : public Dataset {
  private:
   PaddedSequences tokens_;
   at::Tensor labels_;  // int64 [sample]
+  std::optional<models::TextForm> form_;
 };
 
 // Texts and their translations. The inputs are the source, and the target without its last token. The network
 // predicts the target without its first token (<bos>). Each predicted token has weight 1, padding has 0.
 class PairSplit final : public Dataset {
  public:
-  explicit PairSplit(const models::TextPairs& pairs);
+  // `reads_padding`: as a network may that PyTorch exported.
+  explicit PairSplit(const models::TextPairs& pairs, bool reads_padding = false);
   std::int64_t size() const override { return source_.size(); }
   // {source int64 [batch, source tokens], target_in int64 [batch, target tokens − 1]}
   networks::Activations inputs(const at::Tensor& indices) const override;
@@ -80,6 +90,7 @@ class PairSplit final : public Dataset {
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
   std::int64_t weight(const at::Tensor& indices) const override;
   std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const override;
+  std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const override;
   // Sorts by the length of the target, then by the length of the source. The source order is ascending if the
   // target's length is odd and descending if it is even, so that neighbours are similar in both.
   at::Tensor length_keys() const override;
@@ -89,6 +100,7 @@ class PairSplit final : public Dataset {
  private:
   PaddedSequences source_;
   PaddedSequences target_;
+  bool reads_padding_;
 };
 
 // Windows of a text, all of one length, so that there is no padding. The input is a window without its last

@@ -48,7 +48,11 @@ double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, st
   return step(data, local_batches);
 }
 
-double ReferenceTrainer::step(const Dataset& data, const std::vector<LocalBatch>& local_batches) {
+double ReferenceTrainer::step(const Dataset& unpadded, const std::vector<LocalBatch>& local_batches) {
+  std::vector<at::Tensor> indices;
+  for (const LocalBatch& local : local_batches) indices.push_back(local.indices);
+  const auto padded = unpadded.in_step(at::cat(indices));
+  const Dataset& data = padded ? *padded : unpadded;
   for (const auto& parameter : network_.parameters()) at::Tensor(parameter.value).mutable_grad().reset();
   const double loss = resolved_.run.batch_norm == "sync" ? compute_together(data, local_batches)
                                                          : compute_in_turn(data, local_batches);

@@ -43,7 +43,9 @@ class StepRunner {
   virtual ~StepRunner() = default;
   // Makes step `number` with this replica's part of the batch, which may be empty. Collective.
   virtual void run(const Dataset& data, const LocalBatch& local, std::int64_t number, StepTimes& times) {
-    compute_(data, {local.indices, 1.0 / static_cast<double>(local.divisor), number}, times);
+    const auto padded = data.in_step(local.global_batch);
+    compute_(padded ? *padded : data, {local.indices, 1.0 / static_cast<double>(local.divisor), number},
+             times);
   }
   virtual void clear() {}  // drops all captured steps; call it if the learning rate or the data has changed
   // Reason why steps are not replayed, for people. Empty if they are.

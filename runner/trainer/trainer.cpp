@@ -177,7 +177,8 @@ MetricSums Trainer::evaluate(const Dataset& data, const Sampler& sampler, const 
     const at::Tensor indices = sampler.indices(order, k);
     // a negative number, so that an evaluation that draws numbers has others than training
     const StepInput input{.indices = indices, .number = -1 - steps_done_ - k};
-    StageWork work = work_on(data, input, micro_batches_of(run_), sums);
+    const auto padded = data.in_step(sampler.indices_of_all(order, k));
+    StageWork work = work_on(padded ? *padded : data, input, micro_batches_of(run_), sums);
     work.context.training = false;
     executor_.run(evaluation_, work, *update_.reducer, unrecorded);
     count(sums, data, indices);

@@ -111,7 +111,8 @@ class EpochRunner {
     const Sampler sampler = sampler_of(data, Sampling::exact);
     const at::Tensor order = evaluation_order(data);
     for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-      add_bleu(sums, data, sampler.indices(order, k),
+      const auto padded = data.in_step(sampler.indices_of_all(order, k));
+      add_bleu(sums, padded ? *padded : data, sampler.indices(order, k),
                [&](const networks::Activations& inputs) { return trainer.next_tokens(inputs); });
       show(Phase::test, run_.epochs, k + 1, sampler, sums);
     }
@@ -200,8 +201,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
   // Read the data. The sampler divides it among the replicas.
-  const DataParts data =
-      make_parts(models::read(source, run.data), trainer.task(), at::kFloat, trainer.network().channels_last);
+  const DataParts data = make_parts(models::read(source, run.data), trainer.task(), at::kFloat,
+                                    trainer.network().channels_last, resolved.model.text_form);
   check_enough(*data.train, mesh);
   place(data, ranks.device, *ranks.replicas);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),

@@ -130,3 +130,28 @@ TEST_CASE("a run with an infinite value has no key") {
   run.optimizer.learning_rate = std::numeric_limits<double>::infinity();
   CHECK_THROWS_AS(run_key(run), InternalError);
 }
+
+TEST_CASE("the key says how parts of a batch of texts are padded, only for exported networks") {
+  Run run = mlp_single();
+  run.data.dataset = run.data.source = "imdb";
+  run.exported = {"/net.pt2", "beef", "exported"};
+  run.declared.task = "classification";
+  const auto says = [](const Run& each) {
+    return canonical_work(each).find(R"("padded":"step")") != std::string::npos;
+  };
+  CHECK_FALSE(says(run));
+  run.strategy.micro_batches = 2;
+  CHECK(says(run));
+  run.data.source = "mnist";
+  CHECK_FALSE(says(run));
+  run.data.source = "imdb";
+  run.exported.reset();
+  CHECK_FALSE(says(run));
+}
+
+TEST_CASE("images that are scaled have another key") {
+  Run run = mlp_single();
+  run.data.image_size = 64;
+  CHECK(canonical_work(run).find(R"("image_size":64)") != std::string::npos);
+  CHECK(run_from_json(to_json(run)) == run);
+}

@@ -4,6 +4,7 @@
 
 #include <doctest/doctest.h>
 
+#include "models/readers/image_decoder.h"
 #include "tests/models/readers/pictures.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
@@ -106,6 +107,24 @@ TEST_CASE(
   CHECK(facts(dataset, folder.path(), choice).fingerprint != found.fingerprint);
   CHECK(find_folder(dataset, folder.path()) == folder.path());
   CHECK_FALSE(find_folder(dataset, folder.path() / "a"));
+}
+
+TEST_CASE("images of other data sets are scaled as pictures are") {
+  const Images grey{.shape = {1, 2, 2}, .pixels = {0, 100, 100, 200, 8, 8, 8, 8}, .labels = {3, 1}};
+  const Images small = scaled(grey, 1);
+  CHECK(small.shape == ImageShape{1, 1, 1});
+  CHECK(small.pixels == Bytes{100, 8});
+  CHECK(small.labels == Bytes{3, 1});
+  CHECK(scaled(grey, 2).pixels == grey.pixels);
+  const Images color{.shape = {3, 1, 1}, .pixels = {1, 2, 3}, .labels = {0}};
+  CHECK(scaled(color, 2).pixels == Bytes{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
+  DataChoice choice;
+  choice.dataset = choice.source = "synthetic-digits";
+  choice.train_samples = 3;
+  choice.image_size = 9;
+  choice.fingerprint = facts(find_dataset(choice.source), {}, choice).fingerprint;
+  CHECK(facts(find_dataset(choice.source), {}, choice).input.image == ImageShape{1, 9, 9});
+  CHECK(std::get<Images>(read(choice).train).pixels.size() == 3 * 81);
 }
 
 TEST_CASE("an array of images has channels last, channels first, or no channels") {

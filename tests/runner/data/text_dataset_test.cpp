@@ -32,6 +32,38 @@ TEST_CASE("a batch of texts is padded to its longest text, in any order and with
   CHECK(split.weight(indices({1, 0, 2, 0})) == 4);
 }
 
+TEST_CASE("parts of a step are padded like the whole step, if a network reads padding") {
+  CHECK(TextDataset(texts).in_step(indices({0})) == nullptr);
+  CHECK(PairSplit(pairs).in_step(indices({0})) == nullptr);
+  const TextDataset split(texts, models::TextForm{});
+  CHECK(at::equal(split.inputs(indices({1, 2})).at(0), table({8, 0, 9, 10}, 2)));
+  const auto padded = split.in_step(indices({0, 1, 2}));
+  CHECK(at::equal(padded->inputs(indices({1, 2})).at(0), table({8, 0, 0, 9, 10, 0}, 2)));
+  CHECK(padded->shape(indices({1})) == std::vector<std::int64_t>{1, 3});
+  CHECK(padded->inputs(indices({})).at(0).size(0) == 0);
+  const PairSplit translations(pairs, /*reads_padding=*/true);
+  const auto as_second = translations.in_step(indices({0, 1}));
+  CHECK(at::equal(as_second->inputs(indices({1})).at(0), table({8, 3, 0}, 1)));
+  CHECK(at::equal(as_second->inputs(indices({0})).at(1), table({2, 7, 0, 0}, 1)));
+  CHECK(as_second->weight(indices({0})) == 2);
+}
+
+TEST_CASE("texts have the length of the network, or at most its longest, and masks and types beside them") {
+  const TextDataset fixed(texts, models::TextForm{.length = 2});
+  CHECK(at::equal(fixed.inputs(indices({0, 1})).at(0), table({5, 6, 8, 0}, 2)));
+  CHECK(fixed.in_step(indices({0})) == nullptr);
+  const TextDataset cut(texts, models::TextForm{.most = 2});
+  CHECK(at::equal(cut.inputs(indices({0, 1})).at(0), table({5, 6, 8, 0}, 2)));
+  CHECK(at::equal(cut.inputs(indices({1})).at(0), table({8}, 1)));
+  models::TextForm form;
+  form.beside = {{.mask = true, .dtype = models::Dtype::float32},
+                 {.mask = false, .dtype = models::Dtype::int64}};
+  const auto inputs = TextDataset(texts, form).inputs(indices({0, 1}));
+  REQUIRE(inputs.size() == 3);
+  CHECK(at::equal(inputs[1], table({1, 1, 1, 1, 0, 0}, 2).to(at::kFloat)));
+  CHECK(at::equal(inputs[2], table({0, 0, 0, 0, 0, 0}, 2)));
+}
+
 TEST_CASE("an empty part of a batch of texts has no rows and no weight") {
   const TextDataset split(texts);
   CHECK(split.gather(indices({})).inputs.at(0).size(0) == 0);

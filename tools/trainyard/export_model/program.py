@@ -95,7 +95,7 @@ def export(options, operators):
     print(summary(options, about, graph_checks.count_nodes(traced.program), checked))
     for i in traced.fixed:
         length = network.inputs[i].size(1)
-        way = f"set window_length = {length}" if network.task == "language-model" else "trainyard must pad or cut all samples to it"
+        way = f"set window_length = {length}" if network.task == "language-model" else "all texts are padded or cut to it"
         network.warnings.append(f"input {i + 1} has a fixed length of {length}: {way}")
     for text in network.warnings:
         print(f"trainyard: warning: {text}", file=sys.stderr)

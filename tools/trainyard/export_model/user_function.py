@@ -122,8 +122,8 @@ def checked_inputs(inputs, name):
         raise Refused(f"the example inputs of {name} have the sizes {', '.join(str(list(x.shape)) for x in inputs)}",
                       "the first dimension of each must be the same batch")
     for x in inputs:
-        if x.dtype not in (torch.float32, torch.float64, torch.int64):
-            raise Refused(f"an example input of {name} has the type {x.dtype}", "give float32, float64 or int64")
+        if x.dtype not in (torch.float32, torch.float64, torch.int64, torch.bool):
+            raise Refused(f"an example input of {name} has the type {x.dtype}", "give float32, float64, int64 or bool")
     return inputs
 
 

@@ -1,0 +1,105 @@
+"""trained_test.py TRAINYARD: the networks of trained_networks.py train the same under single, ddp, pipeline and mp-ddp.
+
+Losses of training, validation and test agree to 1e-5: each network has another cause for a difference, or for a refusal."""
+import json
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+TRAINYARD = sys.argv.pop(1)
+EXPERIMENT = """name = "net"
+matrix = {{ model = ["net"], strategy = ["single", "ddp-3", "pipeline", "mp-ddp"], seed = [0] }}
+[data]
+folder = "arrays"
+[defaults]
+dataset = "{dataset}"
+epochs = 2
+batch = 12
+train_samples = 48
+optimizer = "adam"
+learning_rate = 0.003
+{keys}
+[strategy.ddp-3]
+kind = "ddp"
+replicas = 3
+[model.net]
+export = "net.pt2"
+task = "{task}"
+"""
+
+# network: task, data set, further keys
+NETWORKS = {
+    "last_state": ("classification", "synthetic-reviews", ""),
+    "fixed_texts": ("classification", "synthetic-reviews", ""),
+    "short_texts": ("classification", "synthetic-reviews", ""),
+    "masked_texts": ("classification", "synthetic-reviews", ""),
+    "named_types_and_mask": ("classification", "synthetic-reviews", ""),
+    "large_vocabularies": ("translation", "synthetic-phrases", ""),
+    "larger_images": ("classification", "synthetic-color-digits", "image_size = 40"),
+    "grey_images": ("classification", "synthetic-digits", "image_size = 16"),
+    "arrays_of_any_shape": ("classification", "folder", ""),
+}
+
+
+def write_arrays(folder):
+    """train-images.npy, uint8 [60, 6, 10], and labels of three classes."""
+    folder.mkdir()
+    for name, shape, values in (("images", (60, 6, 10), bytes(i * i % 251 for i in range(3600))), ("labels", (60,), bytes(i % 3 for i in range(60)))):
+        header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
+        header += b" " * (117 - len(header)) + b"\n"
+        (folder / f"train-{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + values)
+
+
+class Trained(unittest.TestCase):
+    def setUp(self):
+        scratch = tempfile.TemporaryDirectory()
+        self.addCleanup(scratch.cleanup)
+        self.folder = pathlib.Path(scratch.name)
+
+    def trainyard(self, *arguments):
+        return subprocess.run([TRAINYARD, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=250)
+
+    def done(self, *arguments):
+        result = self.trainyard(*arguments)
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        return result.stdout
+
+    def experiment(self, name, **others):
+        task, dataset, keys = NETWORKS[name]
+        self.done("export", f"{HERE}/trained_networks.py:{name}", "-o", "net.pt2", "--python", sys.executable)
+        (self.folder / "net.toml").write_text(EXPERIMENT.format(**{"task": task, "dataset": dataset, "keys": keys} | others))
+
+    def test_every_strategy_trains_the_same(self):
+        write_arrays(self.folder / "arrays")
+        for name in NETWORKS:
+            with self.subTest(name):
+                self.experiment(name)
+                self.done("run", "net.toml", "--no-report", "--yard", name)
+                question = "SELECT strategy, train_loss, validation_loss, test_loss FROM final_metrics ORDER BY strategy = 'single'"
+                rows = json.loads(self.done("sql", question, "--format", "json", "--yard", name))
+                self.assertEqual(len(rows), 4)
+                for row in rows[:3]:
+                    for loss in ("train_loss", "validation_loss", "test_loss"):
+                        self.assertAlmostEqual(row[loss], rows[3][loss], delta=1e-5 * rows[3][loss], msg=row["strategy"])
+
+    def test_images_of_another_size_are_refused_with_the_way_out(self):
+        self.experiment("larger_images", keys="")
+        refused = self.trainyard("check", "net.toml")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("it reads images [3, 40, 40], but the images of the data are [3, 32, 32]; image_size = 40 scales them", refused.stderr)
+        self.assertNotIn("model must be one of", refused.stderr)
+
+    def test_a_refused_network_is_one_error(self):
+        self.experiment("masked_texts", task="language-model")
+        refused = self.trainyard("check", "net.toml")
+        self.assertEqual(refused.returncode, 2)
+        self.assertEqual(refused.stderr.count("error: "), 1, refused.stderr)
+        self.assertIn("a language-model has one input, but the network has 2", refused.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(verbosity=2)
