@@ -11,7 +11,7 @@ import zipfile
 import torch
 
 from .problems import Refused
-from .two_graphs import add_evaluation
+from .two_graphs import add_entry, add_evaluation
 
 REFERENCE = "trainyard/reference.safetensors"  # torch.export.load decodes all of extra/ as text
 TYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch.bfloat16: "BF16", torch.int64: "I64",
@@ -85,7 +85,7 @@ class Draft:
         add_evaluation(self.file, self.evaluation)
         with zipfile.ZipFile(self.file, "a", zipfile.ZIP_STORED) as archive:
             root = archive.namelist()[0].partition("/")[0]
-            archive.writestr(f"{root}/{REFERENCE}", safetensors(reference, {"format": "pt"}))
+            add_entry(archive, f"{root}/{REFERENCE}", safetensors(reference, {"format": "pt"}))
 
     def replace(self):
         with open(self.file, "rb") as written:

@@ -6,6 +6,11 @@ FOLDER = "trainyard/evaluation"
 CONSTANTS = "model_constants_config.json"
 
 
+def add_entry(archive, name, content):
+    """Add an entry with the date that torch.export.save gives its own, so that the same network gives the same bytes."""
+    archive.writestr(zipfile.ZipInfo(name), content)
+
+
 def add_evaluation(file, saved):
     """Add the graph and the constants of `saved` to `file`. torch.export.save has written both."""
     with zipfile.ZipFile(saved) as other, zipfile.ZipFile(file, "a", zipfile.ZIP_STORED) as archive:
@@ -15,7 +20,7 @@ def add_evaluation(file, saved):
         names = {spec["tensor_constant"]["tensor_constant_name"] for spec in inputs if "tensor_constant" in spec}
         config = json.loads(other.read(f"{source}/data/constants/{CONSTANTS}"))["config"]
         config = {name: about for name, about in config.items() if name in names}  # without buffers that are not saved
-        archive.writestr(f"{root}/{FOLDER}/model.json", model)
-        archive.writestr(f"{root}/{FOLDER}/constants/{CONSTANTS}", json.dumps({"config": config}))
+        add_entry(archive, f"{root}/{FOLDER}/model.json", model)
+        add_entry(archive, f"{root}/{FOLDER}/constants/{CONSTANTS}", json.dumps({"config": config}))
         for name in {about["path_name"] for about in config.values()}:
-            archive.writestr(f"{root}/{FOLDER}/constants/{name}", other.read(f"{source}/data/constants/{name}"))
+            add_entry(archive, f"{root}/{FOLDER}/constants/{name}", other.read(f"{source}/data/constants/{name}"))

@@ -48,6 +48,14 @@ class Network:
         return module
 
 
+def seed_random_numbers(seed):
+    """Seed all generators that a function may draw from."""
+    torch.manual_seed(seed)
+    random.seed(seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(seed)
+
+
 def random_state():
     """The state of all generators that a function may draw from."""
     numpy = sys.modules.get("numpy")
@@ -130,6 +138,7 @@ def checked_inputs(inputs, name):
 def called(function, name, batch):
     """The network that the user's function returns."""
     arguments = (batch or DEFAULT_BATCH,) if takes_batch(function, name) else ()
+    seed_random_numbers(0)  # so that the same function gives the same file
     numbers = random_state()
     try:
         result = function(*arguments)
@@ -159,6 +168,7 @@ def load(function_of_file, batch, double):
     file = pathlib.Path(path)
     if not file.is_file():
         raise Refused(f"there is no file {path}", "write FILE.py:FUNCTION with the path of a Python file")
+    seed_random_numbers(0)
     function = getattr(imported(file), function_name, None)
     if not callable(function):
         raise Refused(f"{path} has no function {function_name}", "define it at the top of the file, or name another")

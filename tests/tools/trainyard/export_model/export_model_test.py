@@ -2,6 +2,7 @@
 
 Most cases run the Python part in this process, because torch is slow to import."""
 import contextlib
+import hashlib
 import importlib.machinery
 import importlib.util
 import io
@@ -13,6 +14,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 import zipfile
 
@@ -260,6 +262,14 @@ class ExportModel(unittest.TestCase):
                 self.assertEqual(len(result.stderr.splitlines()), 1, result.stderr)
                 self.assertRegex(result.stderr, f"^trainyard: .*{expected}")
                 self.assertEqual(os.listdir(self.folder), [])
+
+    def test_the_same_network_gives_the_same_bytes(self):
+        written = set()
+        for seconds in (0, 2.1):  # zip files have times of two seconds
+            time.sleep(seconds)
+            self.assertEqual(export(f"{HERE}/networks.py:switching", self.out).returncode, 0)
+            written.add(hashlib.sha256(self.out.read_bytes()).hexdigest())
+        self.assertEqual(len(written), 1)
 
     def test_a_file_is_replaced_only_by_a_whole_one(self):
         self.out.write_text("old")
