@@ -50,7 +50,7 @@ struct Model {
   // A network that PyTorch exported has these. They are empty for models of trainyard.
   std::string file = {};                   // path
   std::string sha256 = {};                 // of the file
-  std::string initial = {};                // first weights: "exported" or "seed"
+  std::string initial = {};                // first weights: "exported", "seed" or "program"
   std::optional<TextForm> text_form = {};  // of a network that reads texts or pairs of texts
 };
 

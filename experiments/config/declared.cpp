@@ -81,11 +81,13 @@ bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics
 
 void read_initial(const TomlNode& item, models::Model& model, Diagnostics& problems) {
   const std::string* text = item.text();
-  if (text != nullptr && (*text == "exported" || *text == "seed"))
+  if (text != nullptr && (*text == "exported" || *text == "seed" || *text == "program"))
     model.initial = *text;
   else
-    report_wrong("initial", "\"exported\" (the weights of the file) or \"seed\" (drawn for each seed)", item,
-                 problems);
+    report_wrong("initial",
+                 "\"exported\" (the weights of the file), \"seed\" (drawn for each seed) or \"program\" (of "
+                 "`trainyard export --seeds`)",
+                 item, problems);
 }
 
 // Reads an exported network. Its file is relative to the folder of the experiment file.

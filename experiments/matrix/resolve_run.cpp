@@ -370,6 +370,17 @@ class Check {
   Diagnostics& problems_;
 };
 
+void resolve_exported(const RunSettings& settings, Run& run, Diagnostics& problems) {
+  const models::Model& model = settings.model();
+  run.exported = {.path = model.file, .sha256 = model.sha256, .initial = model.initial};
+  if (model.initial != "program") return;
+  try {
+    run.exported->weights = seed_weights(model, run.seed);
+  } catch (const UserError& error) {
+    problems.error(settings.place("seed"), error.what());
+  }
+}
+
 }  // namespace
 
 RunSettings::RunSettings(const ExperimentConfig& config, const MatrixPoint& point)
@@ -425,8 +436,7 @@ Run resolve(const ExperimentConfig& config, const MatrixPoint& point, Diagnostic
   run.data.split_seed = config.data_seed;
   resolve_dataset(settings, run, problems);
   run.declared = declaration_of(settings, run.data.dataset);
-  if (is_exported(settings.model()))
-    run.exported = {settings.model().file, settings.model().sha256, settings.model().initial};
+  if (is_exported(settings.model())) resolve_exported(settings, run, problems);
   resolve_optimizer(settings, run);
   resolve_batch(settings, run);
   resolve_kept(run);

@@ -79,9 +79,11 @@ struct Declaration {
 
 // A network that PyTorch exported. The run key has the hash, not the path.
 struct ExportedModel {
-  std::string path;                  // absolute
-  std::string sha256;                // of the file
-  std::string initial = "exported";  // first weights: those of the file, or "seed": drawn for each run
+  std::string path;    // absolute
+  std::string sha256;  // of the file
+  // First weights: those of the file, "seed": drawn for each run, or "program": `trainyard export` wrote them.
+  std::string initial = "exported";
+  std::string weights = {};  // of "program": SHA-256 of the file of the run's seed
   bool operator==(const ExportedModel&) const = default;
 };
 

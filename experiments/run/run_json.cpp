@@ -205,9 +205,12 @@ json to_json(const Run& run) {
                  {"strategy", strategy_json(run.strategy)}};
   add_keys(run, object);
   add_declared(run.declared, object);
-  if (run.exported)
-    object["exported"] = {
+  if (run.exported) {
+    json& exported = object["exported"];
+    exported = {
         {"initial", run.exported->initial}, {"path", run.exported->path}, {"sha256", run.exported->sha256}};
+    if (!run.exported->weights.empty()) exported["weights"] = run.exported->weights;
+  }
   return object;
 }
 
@@ -227,6 +230,8 @@ Run run_from_json(const json& object) try {
     read(object.at("exported").at("path"), run.exported.emplace().path);
     read(object.at("exported").at("sha256"), run.exported->sha256);
     read(object.at("exported").at("initial"), run.exported->initial);
+    if (object.at("exported").contains("weights"))
+      read(object.at("exported").at("weights"), run.exported->weights);
   }
   return run;
 } catch (const json::exception& error) {
@@ -359,6 +364,7 @@ std::string exported_work(const Run& run) {
   const models::Dataset* source = row_or_null(models::datasets(), &models::Dataset::name, run.data.source);
   const bool of_texts = source != nullptr && (source->kind == models::DataKind::texts ||
                                               source->kind == models::DataKind::text_pairs);
+  if (!run.exported->weights.empty()) work["weights"] = quoted(run.exported->weights);
   if (of_texts && parts_of_batch(run) > 1) work["padded"] = quoted("step");
   return object_of(work);
 }

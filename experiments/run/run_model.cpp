@@ -7,6 +7,9 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <system_error>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +19,7 @@
 #include "base/plain_file.h"
 #include "base/sha256.h"
 #include "models/exported/exported.h"
+#include "models/exported/seed_weights.h"
 
 namespace trainyard::experiments {
 
@@ -235,7 +239,9 @@ models::Graph with_rules(const Exported& network, const std::filesystem::path& p
                   "export the network again");
 }
 
-models::Model model_from(const ExportedLine& line, const std::shared_ptr<const ExportedFile>& file) {
+// `graph`: that of the file with first weights of a seed; null if the line says all.
+models::Model model_from(const ExportedLine& line, const std::shared_ptr<const ExportedFile>& file,
+                         std::shared_ptr<const models::Graph> graph = nullptr) {
   models::Model model{.name = line.name,
                       .title = line.title,
                       .task = line.task,
@@ -251,8 +257,9 @@ models::Model model_from(const ExportedLine& line, const std::shared_ptr<const E
     if (dataset.kind == kind) model.datasets.push_back(dataset.name);
   if (kind == models::DataKind::texts || kind == models::DataKind::text_pairs)
     model.text_form = text_form(file->content, line.task);
-  const auto graph = std::make_shared<const models::Graph>(
-      line.initial == "seed" ? with_rules(file->content, line.path) : file->content.graph);
+  if (!graph)
+    graph = std::make_shared<const models::Graph>(
+        line.initial == "seed" ? with_rules(file->content, line.path) : file->content.graph);
   model.graph = [file, graph, line](const models::Hyperparameters&, const models::InputShape& input) {
     if (const std::string why = data_problem(file->content, line.task, input); !why.empty())
       throw UserError(fmt::format("the network of {} does not fit the data: {}", line.path.string(), why),
@@ -281,14 +288,59 @@ void require_float32(const ExportedLine& line) {
                       "runs train float32 parameters: export the network in float32, without --double");
 }
 
-models::Model model_of(const Run& run) {
-  if (!run.exported) return models::find_model(run.model);
-  models::Model model = exported_model(
-      {run.model, run.declared.model_title, run.declared.task, run.exported->path, run.exported->initial});
-  if (model.sha256 != run.exported->sha256)
-    throw UserError(run.exported->path + " has changed since the run was planned",
+namespace {
+
+ExportedLine line_of(const Run& run) {
+  return {run.model, run.declared.model_title, run.declared.task, run.exported->path, run.exported->initial};
+}
+
+void refuse_changed(const std::filesystem::path& file, const std::string& now, const std::string& planned) {
+  if (now != planned)
+    throw UserError(file.string() + " has changed since the run was planned",
                     "put the file back, or plan the experiment again");
+}
+
+// The model without first weights of a seed.
+models::Model planned_model(const Run& run) {
+  if (!run.exported) return models::find_model(run.model);
+  models::Model model = exported_model(line_of(run));
+  refuse_changed(run.exported->path, model.sha256, run.exported->sha256);
   return model;
+}
+
+std::filesystem::path seed_file_of(const std::filesystem::path& exported, std::uint64_t seed) {
+  std::filesystem::path file = models::seed_file(exported, seed);
+  std::error_code error;
+  if (!std::filesystem::exists(file, error))
+    throw UserError(
+        fmt::format("{}: no weights for seed {}", file.string(), seed),
+        fmt::format("export again with `trainyard export … --seeds {}`, or write initial = \"seed\"",
+                    seed + 1));
+  return file;
+}
+
+}  // namespace
+
+std::string seed_weights(const models::Model& exported, std::uint64_t seed) {
+  using Stamp = std::tuple<std::string, std::string, std::filesystem::file_time_type>;
+  static std::mutex mutex;
+  static std::map<Stamp, std::string> known;  // the runs of all strategies ask
+  const std::filesystem::path file = seed_file_of(exported.file, seed);
+  const std::lock_guard lock(mutex);
+  std::string& sha256 = known[{file.string(), exported.sha256, std::filesystem::last_write_time(file)}];
+  if (sha256.empty())
+    sha256 = models::with_seed_weights(read_once(exported.file)->content.graph, file, exported.sha256).sha256;
+  return sha256;
+}
+
+models::Model model_of(const Run& run) {
+  models::Model model = planned_model(run);
+  if (!run.exported || run.exported->initial != "program") return model;
+  const std::filesystem::path file = seed_file_of(run.exported->path, run.seed);
+  const auto network = read_once(run.exported->path);
+  models::SeedWeights weights = models::with_seed_weights(network->content.graph, file, model.sha256);
+  refuse_changed(file, weights.sha256, run.exported->weights);
+  return model_from(line_of(run), network, std::make_shared<const models::Graph>(std::move(weights.graph)));
 }
 
 std::string task_name(const Run& run) {
@@ -296,7 +348,7 @@ std::string task_name(const Run& run) {
 }
 
 models::Graph graph_of(const Run& run, const models::InputShape& input) {
-  return model_of(run).graph(run.hyperparameters, input);
+  return planned_model(run).graph(run.hyperparameters, input);
 }
 
 }  // namespace trainyard::experiments

@@ -14,7 +14,7 @@ namespace trainyard::experiments {
 struct ExportedLine {
   std::string name, title, task;
   std::filesystem::path path;
-  std::string initial = "exported";  // first weights: those of the file, or "seed"
+  std::string initial = "exported";  // first weights: those of the file, "seed" or "program"
 };
 
 // The model of an exported network. Its data sets are those whose samples have the shape of its inputs.
@@ -26,13 +26,18 @@ models::Model exported_model(const ExportedLine& line);
 // UserError if parameters are not float32, in which all runs train. (Tests train in float64.)
 void require_float32(const ExportedLine& line);
 
-// UserError if there is no such model, or if the file of an exported network has changed or cannot be read.
+// The SHA-256 of the first weights that `trainyard export --seeds` wrote for the seed, beside the file of the network.
+// UserError if there are none, or if they do not fit the network.
+std::string seed_weights(const models::Model& exported, std::uint64_t seed);
+
+// The model with the first weights of the run, if they are those of a file.
+// UserError if there is no such model, or if a file of an exported network has changed or cannot be read.
 models::Model model_of(const Run& run);
 
 // The name of the run's task. It reads no file.
 std::string task_name(const Run& run);
 
-// The graph of the run's model. UserError if the model does not accept this input.
+// The graph of the run's model, without first weights of the seed. UserError if the model does not accept this input.
 models::Graph graph_of(const Run& run, const models::InputShape& input);
 
 }  // namespace trainyard::experiments

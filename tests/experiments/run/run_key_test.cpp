@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "tests/experiments/run/example_runs.h"
+#include "tests/support/contains.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -42,6 +43,25 @@ TEST_CASE("frozen keys: every field that was added with stages") {
       canonical_work(vgg11_hybrid()) ==
       R"({"key_version":1,"work":{"augmentation":"flip-crop","batch":{"per":"replica","size":64},"batch_norm":"sync","data":{"fingerprint":"feed","source":"cifar10","split":[0.8,0.1,0.1],"split_seed":0},"epochs":10,"gradient_accumulation":2,"hyperparameters":{"head":"compact"},"model":"vgg11","optimizer":{"clip_norm":1,"kind":"adamw","learning_rate":0.001,"learning_rate_scaling":"linear","schedule":"step","schedule_epochs":4,"schedule_factor":0.5,"weight_decay":0.01},"sampler":"distributed","seed":3,"strategy":{"boundaries":[7,21],"kind":"mp-ddp","micro_batches":4,"replicas":2,"schedule":"1f1b","stages":3}}})");
   CHECK(run_key(vgg11_hybrid()) == "6fe191bb8dd2");
+}
+
+TEST_CASE("frozen keys: an exported network, and its first weights only if they are those of a file") {
+  Run run = mlp_single();
+  run.exported = {.path = "/home/me/net.pt2", .sha256 = "beef"};
+  run.declared = {.model_title = "Net", .task = "classification", .dataset_title = {}};
+  const std::string part = R"("exported":{"initial":"exported","sha256":"beef","task":"classification"})";
+  CHECK_MESSAGE(contains(canonical_work(run), part), canonical_work(run));
+  CHECK(run_key(run) == "b42d6878bb05");
+  CHECK_FALSE(to_json(run)["exported"].contains("weights"));
+  run.exported->initial = "program";
+  run.exported->weights = "cafe";
+  CHECK(contains(
+      canonical_work(run),
+      R"("exported":{"initial":"program","sha256":"beef","task":"classification","weights":"cafe"})"));
+  CHECK(run_from_json(to_json(run)) == run);
+  const std::string key = run_key(run);
+  run.exported->weights = "caff";
+  CHECK(run_key(run) != key);
 }
 
 TEST_CASE("saved weights and checkpoints of a run are not part of its key") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/sha256.h"
 #include "experiments/file/file.h"
 #include "tests/experiments/file/loading.h"
 #include "tests/models/exported/pt2_file.h"
@@ -142,4 +143,55 @@ TEST_CASE("the vocabularies of a translation are those of the data, not the larg
   CHECK(translation(words.target_vocabulary) == "");
   CHECK(translation(words.target_vocabulary + 1) == "");
   CHECK(contains(translation(words.target_vocabulary - 1), "target tokens, but the data has "));
+}
+
+TEST_CASE(
+    "initial = \"program\" gives each seed the weights of its file, which run.json and the run key name") {
+  const ScratchFolder folder;
+  Pt2File net = language_model(any, 69, 69);
+  net.write(folder / "net.pt2");
+  const std::string sha256 = sha256_hex(read_text(folder / "net.pt2"));
+  const auto weights = [&](const std::string& network, char fill) {
+    const Json header{{"__metadata__", {{"network", network}}},
+                      {"net.tokens", {{"dtype", "F32"}, {"shape", {69, 3}}, {"data_offsets", {0, 828}}}},
+                      {"net.head", {{"dtype", "F32"}, {"shape", {69, 3}}, {"data_offsets", {0, 828}}}}};
+    return safetensors(header, std::string(828, fill));
+  };
+  const auto load = [&](const std::string& initial) {
+    return load_text(
+        "name = \"x\"\nmatrix = { model = [\"net\"], strategy = [\"single\", \"ddp\"], seed = [0, 7] }\n"
+        "[model.net]\nexport = \"net.pt2\"\ntask = \"language-model\"\n"
+        "dataset = \"synthetic-prose\"\n" +
+            initial,
+        folder / "f.toml");
+  };
+  write_text(folder / "net.seed-0.safetensors", weights(sha256, 1));
+  const std::string missing = texts(load("initial = \"program\"").problems);
+  CHECK_MESSAGE(
+      contains(missing,
+               "net.seed-7.safetensors: no weights for seed 7; export again with `trainyard export … "
+               "--seeds 8`, or write initial = \"seed\""),
+      missing);
+  write_text(folder / "net.seed-7.safetensors", weights("another", 2));
+  CHECK(contains(texts(load("initial = \"program\"").problems),
+                 "net.seed-7.safetensors: it belongs to another version of the .pt2 file beside it"));
+  write_text(folder / "net.seed-7.safetensors", weights(sha256, 2));
+  const Loaded of_program = load("initial = \"program\"");
+  REQUIRE_MESSAGE(of_program.experiment, texts(of_program.problems));
+  for (const Run& run : of_program.experiment->runs) {
+    const std::string content = weights(sha256, run.seed == 0 ? 1 : 2);
+    CHECK(run.exported->weights == sha256_hex(content));
+    for (const models::StoredTensor& stored : model_of(run).graph(run.hyperparameters, {}).tensors)
+      CHECK(*stored.storage == content.substr(content.size() - 828));
+  }
+  const Run first = of_program.experiment->runs.front();
+  write_text(folder / "net.seed-0.safetensors", weights(sha256, 3));
+  CHECK(contains(user_error_of([&] { model_of(first); }),
+                 "net.seed-0.safetensors has changed since the run was planned; put the file back"));
+  const Loaded of_file = load("");
+  REQUIRE(of_file.experiment);
+  for (const Run& run : of_file.experiment->runs) CHECK(run.exported->weights.empty());
+  CHECK(contains(texts(load("initial = \"new\"").problems),
+                 "initial must be \"exported\" (the weights of the file), \"seed\" (drawn for each seed) or "
+                 "\"program\" (of `trainyard export --seeds`), but is \"new\""));
 }

@@ -197,4 +197,21 @@ Pt2File mlp(const std::string& activation) {
   return file;
 }
 
+std::string safetensors(const Json& header, const std::string& values) {
+  const std::string text = header.dump();
+  std::string length(8, '\0');
+  for (std::size_t i = 0; i < 8; ++i) length[i] = static_cast<char>(text.size() >> (8 * i) & 0xFFU);
+  return length + text + values;
+}
+
+std::string mlp_weights(float first, float second, const std::string& network,
+                        const std::function<void(Json&)>& change) {
+  const std::string values = bytes_of({32, 16}, first) + bytes_of({10, 32}, second);
+  Json header{{"__metadata__", {{"network", network}}},
+              {"net.first", {{"dtype", "F32"}, {"shape", {32, 16}}, {"data_offsets", {0, 2048}}}},
+              {"net.second", {{"dtype", "F32"}, {"shape", {10, 32}}, {"data_offsets", {2048, 3328}}}}};
+  if (change) change(header);
+  return safetensors(header, values);
+}
+
 }  // namespace trainyard::tests

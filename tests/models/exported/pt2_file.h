@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -55,5 +56,13 @@ struct Pt2File {
 
 // A network of two linear layers with relu between them: x of 16, 32 hidden units, 10 results, a batch that is symbolic.
 Pt2File mlp(const std::string& activation = "relu");
+
+// A file in the format of safetensors.
+std::string safetensors(const Json& header, const std::string& values);
+
+// A file of first weights for `mlp`: all items of net.first are `first`, those of net.second `second`. `network`: SHA-256
+// of the .pt2 file. `change` may damage the header.
+std::string mlp_weights(float first, float second, const std::string& network,
+                        const std::function<void(Json&)>& change = {});
 
 }  // namespace trainyard::tests

@@ -195,6 +195,12 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
                                    "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "
                                    "that of the build)")
                        ->type_name("PROGRAM")),
+      command
+          .add_option(
+              "--seeds", model.seeds,
+              "of a network: write first weights for the seeds 0 to N - 1 too, for initial = \"program\"")
+          ->type_name("N")
+          ->check(CLI::Range(1, 10'000)),
       command.add_flag("--double", model.in_double, "of a network: write it in float64"),
       command.add_flag("--verbose", model.verbose, "of a network: print Python's tracebacks and warnings")};
 }

@@ -50,6 +50,7 @@ std::vector<std::string> command_of(const ModelExportOptions& options, const std
   add("out", options.out->string());
   if (options.batch > 0) add("batch", std::to_string(options.batch));
   if (!options.task.empty()) add("task", options.task);
+  if (options.seeds > 0) add("seeds", std::to_string(options.seeds));
   if (options.in_double) command.emplace_back("--double");
   if (options.verbose) command.emplace_back("--verbose");
   command.emplace_back("--");

@@ -15,6 +15,7 @@ struct ModelExportOptions {
   std::optional<std::filesystem::path> out;
   int batch = 0;  // samples of the example; 0: as many as the function gives
   std::string task;
+  int seeds = 0;       // whose first weights are written too
   std::string python;  // empty: python3, or the one that trainyard was built with if python3 has no torch
   bool in_double = false;
   bool verbose = false;

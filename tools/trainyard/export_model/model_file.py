@@ -18,11 +18,16 @@ TYPES = {torch.float32: "F32", torch.float64: "F64", torch.float16: "F16", torch
          torch.int32: "I32", torch.int16: "I16", torch.int8: "I8", torch.uint8: "U8", torch.bool: "BOOL"}
 
 
+def bytes_of(x):
+    """The values row by row."""
+    return x.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if x.numel() else b""
+
+
 def safetensors(tensors, about):
     """The tensors in the format of safetensors: length of the header, header, values."""
     header, values, at = {"__metadata__": about}, [], 0
     for name, x in tensors.items():
-        data = x.detach().contiguous().reshape(-1).view(torch.uint8).numpy().tobytes() if x.numel() else b""
+        data = bytes_of(x)
         header[name] = {"dtype": TYPES[x.dtype], "shape": list(x.shape), "data_offsets": [at, at + len(data)]}
         at += len(data)
         values.append(data)
@@ -64,13 +69,14 @@ def check_paths(file, author):
 
 
 class Draft:
-    """A file beside its destination, which it replaces when it is complete."""
+    """A file beside its destination, which it replaces when it is complete, and files that belong to it."""
 
     def __init__(self, out):
         self.out = out
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
         self.file = self.folder / out.name  # the archive has a folder of this name
         self.evaluation = self.folder / "evaluation.pt2"  # whose graph is in the file
+        self.more = []  # names of files beside it
 
     def __enter__(self):
         return self
@@ -87,7 +93,14 @@ class Draft:
             root = archive.namelist()[0].partition("/")[0]
             add_entry(archive, f"{root}/{REFERENCE}", safetensors(reference, {"format": "pt"}))
 
+    def add(self, name, content):
+        (self.folder / name).write_bytes(content)
+        self.more.append(name)
+
     def replace(self):
-        with open(self.file, "rb") as written:
-            os.fsync(written.fileno())
-        os.replace(self.file, self.out)
+        names = [self.out.name, *self.more]
+        for name in names:
+            with open(self.folder / name, "rb") as written:
+                os.fsync(written.fileno())
+        for name in names:
+            os.replace(self.folder / name, self.out.parent / name)

@@ -17,6 +17,7 @@ def options_of(arguments):
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--batch", type=int, default=0)
     parser.add_argument("--task", default="")
+    parser.add_argument("--seeds", type=int, default=0)
     parser.add_argument("--double", action="store_true")
     parser.add_argument("--verbose", action="store_true")
     return parser.parse_args(arguments)
@@ -48,7 +49,7 @@ def size_of(bytes_):
     return f"{bytes_:.1f} GB"
 
 
-def summary(options, about, nodes, checked):
+def summary(options, about, nodes, checked, weights):
     def line(tensor):
         return f"{tensor['name']}, {tensor['dtype']} [{', '.join(map(str, tensor['sizes']))}]"
 
@@ -58,18 +59,22 @@ def summary(options, about, nodes, checked):
              f"{size_of(options.out.stat().st_size)}"]
     lines += [f"  {tensor['role']}: {line(tensor)}" for tensor in about["inputs"] + about["outputs"]]
     lines.append(f"  checked against PyTorch with batches of {checked}: output, gradients, buffers and evaluation")
-    if unknown:
+    if weights:
+        lines.append(weights)
+    elif unknown:
         lines.append(f"  no initial values by seed: {', '.join(unknown[:4])}"
                      + (f" and {len(unknown) - 4} others" if len(unknown) > 4 else "")
                      + ". They begin with the values of the file")
     name = "".join(c if c.isalnum() or c in "-_" else "-" for c in options.out.stem)
     lines += ["Write in the experiment file:", "", f"[model.{name}]", f'export = "{options.out}"', f'task = "{about["task"]}"']
+    if weights:
+        lines.append('initial = "program"')
     return "\n".join(lines)
 
 
 def export(options, operators):
     found = check_torch()
-    from . import describe, graph_checks, model_file, reference, splitting, tracing, user_function  # they import torch
+    from . import describe, graph_checks, model_file, reference, seeds, splitting, tracing, user_function  # they import torch
     model_file.check_destination(options.out)
     network = user_function.load(options.function, options.batch, options.double)
     network.warnings[:0] = found
@@ -90,9 +95,12 @@ def export(options, operators):
         draft.write(traced, about, describe.stored(network, batches, tied))
         model_file.check_paths(draft.file, pathlib.Path(options.function.rpartition(":")[0]))
         reference.check_graphs(network, draft, tied, batches)
+        if options.seeds:
+            network.warnings += seeds.write(network, traced.program, draft, options.seeds)
         draft.replace()
     checked = ", ".join(str(inputs[0].size(0)) for inputs, _ in batches.values())
-    print(summary(options, about, graph_checks.count_nodes(traced.program), checked))
+    weights = seeds.summary(options.out, options.seeds) if options.seeds else ""
+    print(summary(options, about, graph_checks.count_nodes(traced.program), checked, weights))
     for i in traced.fixed:
         length = network.inputs[i].size(1)
         way = f"set window_length = {length}" if network.task == "language-model" else "all texts are padded or cut to it"

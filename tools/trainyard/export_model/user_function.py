@@ -32,6 +32,16 @@ class Network:
     def fresh(self):
         """The module of another call, with the values of the first one. A step, or an export, changes a module."""
         set_random_state(self.numbers)
+        module = self.of_another_call()
+        set_values(module, values_of(self.module))
+        return module
+
+    def of_seed(self, seed):
+        """The module of a call under this seed."""
+        seed_random_numbers(seed)
+        return self.of_another_call()
+
+    def of_another_call(self):
         try:
             with contextlib.redirect_stdout(io.StringIO()):
                 module = prepared(self.build()[0], next(self.module.parameters()).dtype)
@@ -44,7 +54,6 @@ class Network:
         if [(name, x.shape) for name, x in first.items()] != [(name, x.shape) for name, x in own.items()]:
             raise Refused(f"{self.name} returns another network in each call",
                           "make parameters and buffers with the same names and sizes in each call")
-        set_values(module, first)
         return module
 
 

@@ -65,6 +65,15 @@ REFUSED = {
     "shorter_in_evaluation": r"the output has sizes \[4, 1, 30\] in evaluation, but \[4, 9, 30\] in training",
 }
 
+# the same for networks that are exported with --seeds
+REFUSED_WITH_SEEDS = {
+    "own_seed": r"makes the same weights under each seed; remove torch\.manual_seed",
+    "own_generator": r"makes other values of head\.weight if it is called again under the same seed; draw with",
+    "constant": r"with the weights of seed 1 the graph does not compute what seeds\.py:constant computes: the evaluation is",
+    "temporary_buffer": r"with the weights of seed 1 .*; keep numbers that are drawn in parameters and persistent buffers",
+    "other_sizes": r"returns another network in each call; make parameters and buffers with the same names and sizes",
+}
+
 # network: text of its warnings. The others have none.
 WARNED = {
     "norm_of_one": ["cannot train on a batch of one sample"],
@@ -263,6 +272,34 @@ class ExportModel(unittest.TestCase):
                 self.assertRegex(result.stderr, f"^trainyard: .*{expected}")
                 self.assertEqual(os.listdir(self.folder), [])
 
+    def weights_of_seed(self, seed):
+        data = (self.folder / f"net.seed-{seed}.safetensors").read_bytes()
+        length = int.from_bytes(data[:8], "little")
+        header = json.loads(data[8:8 + length])
+        about = header.pop("__metadata__")
+        return about, {name: torch.frombuffer(bytearray(data[8 + length:][slice(*entry["data_offsets"])]), dtype=getattr(
+            torch, {"F32": "float32", "I64": "int64"}[entry["dtype"]])).reshape(entry["shape"]) for name, entry in header.items()}
+
+    def test_weights_per_seed_are_those_of_the_function_under_the_seed(self):
+        import seeds
+        said = export(f"{HERE}/seeds.py:own", self.out, "--seeds", "3")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        self.assertIn("  weights per seed: net.seed-0.safetensors … net.seed-2.safetensors\n", said.stdout)
+        self.assertTrue(said.stdout.endswith('task = "classification"\ninitial = "program"\n'), said.stdout)
+        self.assertEqual(sorted(os.listdir(self.folder)), ["net.pt2", *(f"net.seed-{i}.safetensors" for i in range(3))])
+        digest = hashlib.sha256(self.out.read_bytes()).hexdigest()
+        for seed in range(3):
+            about, found = self.weights_of_seed(seed)
+            self.assertEqual(about, {"format": "pt", "network": digest})
+            torch.manual_seed(seed)
+            expected = seeds.Own().state_dict()
+            del expected["second.weight"]  # tied to that of the first layer
+            self.assertEqual(sorted(found), sorted(expected))
+            for name, x in found.items():
+                self.assertTrue(torch.equal(x, expected[name]), name)
+        program = torch.export.load(str(self.out)).state_dict
+        self.assertTrue(torch.equal(program["first.weight"], self.weights_of_seed(0)[1]["first.weight"]))
+
     def test_the_same_network_gives_the_same_bytes(self):
         written = set()
         for seconds in (0, 2.1):  # zip files have times of two seconds
@@ -270,6 +307,54 @@ class ExportModel(unittest.TestCase):
             self.assertEqual(export(f"{HERE}/networks.py:switching", self.out).returncode, 0)
             written.add(hashlib.sha256(self.out.read_bytes()).hexdigest())
         self.assertEqual(len(written), 1)
+
+    def test_functions_without_weights_per_seed_are_refused(self):
+        for name, expected in REFUSED_WITH_SEEDS.items():
+            with self.subTest(name):
+                result = export_here(f"{HERE}/seeds.py:{name}", self.out, "--seeds=2")
+                self.assertEqual(result.returncode, 2, result.stderr)
+                self.assertRegex(result.stderr, f"^trainyard: .*{expected}")
+                self.assertEqual(os.listdir(self.folder), [])
+        self.assertEqual(export_here(f"{HERE}/seeds.py:own_seed", self.out, "--seeds=1").returncode, 2)
+        same = export_here(f"{HERE}/seeds.py:partly_the_same", self.out, "--seeds=1")
+        self.assertEqual(same.stderr, "trainyard: warning: the same first values under each seed: 0.weight\n")
+        self.assertEqual(sorted(os.listdir(self.folder)), ["net.pt2", "net.seed-0.safetensors"])
+
+    def test_runs_begin_with_the_weights_of_their_seed(self):
+        function = self.folder / "digits.py"
+        function.write_text("import torch\nfrom torch import nn\ndef build(batch):\n"
+                            "    net = nn.Sequential(nn.Flatten(), nn.Linear(784, 16), nn.BatchNorm1d(16), nn.Linear(16, 10))\n"
+                            "    nn.init.trunc_normal_(net[1].weight, std=0.02)\n"
+                            "    return net, torch.randn(batch, 1, 28, 28), 'classification'\n")
+        experiment = self.folder / "net.toml"
+        text = ('name = "net"\nmatrix = { model = ["net"], strategy = ["single", "ddp", "pipeline"], seed = [0, 1] }\n'
+                '[defaults]\ndataset = "synthetic-digits"\nepochs = 1\nbatch = 16\ntrain_samples = 64\n'
+                '[model.net]\nexport = "net.pt2"\ntask = "classification"\n')
+        experiment.write_text(text + 'initial = "program"\n')
+
+        def at(*arguments):
+            done = subprocess.run([TRAINYARD, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=250)
+            return done.returncode, " ".join((done.stdout + done.stderr).split())
+
+        self.assertEqual(export(f"{function}:build", self.out, "--seeds", "1").returncode, 0)
+        code, said = at("check", "net.toml")
+        self.assertEqual(code, 2)
+        self.assertIn("net.seed-1.safetensors: no weights for seed 1; export again with `trainyard export … --seeds 2`", said)
+        self.assertEqual(export(f"{function}:build", self.out, "--seeds", "2").returncode, 0)
+        code, said = at("run", "net.toml", "--no-report", "--yard", "yard")
+        self.assertEqual(code, 0, said)
+        self.assertIn("6 runs finished", said)
+        own = {seed: {name: hashlib.sha256(x.numpy().tobytes()).hexdigest()[:15] for name, x in self.weights_of_seed(seed)[1].items()}
+               for seed in (0, 1)}
+        self.assertNotEqual(own[0]["1.weight"], own[1]["1.weight"])
+        for attempt in (self.folder / "yard/runs").glob("*/attempt-1"):
+            seed = json.loads((attempt / "run.json").read_text())["axes"]["seed"]
+            begun = {}
+            for records in attempt.glob("rank-*.records.jsonl"):
+                start = json.loads(records.read_text().splitlines()[0])
+                begun |= start["initial_weights"]
+            self.assertEqual(begun, {name: own[seed][name] for name in begun})
+            self.assertEqual(len(begun), 6)
 
     def test_a_file_is_replaced_only_by_a_whole_one(self):
         self.out.write_text("old")
