@@ -349,6 +349,37 @@ void add_changed_training(const std::vector<ComparedRun>& runs, std::vector<Stat
                                                         joined(stand_ins), joined(data_sets))});
 }
 
+// Models whose seeds begin with the same weights, as an exported network does with those of its file. The intervals then
+// leave out how much the results depend on the first weights.
+void add_same_weights(const ReportData& data, const std::vector<CellRuns>& cells,
+                      std::vector<Statement>& statements) {
+  Texts models, exported;
+  for (const CellRuns& cell : cells) {
+    std::set<std::int64_t> seeds;
+    Texts titles, weights;
+    bool foreign = false;
+    for (const Observation& seen : cell.baseline.runs) {
+      if (seen.final == nullptr) continue;
+      const RunTerms terms = terms_of(data, *seen.run);
+      seeds.insert(seen.run->seed);
+      titles.insert(title_of(*seen.run));
+      weights.insert(value_in(terms, "initial_weights"));
+      foreign = foreign || terms.foreign;
+    }
+    if (seeds.size() > 1 && weights.size() == 1 && !weights.begin()->empty())
+      (foreign ? models : exported).merge(titles);
+  }
+  const auto add = [&](const Texts& names, const char* advice) {
+    if (!names.empty())
+      statements.push_back(
+          {Severity::unfair, fmt::format("Seeds of {}: all begin with the same weights, so the verdicts hold "
+                                         "only for these.{}",
+                                         joined(names), advice)});
+  };
+  add(models, "");
+  add(exported, " `trainyard export … --seeds` writes weights for each seed.");
+}
+
 // Failed runs, also of the machine's limits: one statement per reason, with an example.
 void add_failed_runs(const ReportData& data, const std::vector<CellRuns>& cells,
                      std::vector<Statement>& statements) {
@@ -383,6 +414,7 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
                                      libtorch(data), parity(data, cells)})
     statements.push_back(statement);
   add_changed_training(runs, statements);
+  add_same_weights(data, cells, statements);
   add_failed_runs(data, cells, statements);
   if (compared)
     statements.push_back(

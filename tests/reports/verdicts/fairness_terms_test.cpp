@@ -84,6 +84,26 @@ TEST_CASE("lines for built-in arms are ticked from their records") {
   CHECK(prints(data, Severity::fair, "LibTorch: 2.13.0 in all runs."));
 }
 
+TEST_CASE("seeds that begin with the same weights are named with their model") {
+  ReportData data = two_arms();
+  const std::string line =
+      "Seeds of MLP: all begin with the same weights, so the verdicts hold only for these.";
+  CHECK_FALSE(prints(data, Severity::unfair, line));
+  const auto begin_with = [&](const std::string& hash, int seeds) {
+    for (const db::RunSummary& run : data.runs)
+      if (run.seed < seeds)
+        for (db::RunEvidence::Rank& rank : data.evidence.at(run.run_key).ranks)
+          rank.start["initial_weights"] = {{"0.weight", hash}, {"2.weight", hash}};
+  };
+  begin_with("that of the file", 2);
+  CHECK_FALSE(prints(data, Severity::unfair, line));
+  begin_with("that of the file", 3);
+  CHECK(prints(data, Severity::unfair, line + " `trainyard export … --seeds` writes weights for each seed."));
+  for (db::RunSummary& run : data.runs) run.kind = data.evidence.at(run.run_key).strategy_kind = "foreign";
+  CHECK(prints(data, Severity::unfair, line));
+  CHECK_FALSE(prints(data, Severity::unfair, "trainyard export"));
+}
+
 TEST_CASE("no line is ticked for a foreign arm that states nothing") {
   const ReportData data = foreign_arm(nlohmann::json::object());
   for (const char* line : {"Global batch: not stated by ddp.",

@@ -331,6 +331,7 @@ class ExportModel(unittest.TestCase):
                 '[defaults]\ndataset = "synthetic-digits"\nepochs = 1\nbatch = 16\ntrain_samples = 64\n'
                 '[model.net]\nexport = "net.pt2"\ntask = "classification"\n')
         experiment.write_text(text + 'initial = "program"\n')
+        shared = "Seeds of net: all begin with the same weights, so the verdicts hold only for these."
 
         def at(*arguments):
             done = subprocess.run([TRAINYARD, *arguments], cwd=self.folder, capture_output=True, text=True, timeout=250)
@@ -344,6 +345,7 @@ class ExportModel(unittest.TestCase):
         code, said = at("run", "net.toml", "--no-report", "--yard", "yard")
         self.assertEqual(code, 0, said)
         self.assertIn("6 runs finished", said)
+        self.assertNotIn(shared, at("compare", "--yard", "yard")[1])
         own = {seed: {name: hashlib.sha256(x.numpy().tobytes()).hexdigest()[:15] for name, x in self.weights_of_seed(seed)[1].items()}
                for seed in (0, 1)}
         self.assertNotEqual(own[0]["1.weight"], own[1]["1.weight"])
@@ -355,6 +357,10 @@ class ExportModel(unittest.TestCase):
                 begun |= start["initial_weights"]
             self.assertEqual(begun, {name: own[seed][name] for name in begun})
             self.assertEqual(len(begun), 6)
+        experiment.write_text(text)
+        code, said = at("run", "net.toml", "--yard", "shared")
+        self.assertEqual(code, 0, said)
+        self.assertIn(f"warning: {shared} `trainyard export … --seeds` writes weights for each seed.", said)
 
     def test_a_file_is_replaced_only_by_a_whole_one(self):
         self.out.write_text("old")
