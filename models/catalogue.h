@@ -48,9 +48,11 @@ struct Model {
   // UserError if the model cannot have this input: the images are too small for its pooling layers.
   std::function<Graph(const Hyperparameters&, const InputShape&)> graph;
   // A network that PyTorch exported has these. They are empty for models of trainyard.
-  std::string file = {};                   // path
-  std::string sha256 = {};                 // of the file
-  std::string initial = {};                // first weights: "exported", "seed" or "program"
+  std::string file = {};       // path
+  std::string sha256 = {};     // of the file
+  std::string initial = {};    // first weights: "exported", "seed" or "program"
+  std::string data_task = {};  // of a network with its own loss: the task whose inputs and targets it reads
+  std::string own_loss = {};   // "mean" or "sum": what a step minimises of the values of its own loss
   std::optional<TextForm> text_form = {};  // of a network that reads texts or pairs of texts
 };
 

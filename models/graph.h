@@ -90,6 +90,13 @@ struct InitialRule {
   std::optional<std::int64_t> zero_row = {};  // that of padding, in an embedding
 };
 
+// What the optimizer's keys are multiplied by for a parameter, as in the parameter groups of PyTorch.
+struct GroupFactors {
+  double learning_rate = 1;
+  double weight_decay = 1;
+  bool operator==(const GroupFactors&) const = default;
+};
+
 // Values of a tensor of an exported file, which share `storage` with other tensors.
 struct StoredTensor {
   enum class Role { parameter, buffer, constant };
@@ -103,6 +110,7 @@ struct StoredTensor {
   bool changes = false;                      // it is trained, or a node overwrites it
   std::shared_ptr<const std::string> storage;
   std::optional<InitialRule> initial = {};  // if it is set, values are drawn with the seed of the run
+  GroupFactors factors = {};                // of a parameter
 };
 
 struct Graph {

@@ -15,6 +15,8 @@ namespace trainyard::models {
 inline constexpr std::array<std::string_view, 3> phases{"train", "validation", "test"};
 inline constexpr std::array<std::string_view, 4> all_tasks{"classification", "reconstruction", "translation",
                                                            "language-model"};
+// The task of an exported network that brings its own loss, unless it is a classification.
+inline constexpr std::string_view own_loss_task = "own-loss";
 
 // What a metric's numbers are: its unit, its direction, and the margin that its verdicts use.
 enum class MetricKind {
@@ -50,7 +52,7 @@ struct Metric {
   std::string_view title{};  // "accuracy", behind "Training", "Validation" or "Test"
   MetricKind kind = MetricKind::loss;
   int digits = 2;                           // that `show` prints
-  std::array<std::string_view, 4> tasks{};  // of the models that have it
+  std::array<std::string_view, 5> tasks{};  // of the models that have it
   // Source of its value, one of the three:
   std::string_view record{};   // records of this name: Σ sum / Σ weight over ranks
   std::string_view of_loss{};  // SQL of the mean loss `@`
@@ -75,7 +77,7 @@ inline constexpr std::array all_metrics{
            .title = "loss",
            .kind = MetricKind::loss,
            .digits = 5,
-           .tasks = all_tasks,
+           .tasks = {"classification", "reconstruction", "translation", "language-model", own_loss_task},
            .record = "loss",
            .published = true},
     Metric{.name = "accuracy",

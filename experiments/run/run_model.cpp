@@ -20,6 +20,7 @@
 #include "base/sha256.h"
 #include "models/exported/exported.h"
 #include "models/exported/seed_weights.h"
+#include "models/metrics.h"
 
 namespace trainyard::experiments {
 
@@ -46,7 +47,10 @@ std::shared_ptr<const ExportedFile> read_once(const std::filesystem::path& path)
   const std::lock_guard lock(mutex);
   std::string sha256 = sha256_of(path);
   std::shared_ptr<const ExportedFile>& file = known[sha256];
-  if (!file) file = std::make_shared<const ExportedFile>(ExportedFile{models::read_exported(path), sha256});
+  if (file) return file;
+  Exported content = models::read_exported(path);
+  if (!content.own_loss.empty()) content.inputs.pop_back();  // the targets
+  file = std::make_shared<const ExportedFile>(ExportedFile{std::move(content), sha256});
   return file;
 }
 
@@ -83,7 +87,11 @@ constexpr const char* texts_text = "int64 tokens [batch, length]";
 std::string task_problem(const Exported& network, const std::string& task) {
   const auto& inputs = network.inputs;
   const Exported::Input& output = network.outputs.front();
+  const bool own_loss = !network.own_loss.empty();
+  if (own_loss && task != network.task)
+    return fmt::format("its own loss was exported for the task {}", network.task);
   if (task == "translation") {
+    if (own_loss) return "a translation has the loss of trainyard";
     if (inputs.size() != 2 || !is_text(inputs[0]) || !is_text(inputs[1]))
       return fmt::format("a translation reads source and target, each {}, with any length", texts_text);
     if (output.sizes.size() != 3) return "a translation gives logits [batch, steps, vocabulary]";
@@ -107,7 +115,8 @@ std::string task_problem(const Exported& network, const std::string& task) {
   }
   if (task == "reconstruction") {
     if (!is_image(inputs[0])) return fmt::format("a reconstruction reads {}", images_text);
-    if (output.sizes != inputs[0].sizes) return "a reconstruction gives images of the shape that it reads";
+    if (!own_loss && output.sizes != inputs[0].sizes)
+      return "a reconstruction gives images of the shape that it reads";
     return "";
   }
   if (!is_image(inputs[0]) && !has_tokens(inputs[0]))
@@ -239,9 +248,15 @@ models::Graph with_rules(const Exported& network, const std::filesystem::path& p
                   "export the network again");
 }
 
+// The task of a network with its own loss is that of the file.
+std::string data_task(const ExportedLine& line, const Exported& network) {
+  return line.task == models::own_loss_task ? network.task : line.task;
+}
+
 // `graph`: that of the file with first weights of a seed; null if the line says all.
-models::Model model_from(const ExportedLine& line, const std::shared_ptr<const ExportedFile>& file,
+models::Model model_from(ExportedLine line, const std::shared_ptr<const ExportedFile>& file,
                          std::shared_ptr<const models::Graph> graph = nullptr) {
+  line.task = data_task(line, file->content);
   models::Model model{.name = line.name,
                       .title = line.title,
                       .task = line.task,
@@ -251,7 +266,10 @@ models::Model model_from(const ExportedLine& line, const std::shared_ptr<const E
                       .graph = {},
                       .file = line.path.string(),
                       .sha256 = file->sha256,
-                      .initial = line.initial};
+                      .initial = line.initial,
+                      .data_task = line.task,
+                      .own_loss = file->content.own_loss};
+  if (!model.own_loss.empty() && line.task != "classification") model.task = models::own_loss_task;
   const models::DataKind kind = kind_of(file->content, line.task);
   for (const models::Dataset& dataset : models::datasets())
     if (dataset.kind == kind) model.datasets.push_back(dataset.name);
@@ -273,7 +291,7 @@ models::Model model_from(const ExportedLine& line, const std::shared_ptr<const E
 
 models::Model exported_model(const ExportedLine& line) {
   const auto file = read_once(line.path);
-  if (const std::string why = task_problem(file->content, line.task); !why.empty())
+  if (const std::string why = task_problem(file->content, data_task(line, file->content)); !why.empty())
     throw UserError(
         fmt::format("the network of {} does not fit the task {}: {}", line.path.string(), line.task, why),
         "export a network that does, or correct `task`");

@@ -280,9 +280,6 @@ void Builder::read_outputs() {
                   "return only the result of the network");
     const auto [type, value] = choice_in(member(content, "arg"));
     if (type == "as_none" && !graph_.outputs.empty()) continue;
-    if (!graph_.outputs.empty())
-      throw Fault("the network has more than one output",
-                  "export a network whose forward returns one tensor");
     if (type != "as_tensor")
       throw Fault("the output of the network is not a tensor",
                   "export a network whose forward returns a tensor");
@@ -334,16 +331,47 @@ void read_rules(const Json* rules, Graph& graph) {
     }
 }
 
+// A network without a loss has one output. With one it has [batch] values beside it.
+void read_loss(const Json* loss, Exported& exported) {
+  const std::size_t outputs = exported.outputs.size();
+  if (loss == nullptr) {
+    if (outputs > 1)
+      throw Fault("the network has more than one output",
+                  "export a network whose forward returns one tensor");
+    return;
+  }
+  exported.own_loss = name_in(member(*loss, "reduction"));
+  if ((exported.own_loss != "mean" && exported.own_loss != "sum") || outputs != 2 ||
+      exported.inputs.size() < 2 || exported.outputs[1].sizes != std::vector{batch_size})
+    throw Fault("its loss is not described as `trainyard export` does", "export the network again");
+}
+
+// Sets the factors of parameter groups: {"NAME": [learning rate, weight decay]}. Names of other parameters are ignored.
+void read_groups(const Json* groups, Graph& graph) {
+  if (groups == nullptr) return;
+  for (const auto& [name, factors] : object_in(*groups))
+    for (StoredTensor& tensor : graph.tensors) {
+      if (tensor.name != name || tensor.role != StoredTensor::Role::parameter) continue;
+      const std::vector<Json>& numbers = list_in(factors, 2);
+      if (numbers.size() != 2) throw Fault("the parameter group of " + in_quotes(name) + " is not possible");
+      tensor.factors = {number_in(numbers[0]), number_in(numbers[1])};
+      if (tensor.factors.learning_rate < 0 || tensor.factors.weight_decay < 0)
+        throw Fault("the parameter group of " + in_quotes(name) + " has a negative factor");
+    }
+}
+
 void read_metadata(const Entries& entries, Exported& exported) {
   const auto found = entries.find(metadata_entry);
-  if (found == entries.end()) return;
+  if (found == entries.end()) return read_loss(nullptr, exported);
   within(metadata_entry, [&] {
     const Json json = parsed(*found->second, most_metadata_bytes);
     object_in(json);
     if (const Json* task = member_or_null(json, "task")) exported.task = name_in(*task);
+    read_loss(member_or_null(json, "loss"), exported);
     const Json* reference = member_or_null(json, "reference");
     const Json* file = reference == nullptr ? nullptr : member_or_null(*reference, "file");
     if (file != nullptr) exported.reference = name_in(*file);
+    read_groups(member_or_null(json, "groups"), exported.graph);
     read_rules(member_or_null(json, "by_sample"), exported.graph);
     Graph evaluation = *exported.graph.evaluation;
     read_rules(member_or_null(json, "by_sample_in_evaluation"), evaluation);

@@ -97,7 +97,7 @@ void draw(NamedParameter& tensor, const models::InitialRule& rule, const Initial
 
 NamedParameter made(const models::Graph& graph, const models::StoredTensor& stored,
                     const Initialisation& start, bool channels_last) {
-  NamedParameter tensor{stored.name, make_tensor(stored, start.device)};
+  NamedParameter tensor{stored.name, make_tensor(stored, start.device), stored.factors};
   if (stored.initial) draw(tensor, *stored.initial, start);
   if (channels_last && is_image_weight(graph, stored)) in_channels_last(tensor.value);
   return tensor;
@@ -290,6 +290,12 @@ Parameters Network::state() const {
 
 std::vector<at::Tensor> Network::parameter_values() const {
   return values_of(parameters());
+}
+
+std::vector<models::GroupFactors> Network::parameter_factors() const {
+  std::vector<models::GroupFactors> factors;
+  for (const NamedParameter& parameter : parameters()) factors.push_back(parameter.factors);
+  return factors;
 }
 
 std::int64_t Network::parameter_count() const {

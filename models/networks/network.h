@@ -47,6 +47,7 @@ struct ForwardContext {
 struct NamedParameter {
   std::string name;  // layer path and role: "1.weight"
   at::Tensor value;  // a parameter is a leaf that requires a gradient; a buffer is not
+  models::GroupFactors factors = {};
 };
 
 std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters);
@@ -101,6 +102,7 @@ class Network {
   std::vector<NamedParameter> buffers() const;
   std::vector<NamedParameter> state() const;  // the parameters, then the buffers
   std::vector<at::Tensor> parameter_values() const;
+  std::vector<models::GroupFactors> parameter_factors() const;  // in the same order
   std::int64_t parameter_count() const;
 
   bool channels_last = false;  // the fastest memory order for images; other orders also work

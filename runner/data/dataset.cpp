@@ -14,6 +14,14 @@ Batch Dataset::gather(const at::Tensor& indices) const {
   return {inputs(indices), targets(indices), indices};
 }
 
+Batch Dataset::for_network(const at::Tensor& indices, bool inputs, bool targets) const {
+  Batch batch = inputs && targets ? gather(indices)
+                                  : Batch{inputs ? this->inputs(indices) : networks::Activations(),
+                                          targets ? this->targets(indices) : at::Tensor(), indices};
+  if (inputs && reads_targets_) batch.inputs.push_back(targets ? batch.targets : this->targets(indices));
+  return batch;
+}
+
 std::vector<std::int64_t> Dataset::shape(const at::Tensor& indices) const {
   return {indices.size(0)};
 }
@@ -69,7 +77,10 @@ DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarT
     throw UserError("the data set is not for the task " + std::string(task.name),
                     "use a data set that `trainyard list models` lists for the model");
   };
-  return {part(splits.train), part(splits.validation), part(splits.test)};
+  DataParts parts{part(splits.train), part(splits.validation), part(splits.test)};
+  if (task.own_loss)
+    for (Dataset* each : {parts.train.get(), parts.validation.get(), parts.test.get()}) each->read_targets();
+  return parts;
 }
 
 }  // namespace trainyard::runner

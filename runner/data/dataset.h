@@ -45,6 +45,11 @@ class Dataset {
   virtual at::Tensor targets(const at::Tensor& indices) const = 0;
   virtual Batch gather(const at::Tensor& indices) const;  // both
 
+  // For a network with its own loss, which reads the targets as its last input. A sample then weighs 1.
+  void read_targets() { reads_targets_ = true; }
+  // As the network reads them: with the targets behind the inputs, if it has its own loss.
+  Batch for_network(const at::Tensor& indices, bool inputs = true, bool targets = true) const;
+
   // Everything that the sizes of a model's activations depend on. Two batches with equal shapes have equal
   // sizes. By default the number of samples. For padded batches, the sizes of all inputs, concatenated.
   virtual std::vector<std::int64_t> shape(const at::Tensor& indices) const;
@@ -61,7 +66,9 @@ class Dataset {
 
   // The number of elements in the mean loss of some samples: samples, target tokens without padding, or
   // pixels. Every rank can compute it for any samples.
-  virtual std::int64_t weight(const at::Tensor& indices) const = 0;
+  std::int64_t weight(const at::Tensor& indices) const {
+    return reads_targets_ ? indices.size(0) : weight_of(indices);
+  }
 
   // From now on batches are on `device`. If `resident`, the data is there too. Otherwise the data is in
   // pinned memory, and a batch is copied during the previous step.
@@ -77,6 +84,11 @@ class Dataset {
   // are augmented.
   virtual std::unique_ptr<Dataset> augmented(const Augmentation& augmentation, std::uint64_t seed,
                                              std::int64_t epoch) const;
+
+ private:
+  virtual std::int64_t weight_of(const at::Tensor& indices) const = 0;
+
+  bool reads_targets_ = false;
 };
 
 // All splits of a data set.

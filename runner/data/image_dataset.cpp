@@ -86,7 +86,7 @@ Batch ImageDataset::gather(const at::Tensor& indices) const {
   return {{images}, target_ == Target::input ? images : labels_at(indices), indices};
 }
 
-std::int64_t ImageDataset::weight(const at::Tensor& indices) const {
+std::int64_t ImageDataset::weight_of(const at::Tensor& indices) const {
   return indices.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
 }
 

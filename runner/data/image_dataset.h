@@ -53,7 +53,7 @@ class ImageDataset final : public Dataset {
       const at::Tensor& indices) const override;                 // {[batch, channel, height, width]}
   at::Tensor targets(const at::Tensor& indices) const override;  // labels int64 [batch], or the images
   Batch gather(const at::Tensor& indices) const override;
-  std::int64_t weight(const at::Tensor& indices) const override;  // samples, or pixels of all channels
+  std::int64_t weight_of(const at::Tensor& indices) const override;  // samples, or pixels of all channels
   std::unique_ptr<Dataset> augmented(const Augmentation& augmentation, std::uint64_t seed,
                                      std::int64_t epoch) const override;
   void serve(at::Device device, bool resident) override;

@@ -110,6 +110,27 @@ std::int64_t matches(const Counts& candidate, const Counts& reference) {
 
 }  // namespace
 
+at::Tensor Task::sum_of(const std::vector<at::Tensor>& outputs, const at::Tensor& targets) const {
+  return own_loss ? outputs.at(1).sum() : loss_sum(outputs.front(), targets);
+}
+
+const Task& task_with_own_loss(std::string_view data_task, std::string_view reduction) {
+  static const std::vector<Task> rows = [] {
+    std::vector<Task> made;
+    for (const Task& task : tasks)
+      for (const bool is_sum : {false, true}) {
+        const bool labels = task.target == Target::label;
+        made.push_back({task.name, task.target, nullptr, labels ? task.counts : std::span<const Count>(),
+                        nullptr, /*own_loss=*/true, is_sum});
+      }
+    return made;
+  }();
+  const auto row = std::ranges::find_if(
+      rows, [&](const Task& task) { return task.name == data_task && task.is_sum == (reduction == "sum"); });
+  if (row == rows.end()) throw InternalError("no task " + std::string(data_task) + " can have its own loss");
+  return *row;
+}
+
 const Task& find_task(std::string_view name) {
   return named_row(tasks, &Task::name, "task", name);
 }

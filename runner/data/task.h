@@ -36,6 +36,11 @@ struct Task {
   // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
   // functions above give the same for outputs and targets at these positions only.
   at::Tensor (*positions)(const at::Tensor& targets);
+  bool own_loss = false;  // an exported network computes it: its second output has the values of the samples
+  bool is_sum = false;    // a step minimises the sum over its samples, not their mean
+
+  // The loss of all outputs of a network, summed: its own, or `loss_sum` of the first.
+  at::Tensor sum_of(const std::vector<at::Tensor>& outputs, const at::Tensor& targets) const;
 };
 
 // classification: cross entropy of logits [batch, classes] against labels int64 [batch], a sample weighs 1.
@@ -45,6 +50,9 @@ struct Task {
 //
 // UserError for an unknown name; it lists the tasks.
 const Task& find_task(std::string_view name);
+
+// The task of a network with its own loss. `data_task` has its targets, and `reduction` is "mean" or "sum".
+const Task& task_with_own_loss(std::string_view data_task, std::string_view reduction);
 
 // The metrics of a phase as sums, never means: each has a name, a sum and the weight to divide it by. Sums of
 // steps are in tensors, so that a step never waits for a value.

@@ -57,7 +57,7 @@ std::shared_ptr<const Dataset> TextDataset::in_step(const at::Tensor& indices) c
   return padded;
 }
 
-std::int64_t TextDataset::weight(const at::Tensor& indices) const {
+std::int64_t TextDataset::weight_of(const at::Tensor& indices) const {
   return indices.size(0);
 }
 
@@ -88,7 +88,7 @@ std::vector<std::int64_t> PairSplit::shape(const at::Tensor& indices) const {
   return {indices.size(0), source_.longest(indices), indices.size(0), target_.longest(indices, 0, 1)};
 }
 
-std::int64_t PairSplit::weight(const at::Tensor& indices) const {
+std::int64_t PairSplit::weight_of(const at::Tensor& indices) const {
   return target_.lengths().index_select(0, indices).sum().item<std::int64_t>() - indices.size(0);
 }
 
@@ -128,7 +128,7 @@ std::vector<std::int64_t> WindowSplit::shape(const at::Tensor& indices) const {
   return {indices.size(0), tokens_.longest(indices, 0, 1)};
 }
 
-std::int64_t WindowSplit::weight(const at::Tensor& indices) const {
+std::int64_t WindowSplit::weight_of(const at::Tensor& indices) const {
   return indices.size(0) * tokens_.longest(indices, 0, 1);
 }
 

@@ -66,7 +66,7 @@ class TextDataset final : public Dataset {
   at::Tensor targets(const at::Tensor& indices) const override;  // int64 [batch]
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
   std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const override;
-  std::int64_t weight(const at::Tensor& indices) const override;
+  std::int64_t weight_of(const at::Tensor& indices) const override;
   at::Tensor length_keys() const override { return tokens_.lengths(); }
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return tokens_.nbytes(); }
@@ -88,7 +88,7 @@ class PairSplit final : public Dataset {
   networks::Activations inputs(const at::Tensor& indices) const override;
   at::Tensor targets(const at::Tensor& indices) const override;  // int64 [batch, target tokens − 1]
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
-  std::int64_t weight(const at::Tensor& indices) const override;
+  std::int64_t weight_of(const at::Tensor& indices) const override;
   std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const override;
   std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const override;
   // Sorts by the length of the target, then by the length of the source. The source order is ascending if the
@@ -112,7 +112,7 @@ class WindowSplit final : public Dataset {
   networks::Activations inputs(const at::Tensor& indices) const override;  // {int64 [batch, tokens − 1]}
   at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch, tokens − 1]
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
-  std::int64_t weight(const at::Tensor& indices) const override;
+  std::int64_t weight_of(const at::Tensor& indices) const override;
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return tokens_.nbytes(); }
 

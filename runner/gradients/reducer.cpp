@@ -133,10 +133,10 @@ void BucketedReducer::reduce_zeros() {
 
 // Adds a hook that calls `arrived` when a backward has accumulated the gradient of a parameter.
 void BucketedReducer::watch(std::size_t parameter) {
-  const auto& [name, value] = parameters_[parameter];
+  const at::Tensor& value = parameters_[parameter].value;
   auto hook = libtorch::on_gradient(
       value, [this, parameter] { arrived(parameter, parameters_[parameter].value.grad()); });
-  if (!hook) throw InternalError("parameter " + name + " does not require a gradient");
+  if (!hook) throw InternalError("parameter " + parameters_[parameter].name + " does not require a gradient");
   hooks_.push_back(std::move(hook));
 }
 

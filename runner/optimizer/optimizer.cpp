@@ -13,6 +13,7 @@
 #include "base/named_row.h"
 #include "models/networks/libtorch_private.h"
 #include "runner/gradients/sparse_gradient.h"
+#include "runner/optimizer/grouped_optimizer.h"
 #include "runner/optimizer/sparse_update.h"
 
 namespace trainyard::runner {
@@ -230,8 +231,12 @@ std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors) 
 }
 
 std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
-                                          std::vector<at::Tensor> parameters, const ZerosLike& zeros) {
+                                          std::vector<at::Tensor> parameters,
+                                          const std::vector<models::GroupFactors>& factors,
+                                          const ZerosLike& zeros) {
   const OptimizerKind& row = named_row(optimizer_kinds, &OptimizerKind::kind, "optimizer", settings.kind);
+  if (std::ranges::any_of(factors, [](const auto& each) { return each != models::GroupFactors(); }))
+    return grouped_optimizer(settings, parameters, factors, zeros, row.make);
   return row.make(settings, std::move(parameters), zeros);
 }
 

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include "experiments/run/run.h"
+#include "models/graph.h"
 
 namespace trainyard::runner {
 
@@ -44,9 +45,10 @@ class Optimizer {
 using ZerosLike = std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>&)>;
 std::vector<at::Tensor> zeros_like_each(const std::vector<at::Tensor>& tensors);
 
-// UserError for an unknown kind.
+// `factors`: one per parameter; empty if all are 1. UserError for an unknown kind.
 std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings,
                                           std::vector<at::Tensor> parameters,
+                                          const std::vector<models::GroupFactors>& factors = {},
                                           const ZerosLike& zeros = zeros_like_each);
 
 // A step of the training, before it is taken.

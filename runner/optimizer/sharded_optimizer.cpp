@@ -17,7 +17,7 @@ class ShardedOptimizer final : public Optimizer {
   // `memory` contains all parameters, in `layout`.
   ShardedOptimizer(const experiments::Optimizer& settings, const std::vector<at::Tensor>& parameters,
                    ShardLayout layout, const at::Tensor& memory, Communicator& replicas,
-                   SharedMemoryFeatures& shared)
+                   SharedMemoryFeatures& shared, const std::vector<models::GroupFactors>& factors)
       : replicas_(replicas),
         layout_(std::move(layout)),
         slices_(layout_.slices(replicas.rank(), replicas.size())) {
@@ -27,7 +27,10 @@ class ShardedOptimizer final : public Optimizer {
       if (replicas.rank() == 0) value.copy_(parameters[i]);
       at::Tensor(parameters[i]).set_data(value);
     }
-    own_ = make_optimizer(settings, slices_in(memory), [&](const std::vector<at::Tensor>&) {
+    std::vector<models::GroupFactors> of_slices;
+    for (const Shard& slice : slices_)
+      if (!factors.empty()) of_slices.push_back(factors[slice.parameter]);
+    own_ = make_optimizer(settings, slices_in(memory), of_slices, [&](const std::vector<at::Tensor>&) {
       remembered_.push_back(shared.allocate_shared(memory.numel(), memory.scalar_type()));
       return slices_in(remembered_.back());
     });
@@ -86,11 +89,12 @@ bool can_share(const std::vector<at::Tensor>& parameters) {
 
 std::unique_ptr<Optimizer> sharded_optimizer(const experiments::Optimizer& settings,
                                              const std::vector<at::Tensor>& parameters,
-                                             const ShardLayout& layout, Communicator& replicas) {
+                                             const ShardLayout& layout, Communicator& replicas,
+                                             const std::vector<models::GroupFactors>& factors) {
   SharedMemoryFeatures* const shared = replicas.shared_memory();
   if (!shared) return nullptr;
   const at::Tensor memory = shared->allocate_shared(layout.numbers(), parameters.front().scalar_type());
-  return std::make_unique<ShardedOptimizer>(settings, parameters, layout, memory, replicas, *shared);
+  return std::make_unique<ShardedOptimizer>(settings, parameters, layout, memory, replicas, *shared, factors);
 }
 
 }  // namespace trainyard::runner

@@ -18,10 +18,12 @@ bool can_share(const std::vector<at::Tensor>& parameters);
 // The optimizer, or null if the replicas do not share memory.
 // - This function and each `step` are collective over `replicas`, which must outlive the optimizer.
 // - All replicas have equal `parameters`, which are moved to shared memory.
+// - `factors`: as of `make_optimizer`.
 // - `step` takes the reduced gradients of this replica's shards, in the order of `layout`. No replica may
 //   read the parameters during `step`.
 std::unique_ptr<Optimizer> sharded_optimizer(const experiments::Optimizer& settings,
                                              const std::vector<at::Tensor>& parameters,
-                                             const ShardLayout& layout, Communicator& replicas);
+                                             const ShardLayout& layout, Communicator& replicas,
+                                             const std::vector<models::GroupFactors>& factors = {});
 
 }  // namespace trainyard::runner

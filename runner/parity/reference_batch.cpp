@@ -152,12 +152,18 @@ networks::Activations copies(networks::Activations all) {
   return all;
 }
 
+// The first output, and behind each sample the value of its own loss, if the network has one.
+at::Tensor joined(const networks::Activations& outputs) {
+  if (outputs.size() == 1) return outputs.front();
+  return at::cat({outputs[0].flatten(1), outputs[1].unsqueeze(1)}, 1);
+}
+
 // The step that tools/trainyard/export_model/reference.py describes.
 Tensors step(const models::Graph& graph, const networks::Activations& inputs, at::ScalarType dtype) {
   const networks::Network built = networks::build_network(graph, {.seed = 0, .dtype = dtype});
   networks::ForwardContext context;
   context.samples = at::arange(inputs.front().size(0), at::kLong);
-  const at::Tensor output = built.forward(copies(inputs), context).at(0);
+  const at::Tensor output = joined(built.forward(copies(inputs), context));
   const at::Tensor weights =
       at::arange(output.numel(), at::kDouble).cos().to(output.scalar_type()).view(output.sizes());
   const at::Tensor loss = (output * weights).sum();
@@ -168,7 +174,7 @@ Tensors step(const models::Graph& graph, const networks::Activations& inputs, at
   for (const NamedParameter& each : built.buffers()) found["buffer/" + each.name] = each.value;
   const at::NoGradGuard no_grad;
   context.training = false;
-  found["evaluation"] = built.forward(copies(inputs), context).at(0);
+  found["evaluation"] = joined(built.forward(copies(inputs), context));
   return found;
 }
 

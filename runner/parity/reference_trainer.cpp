@@ -1,5 +1,7 @@
 #include "runner/parity/reference_trainer.h"
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -39,7 +41,8 @@ ReferenceTrainer::ReferenceTrainer(const ResolvedRun& resolved, const models::In
       network_(networks::build_network(resolved.graph(input), {resolved.run.seed, dtype, device})),
       replicas_(replicas),
       micro_batches_(micro_batches),
-      optimizer_(make_optimizer(resolved.run.optimizer, network_.parameter_values())) {}
+      optimizer_(make_optimizer(resolved.run.optimizer, network_.parameter_values(),
+                                network_.parameter_factors())) {}
 
 double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, std::int64_t weight) {
   std::vector<LocalBatch> local_batches;
@@ -101,25 +104,27 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
   for (const LocalBatch& part : micro_batches) indices.push_back(part.indices);
   const at::Tensor all = at::cat(indices);
   if (all.size(0) == 0) return 0;
-  const Batch batch = data.gather(all);
+  const Batch batch = data.for_network(all);
   const networks::ForwardContext context{.training = true,
                                          .seed = resolved_.run.seed,
                                          .step = steps_done_,
                                          .samples = batch.samples,
                                          .sum_over_replicas = {}};
-  const at::Tensor outputs =
-      for_loss(forward_in(resolved_.precision, network_, batch.inputs, context).front());
-  at::Tensor loss = at::zeros({}, outputs.options());
+  networks::Activations outputs = forward_in(resolved_.precision, network_, batch.inputs, context);
+  std::ranges::transform(outputs, outputs.begin(), for_loss);
+  at::Tensor loss = at::zeros({}, outputs.front().options());
   std::int64_t begin = 0;
   for (const LocalBatch& part : micro_batches) {
     const std::int64_t end = begin + part.indices.size(0);
+    networks::Activations of_part;
+    for (const at::Tensor& output : outputs) of_part.push_back(output.slice(0, begin, end));
     if (end > begin)
-      loss =
-          loss + resolved_.task.loss_sum(outputs.slice(0, begin, end), batch.targets.slice(0, begin, end)) /
-                     static_cast<double>(part.divisor);
+      loss = loss + resolved_.task.sum_of(of_part, batch.targets.slice(0, begin, end)) /
+                        static_cast<double>(part.divisor);
     begin = end;
   }
-  (loss * resolved_.precision.probed_loss_scale()).backward();
+  const double whole = resolved_.task.is_sum ? static_cast<double>(micro_batches.front().divisor) : 1;
+  (loss * resolved_.precision.probed_loss_scale() * whole).backward();
   return loss.item<double>();
 }
 

@@ -8,7 +8,8 @@ namespace trainyard::runner {
 
 ResolvedRun resolve(const experiments::Run& run) {
   models::Model model = experiments::model_of(run);
-  const Task& task = find_task(model.task);
+  const Task& task =
+      model.own_loss.empty() ? find_task(model.task) : task_with_own_loss(model.data_task, model.own_loss);
   return {run,
           std::move(model),
           task,

@@ -38,12 +38,6 @@ networks::Activations moved_to(at::Device device, networks::Activations all) {
   return all;
 }
 
-Batch gather(const Dataset& data, const at::Tensor& indices, bool inputs, bool targets) {
-  if (inputs && targets) return data.gather(indices);
-  return {inputs ? data.inputs(indices) : networks::Activations(),
-          targets ? data.targets(indices) : at::Tensor(), indices};
-}
-
 }  // namespace
 
 Trainer::Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
@@ -73,7 +67,7 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
   work.context.step = input.number;
   work.context.step_on_device = input.number_on_device;
   work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
-    return gather(data, samples, inputs, targets);
+    return data.for_network(samples, inputs, targets);
   };
   work.shape = [&data](const at::Tensor& samples) { return data.shape(samples); };
   // The number of positions is a value of a tensor: a CUDA graph cannot have it, and a GPU would have to
@@ -81,10 +75,11 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
   if (!input.captured() && ranks_.device.is_cpu()) work.positions = resolved_.task.positions;
   work.loss = [&sums, &input, this](const at::Tensor&, const networks::Activations& outputs,
                                     const at::Tensor& targets) {
-    const at::Tensor output = for_loss(outputs.front());
-    const at::Tensor sum = resolved_.task.loss_sum(output, targets);
-    sums.add(sum, output, targets);
-    return loss_scale_->scaled(input.part_of_mean(sum));
+    networks::Activations all = outputs;
+    std::ranges::transform(all, all.begin(), for_loss);
+    const at::Tensor sum = resolved_.task.sum_of(all, targets);
+    sums.add(sum, all.front(), targets);
+    return loss_scale_->scaled(resolved_.task.is_sum ? sum : input.part_of_mean(sum));
   };
   return work;
 }
@@ -284,14 +279,16 @@ networks::Network build_stage(const ResolvedRun& resolved, const models::InputSh
 Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
                    Communicator& replicas) {
   const auto values = network.parameter_values();
-  if (replicas.size() == 1) return {local_reducer(network.parameters()), make_optimizer(settings, values)};
+  const auto factors = network.parameter_factors();
+  if (replicas.size() == 1)
+    return {local_reducer(network.parameters()), make_optimizer(settings, values, factors)};
   if (can_share(values)) {
     const ShardLayout layout(values, cut_into_buckets(values, default_bucket_bytes));
     Update update{sharded_reducer(network.parameters(), layout, replicas),
-                  sharded_optimizer(settings, values, layout, replicas)};
+                  sharded_optimizer(settings, values, layout, replicas, factors)};
     if (update.reducer && update.optimizer) return update;
   }
-  return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values)};
+  return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values, factors)};
 }
 
 int micro_batches_of(const experiments::Run& run) {

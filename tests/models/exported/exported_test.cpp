@@ -308,6 +308,26 @@ TEST_CASE("the metadata has the rules of random nodes, in training and in evalua
   CHECK(exported.graph.evaluation->nodes[1].by_sample == SampleRule{0, 0});
 }
 
+TEST_CASE("the metadata has the factors of parameter groups") {
+  Pt2File file = mlp();
+  const std::string name = read(file).graph.tensors.front().name;
+  file.entries["extra/trainyard.json"] = R"({"groups": {")" + name + R"(": [0.5, 0], "other": [1, 1]}})";
+  CHECK(read(file).graph.tensors.front().factors == GroupFactors{0.5, 0});
+  for (const char* wrong : {"[1]", "[-1, 1]", "[1, 1, 1]"}) {
+    file.entries["extra/trainyard.json"] = R"({"groups": {")" + name + "\": " + wrong + "}}";
+    CHECK(user_error_of([&] { read(file); }) != "");
+  }
+}
+
+TEST_CASE("a loss is described by the metadata, or the network has one output") {
+  Pt2File file = mlp();
+  for (const char* about :
+       {R"({"loss": {"reduction": "mean"}})", R"({"loss": {"reduction": "other"}})", R"({"loss": {}})"}) {
+    file.entries["extra/trainyard.json"] = about;
+    CHECK_MESSAGE(user_error_of([&] { read(file); }) != "", about);
+  }
+}
+
 TEST_CASE("a folder of the archive may have any name, also in another language") {
   Pt2File file = mlp();
   file.folder = "r\xC3\xA9seau";

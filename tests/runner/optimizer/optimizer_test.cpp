@@ -161,3 +161,27 @@ TEST_CASE("gradients are clipped by their common norm, on any number of stages")
     CHECK(clip_gradients({}, 1, [](double own) { return own + 4; }) == 2);
   }
 }
+
+TEST_CASE("parameter groups have factors of the learning rate and of the weight decay, as in PyTorch") {
+  const std::vector<std::pair<experiments::Optimizer, std::vector<double>>> cases{
+      {{.kind = "sgd", .learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.02},
+       {0.6929837746165542, -2.377732657245438, 2.79992513231012, 0.34892377179680556}},
+      {{.kind = "adamw", .learning_rate = 0.1, .momentum = 0, .weight_decay = 0.02},
+       {0.8139682064277636, -2.2694495860135486, 2.811666385372489, 0.3844218143321711}}};
+  for (const auto& each : cases) {
+    const at::Tensor first = at::tensor({1., -2., 3.}, at::kDouble), second = at::tensor({0.5}, at::kDouble);
+    const auto optimizer =
+        make_optimizer(each.first, {first, second},
+                       {{.learning_rate = 1, .weight_decay = 1}, {.learning_rate = 0.5, .weight_decay = 0}});
+    for (int step = 0; step < 6; ++step) {
+      if (step == 3) optimizer->set_learning_rate(0.02);
+      optimizer->step({at::tensor({std::sin(step), std::sin(step + 1), std::sin(step + 2)}, at::kDouble),
+                       at::tensor({std::cos(step)}, at::kDouble)});
+    }
+    check_close(at::cat({first, second}), each.second);
+    for (const auto& row : optimizer->state()) {
+      REQUIRE(row.size() == 2);
+      CHECK((row[0].numel() == 3 || row[0].dim() == 0));
+    }
+  }
+}

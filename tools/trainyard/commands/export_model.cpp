@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <iostream>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "base/files.h"
 #include "models/exported/operators.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/commands/exported_experiment.h"
 
 namespace trainyard::tools {
 
@@ -112,7 +114,7 @@ bool names_python_file(std::string_view argument) {
   return argument.ends_with(".py") || argument.find(".py:") != std::string_view::npos;
 }
 
-int export_model(const ModelExportOptions& options) {
+int export_network(const ModelExportOptions& options) {
   if (options.function.ends_with(".py") || options.function.ends_with(':'))
     throw UserError(options.function + " names no function",
                     "write FILE.py:FUNCTION; docs/exported-models.md shows such a function");
@@ -125,6 +127,16 @@ int export_model(const ModelExportOptions& options) {
   throw UserError(python + " was ended by the signal " + std::to_string(WTERMSIG(status)) + " (" +
                       ::strsignal(WTERMSIG(status)) + ")",
                   "if it was killed, use a smaller --batch; nothing was written");
+}
+
+int export_model(const ModelExportOptions& options) {
+  if (const int code = export_network(options); code != done) return code;
+  ExportedExperiment experiment;
+  experiment.network = *options.out;
+  experiment.per_seed = options.seeds > 0;
+  if (options.seeds > 0) experiment.seeds = options.seeds;
+  std::cout << "An experiment file for it:\n\n" << text_of(experiment);
+  return done;
 }
 
 }  // namespace trainyard::tools

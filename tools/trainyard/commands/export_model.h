@@ -26,6 +26,8 @@ bool names_python_file(std::string_view argument);
 
 // Run the user's Python and write the file. The exit code is `wrong_usage` if the user must change something.
 // Python has then printed what. UserError if Python does not start or the options are wrong.
+int export_network(const ModelExportOptions& options);
+// The same, and print an experiment file for the network.
 int export_model(const ModelExportOptions& options);
 
 // The Python sources by the names of their files.

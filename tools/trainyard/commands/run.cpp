@@ -11,10 +11,14 @@
 #include "base/files.h"
 #include "base/named_row.h"
 #include "db/queries/queries.h"
+#include "experiments/config/config_strategies.h"
+#include "models/datasets/datasets.h"
 #include "orchestrator/yard/yard.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/run_sweep.h"
 #include "tools/trainyard/commands/commands.h"
+#include "tools/trainyard/commands/export_model.h"
+#include "tools/trainyard/commands/exported_experiment.h"
 
 namespace trainyard::tools {
 
@@ -82,10 +86,49 @@ void complete_from_journal(ExperimentOptions& options) {
 struct RunOptions : ExperimentOptions {
   SweepChoices choices;
   bool dry_run = false;
+  // of a Python function
+  ExportedExperiment exported;
+  std::string python;
+  std::vector<CLI::Option*> of_function;
 };
+
+// Exports the network of a Python function, and writes its experiment file, both into the current folder. Returns the exit
+// code of the export.
+int write_experiment(RunOptions& options) {
+  const std::string function = options.file.string();
+  const fs::path stem = fs::path(function.substr(0, function.rfind(':'))).stem();
+  ModelExportOptions exported;
+  exported.function = function;
+  exported.out = stem.string() + ".pt2";
+  exported.seeds = options.exported.seeds;
+  exported.python = options.python;
+  if (const int code = export_network(exported); code != done) return code;
+  options.exported.network = *exported.out;
+  options.exported.per_seed = true;
+  const std::string text = text_of(options.exported);
+  options.file = stem.string() + ".toml";
+  if (fs::exists(options.file) && whole_file(options.file) != text)
+    throw UserError(options.file.string() + " exists, and is another experiment",
+                    "run it with `trainyard run " + options.file.string() + "`, or remove it");
+  write_whole_file(fs::absolute(options.file), text);
+  std::cout << "wrote " << options.file.string() << "\n";
+  return done;
+}
+
+void refuse_options_of_function(const RunOptions& options) {
+  for (const CLI::Option* option : options.of_function)
+    if (option->count() > 0)
+      throw UserError(
+          option->get_name() + " is for a Python function, but " + options.file.string() + " is none",
+          "leave it out, and write the value in the experiment file");
+}
 
 int run(RunOptions options) {
   options.plan = options.choices.plan;
+  if (!names_python_file(options.file.string()))
+    refuse_options_of_function(options);
+  else if (const int code = write_experiment(options); code != done)
+    return code;
   const std::string command = "trainyard run " + options.file.string();
   complete_from_journal(options);
   return options.dry_run ? plan_experiment(options) : run_sweep(options, options.choices, command);
@@ -109,6 +152,33 @@ int resume(const ResumeOptions& options) {
   return run_sweep(experiment, options.choices, "trainyard resume " + name);
 }
 
+void add_function_options(CLI::App& command, RunOptions& options) {
+  std::vector<std::string> kinds;
+  for (const auto& kind : experiments::strategy_kinds())
+    if (!kind.name.empty()) kinds.push_back(kind.name);
+  options.of_function = {
+      command
+          .add_option("--strategies", options.exported.strategies,
+                      "of a Python function: the strategies to compare")
+          ->type_name("NAME ...")
+          ->check(one_of(kinds))
+          ->capture_default_str(),
+      command.add_option("--seeds", options.exported.seeds, "of a Python function: seeds of each strategy")
+          ->type_name("N")
+          ->check(CLI::Range(1, 1000))
+          ->capture_default_str(),
+      command
+          .add_option("--dataset", options.exported.dataset,
+                      "of a Python function: the data set (default: by the sizes of its example)")
+          ->type_name("NAME")
+          ->check(one_of(models::dataset_names())),
+      refuse_empty(command
+                       .add_option("--python", options.python,
+                                   "of a Python function: a Python that has torch (default: python3, or "
+                                   "that of the build)")
+                       ->type_name("PROGRAM"))};
+}
+
 }  // namespace
 
 void add_run(CLI::App& program, Invocation& invocation) {
@@ -117,10 +187,12 @@ void add_run(CLI::App& program, Invocation& invocation) {
   auto options = std::make_shared<RunOptions>();
   add_experiment_options(*command, *options);
   command->get_option("FILE")->description(
-      "experiment file (TOML), or the name of an experiment to use the file and options of its last run");
+      "experiment file (TOML), or the name of an experiment to use the file and options of its last run, "
+      "or FILE.py:FUNCTION: export this network, write its experiment file, and run it");
   add_place_options(*command, *options);
   add_sweep_options(*command, options->choices);
   command->add_flag("--dry-run", options->dry_run, "the same as `trainyard plan`");
+  add_function_options(*command, *options);
   command->callback([options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }
 

@@ -1,7 +1,7 @@
 """What extra/trainyard.json says: task, inputs, outputs, tied parameters, initial values and the reference."""
 import torch
 
-from . import initial_values, reference
+from . import groups, initial_values, reference
 from .graph_checks import random_nodes
 from .model_file import REFERENCE
 from .problems import Refused
@@ -31,7 +31,7 @@ def task_of(network, output, wanted):
     sizes = f"its output is {list(output.shape)} for inputs of {', '.join(str(list(x.shape)) for x in network.inputs)}"
     task = wanted or network.task
     if task:
-        if not fits(task, network.inputs, output):
+        if not fits(task, network.inputs, output) and not (network.loss and task == "reconstruction"):
             raise Refused(f"the network does not fit the task {task}: {sizes}", f"give {NEEDS[task]}")
         return task
     possible = [each for each in NEEDS if fits(each, network.inputs, output)]
@@ -81,11 +81,13 @@ def metadata(network, traced, output, tied, batches):
             names[str(inputs[i].meta["val"].shape[symbol.dimension])] = symbol.name
         symbols[symbol.name] = {"least": 1, "most": symbol.most}
     roles = ("source", "target") if network.task == "translation" else ("input",) * len(inputs)
+    if network.reduction:
+        roles = (*roles[:-1], "targets")
     described = []
     for node, role, x in zip(inputs, roles, network.inputs):
         described.append({"name": node.name, "role": role, "dtype": type_name(x.dtype),
                           "sizes": sizes_of(node.meta["val"], names)})
-        rows = values_below(node) if x.dtype == torch.int64 else None
+        rows = values_below(node) if x.dtype == torch.int64 and role != "targets" else None
         if rows is not None:
             described[-1]["values_below"] = rows
     result = next(iter(program.graph.find_nodes(op="output"))).args[0][0]
@@ -97,7 +99,10 @@ def metadata(network, traced, output, tied, batches):
         "sizes": symbols,
         "inputs": described,
         "outputs": [{"name": result.name, "role": ROLES[network.task], "dtype": type_name(output.dtype),
-                     "sizes": ["batch", *sizes_of(result.meta["val"], names)[1:]]}],
+                     "sizes": ["batch", *sizes_of(result.meta["val"], names)[1:]]}]
+        + ([{"name": "loss", "role": "loss", "dtype": type_name(output.dtype), "sizes": ["batch"]}] if network.reduction else []),
+        **({"loss": {"reduction": network.reduction}} if network.reduction else {}),
+        **({"optimizer": groups.keys(network.optimizer), "groups": groups.factors(module, network.optimizer)} if network.optimizer else {}),
         "parameters": {name: p.numel() for name, p in module.named_parameters()},
         "tied": tied,
         "initial": initial_values.rules(module),

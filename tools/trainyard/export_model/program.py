@@ -65,22 +65,24 @@ def summary(options, about, nodes, checked, weights):
         lines.append(f"  no initial values by seed: {', '.join(unknown[:4])}"
                      + (f" and {len(unknown) - 4} others" if len(unknown) > 4 else "")
                      + ". They begin with the values of the file")
-    name = "".join(c if c.isalnum() or c in "-_" else "-" for c in options.out.stem)
-    lines += ["Write in the experiment file:", "", f"[model.{name}]", f'export = "{options.out}"', f'task = "{about["task"]}"']
-    if weights:
-        lines.append('initial = "program"')
     return "\n".join(lines)
 
 
 def export(options, operators):
     found = check_torch()
-    from . import describe, graph_checks, model_file, reference, seeds, splitting, tracing, user_function  # they import torch
+    from . import describe, graph_checks, groups, model_file, own_loss, reference, seeds, splitting, tracing, user_function  # they import torch
     model_file.check_destination(options.out)
     network = user_function.load(options.function, options.batch, options.double)
     network.warnings[:0] = found
     network.verbose = options.verbose
+    if network.optimizer:
+        groups.check(network)
     output = reference.output_of(network)
     network.task = describe.task_of(network, output, options.task)
+    if network.loss:
+        own_loss.attach(network, output)
+    if network.optimizer:
+        groups.freeze_others(network.module, network.optimizer)
     traced = tracing.trace(network)
     for program in (traced.program, traced.evaluation):
         graph_checks.check_operators(program, operators)
@@ -104,6 +106,8 @@ def export(options, operators):
     for i in traced.fixed:
         length = network.inputs[i].size(1)
         way = f"set window_length = {length}" if network.task == "language-model" else "all texts are padded or cut to it"
+        if network.reduction and i + 1 == len(network.inputs):
+            continue  # the targets
         network.warnings.append(f"input {i + 1} has a fixed length of {length}: {way}")
     for text in network.warnings:
         print(f"trainyard: warning: {text}", file=sys.stderr)

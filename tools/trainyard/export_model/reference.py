@@ -10,6 +10,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
 from .graph_checks import argument
+from .own_loss import first_tensor, one_tensor
 from .problems import Refused, first_line, module_of, place_of
 from .tracing import with_size
 from .user_function import random_state, set_values, values_of
@@ -117,7 +118,7 @@ def step(module, inputs):
     """One forward and backward pass: {"output", "loss", "gradient/NAME" …, "buffer/NAME" …}."""
     module.zero_grad(set_to_none=True)
     torch.manual_seed(SEED)
-    output = module(*[x.clone() for x in inputs])
+    output = one_tensor(module(*[x.clone() for x in inputs]))
     loss = (output * weights_of(output)).sum()
     loss.backward()
     found = {"output": output.detach().contiguous(), "loss": loss.detach()}
@@ -133,7 +134,7 @@ def evaluated(module, inputs):
     """The output in evaluation, which must not change the network."""
     before = {name: x.clone() for name, x in module.named_buffers()}
     torch.manual_seed(SEED)
-    output = module(*[x.clone() for x in inputs])  # without gradients, layers of transformers leave out padding
+    output = one_tensor(module(*[x.clone() for x in inputs]))  # without gradients, layers of transformers leave out padding
     if not isinstance(output, torch.Tensor):
         raise Refused(f"the network gives {type(output).__name__} in evaluation", "give one tensor, as in training")
     for name, x in module.named_buffers():
@@ -207,6 +208,7 @@ def output_of(network):
     try:
         with WithoutDropout():
             output = module(*[x.clone() for x in network.inputs])
+            output = one_tensor(output) if network.reduction else first_tensor(output) if network.loss else output
     except Exception as error:
         where = module_of(error, module)
         raise Refused(f"the network fails with its example inputs{' in ' + where if where else ''}: {first_line(error)}",

@@ -5,6 +5,7 @@ import torch
 
 from . import initial_values, reference
 from .model_file import bytes_of, safetensors
+from .own_loss import one_tensor
 from .problems import Refused
 from .user_function import set_values, values_of
 
@@ -35,7 +36,7 @@ def outputs_of(module, evaluation, inputs):
     """The outputs in evaluation and in training, with the same random numbers for a network and its graphs."""
     found = {"evaluation": evaluation(inputs)}  # before the training step changes buffers
     torch.manual_seed(reference.SEED)
-    found["output"] = module(*[x.clone() for x in inputs]).detach()
+    found["output"] = one_tensor(module(*[x.clone() for x in inputs])).detach()
     return found
 
 

@@ -110,6 +110,11 @@ class ByPart(torch.fx.Interpreter):
         return node.target(*args, **kwargs)
 
 
+def is_close(whole, parts):
+    limit = TOLERANCE * max(whole.abs().nan_to_num(0, 0, 0).max().item(), 1e-30)
+    return bool(((whole - parts).abs().where(whole != parts, 0) <= limit).all())
+
+
 def splits(program, inputs, rules):
     """Whether a batch and its parts compute the same with numbers by these rules."""
     statistics = {}
@@ -123,17 +128,16 @@ def splits(program, inputs, rules):
                 found = ByPart(module, rules, samples, statistics).run(*[in_double(x[samples]) for x in inputs])
         finally:
             torch.set_default_dtype(usual)
-        return found[0] if isinstance(found, (tuple, list)) else found
+        output, *losses = found if isinstance(found, (tuple, list)) else [found]
+        return output, sum((values.sum() for values in losses), torch.zeros((), dtype=torch.float64))
 
     try:
-        whole = of(list(range(SAMPLES)))
-        parts = torch.cat([of([0]), of(list(range(1, SAMPLES)))])
+        whole, loss = of(list(range(SAMPLES)))
+        (first, first_loss), (others, other_losses) = of([0]), of(list(range(1, SAMPLES)))
+        parts = torch.cat([first, others])
     except Exception:
         return False
-    if whole.shape != parts.shape:
-        return False
-    limit = TOLERANCE * max(whole.abs().nan_to_num(0, 0, 0).max().item(), 1e-30)
-    return bool(((whole - parts).abs().where(whole != parts, 0) <= limit).all())
+    return whole.shape == parts.shape and is_close(whole, parts) and is_close(loss, first_loss + other_losses)
 
 
 def rules_of(program, network, symbols):

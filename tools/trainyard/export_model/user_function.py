@@ -11,10 +11,11 @@ import sys
 
 import torch
 
+from . import groups, own_loss
 from .problems import Refused, first_line, place_of
 
 TASKS = ("classification", "reconstruction", "translation", "language-model")
-RETURNS = "return (module, example_inputs) or (module, example_inputs, task)"
+RETURNS = "return (module, example_inputs), and behind them, if you like, a task, a loss and an optimizer"
 DEFAULT_BATCH = 4
 
 
@@ -26,6 +27,9 @@ class Network:
     module: torch.nn.Module  # of the first call, on the CPU, in training mode
     inputs: tuple  # tensors [batch, …] with at least two samples
     task: str = ""  # empty: found by the sizes
+    loss: object = None  # the user's own, of (outputs, targets)
+    reduction: str = ""  # "mean" or "sum" of the values of the loss; empty: the network has no targets yet
+    optimizer: object = None  # of the parameters of `module`
     warnings: list = dataclasses.field(default_factory=list)
     verbose: bool = False
 
@@ -44,7 +48,12 @@ class Network:
     def of_another_call(self):
         try:
             with contextlib.redirect_stdout(io.StringIO()):
-                module = prepared(self.build()[0], next(self.module.parameters()).dtype)
+                result = self.build()
+                module = prepared(result[0], next(self.module.parameters()).dtype)
+                if self.reduction:
+                    module = own_loss.with_loss(module, loss_in(result), self.reduction)
+                if self.optimizer:
+                    groups.freeze_others(module, optimizer_in(result))
         except (Exception, SystemExit) as error:
             raise Refused(f"{self.name} fails if it is called again: {first_line(error)}",
                           "make it work in each call; --verbose prints the traceback", place_of(error)) from error
@@ -55,6 +64,15 @@ class Network:
             raise Refused(f"{self.name} returns another network in each call",
                           "make parameters and buffers with the same names and sizes in each call")
         return module
+
+
+def loss_in(result):
+    """What the function returns behind the inputs and can be called: the loss."""
+    return next((x for x in result[2:] if callable(x) and not isinstance(x, torch.optim.Optimizer)), None)
+
+
+def optimizer_in(result):
+    return next((x for x in result[2:] if isinstance(x, torch.optim.Optimizer)), None)
 
 
 def seed_random_numbers(seed):
@@ -154,14 +172,19 @@ def called(function, name, batch):
     except (Exception, SystemExit) as error:
         raise Refused(f"{name} failed: {first_line(error)}", "correct it; --verbose prints the traceback",
                       place_of(error)) from error
-    if not isinstance(result, tuple) or len(result) not in (2, 3):
+    if not isinstance(result, tuple) or len(result) < 2:
         raise Refused(f"{name} returns {type(result).__name__}", RETURNS)
-    module, inputs, task = (*result, "")[:3]
+    module, inputs = result[:2]
+    task = next((x for x in result[2:] if isinstance(x, str)), "")
+    loss, optimizer = loss_in(result), optimizer_in(result)
+    if len(result) - 2 != bool(task) + (loss is not None) + (optimizer is not None):
+        raise Refused(f"{name} returns {', '.join(type(x).__name__ for x in result)}", RETURNS)
     if not isinstance(module, torch.nn.Module):
         raise Refused(f"{name} returns {type(module).__name__} as its module", RETURNS)
     if task and task not in TASKS:
         raise Refused(f'{name} returns the task "{task}"', f"the tasks are {', '.join(TASKS)}")
-    network = Network(name, lambda: function(*arguments), numbers, module, checked_inputs(inputs, name), task)
+    network = Network(name, lambda: function(*arguments), numbers, module, checked_inputs(inputs, name), task, loss,
+                      optimizer=optimizer)
     if not module.training:
         network.warnings.append("the network was in evaluation mode; it is exported in training mode")
     prepared(module)

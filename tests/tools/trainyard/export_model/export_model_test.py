@@ -62,6 +62,12 @@ REFUSED = {
     "same_net": r"refused\.py:same_net returns the same parameters in each call; make the network inside the function",
     "merging": r"eval\(\) changes a\.weight; .*self\.training",
     "buffer_in_evaluation": r"the network changes the buffer mean in evaluation; .*self\.training",
+    "weighted_mean": r'neither a mean nor a sum over the samples.*reduction="none"',
+    "loss_of_two": r"the loss gives tuple; return one value per sample",
+    "failing_loss": r"refused\.py:\d+: the loss of refused\.py:failing_loss fails: AttributeError",
+    "other_optimizer": r"the optimizer is RMSprop; use SGD, Adam or AdamW",
+    "optimizer_of_another": r"has parameters that the network does not have; make both in the same call",
+    "nesterov": r"the optimizer uses nesterov; leave it out",
     "shorter_in_evaluation": r"the output has sizes \[4, 1, 30\] in evaluation, but \[4, 9, 30\] in training",
 }
 
@@ -144,7 +150,7 @@ class ExportModel(unittest.TestCase):
         result = export_here(f"{HERE}/networks.py:{name}", self.out, *more)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(os.listdir(self.folder), ["net.pt2"])
-        self.assertIn(f'export = "{self.out}"', result.stdout)
+        self.assertIn("checked against PyTorch", result.stdout)
         return Exported(self.out), result.stderr.splitlines()
 
     def test_the_program_writes_the_same_as_its_python_part(self):
@@ -285,7 +291,7 @@ class ExportModel(unittest.TestCase):
         said = export(f"{HERE}/seeds.py:own", self.out, "--seeds", "3")
         self.assertEqual(said.returncode, 0, said.stderr)
         self.assertIn("  weights per seed: net.seed-0.safetensors … net.seed-2.safetensors\n", said.stdout)
-        self.assertTrue(said.stdout.endswith('task = "classification"\ninitial = "program"\n'), said.stdout)
+        self.assertIn('initial = "program"\n', said.stdout)
         self.assertEqual(sorted(os.listdir(self.folder)), ["net.pt2", *(f"net.seed-{i}.safetensors" for i in range(3))])
         digest = hashlib.sha256(self.out.read_bytes()).hexdigest()
         for seed in range(3):

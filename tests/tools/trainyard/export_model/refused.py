@@ -281,3 +281,29 @@ def raises():
 
 def shorter_logits():
     return nn.Sequential(nn.Embedding(9, 4), nn.Flatten(1), nn.Unflatten(1, (6, 8))), torch.zeros(4, 12, dtype=torch.int64), "language-model"
+
+
+def weighted_mean(batch):
+    return nn.Linear(8, 3), torch.randn(batch, 8), nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 5.0]))
+
+
+def loss_of_two(batch):
+    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: (outputs.sum(1), targets)
+
+
+def failing_loss(batch):
+    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: outputs.no_such_name
+
+
+def other_optimizer(batch):
+    net = nn.Linear(8, 3)
+    return net, torch.randn(batch, 8), torch.optim.RMSprop(net.parameters())
+
+
+def optimizer_of_another(batch):
+    return nn.Linear(8, 3), torch.randn(batch, 8), torch.optim.SGD(nn.Linear(8, 3).parameters())
+
+
+def nesterov(batch):
+    net = nn.Linear(8, 3)
+    return net, torch.randn(batch, 8), torch.optim.SGD(net.parameters(), momentum=0.9, nesterov=True)

@@ -1,6 +1,7 @@
 """The networks that trained_test.py trains."""
 import torch
 from torch import nn
+from torch.nn import functional as F
 
 WORDS, TARGET_WORDS = 600, 700  # more than the data has
 
@@ -114,3 +115,89 @@ def grey_images(batch):
 
 def arrays_of_any_shape(batch):
     return convolution(1, 4 * 2 * 4, 3), torch.randn(batch, 1, 6, 10)
+
+
+class Smoothed(nn.Module):
+    """A loss with parameters of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(()))
+
+    def forward(self, outputs, targets):
+        return F.cross_entropy(outputs * self.scale, targets, label_smoothing=0.1, reduction="none")
+
+
+def smoothed(batch):
+    return convolution(1, 4 * 13 * 13, 10), torch.randn(batch, 1, 28, 28), Smoothed()
+
+
+def mean_of_samples(batch):
+    return LastState(), words(batch), nn.CrossEntropyLoss(label_smoothing=0.2)
+
+
+class TwoHeads(nn.Module):
+    """Two outputs in training, and one in evaluation."""
+
+    def __init__(self):
+        super().__init__()
+        self.body, self.first, self.second = nn.Conv2d(3, 4, 3, stride=4), nn.Linear(256, 10), nn.Linear(256, 10)
+
+    def forward(self, x):
+        values = self.body(x).relu().flatten(1)
+        return (self.first(values), self.second(values)) if self.training else self.first(values)
+
+
+def auxiliary_head(batch):
+    def loss(outputs, targets):
+        if isinstance(outputs, tuple):
+            return F.cross_entropy(outputs[0], targets) + 0.4 * F.cross_entropy(outputs[1], targets)
+        return F.cross_entropy(outputs, targets)
+
+    return TwoHeads(), torch.randn(batch, 3, 32, 32), loss
+
+
+class Variational(nn.Module):
+    """As in PyTorch's examples, with three outputs, random numbers, and a sum as its loss."""
+
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.mean, self.deviation, self.back = nn.Linear(784, 16), nn.Linear(16, 4), nn.Linear(16, 4), nn.Linear(4, 784)
+
+    def forward(self, x):
+        values = self.hidden(x.flatten(1)).relu()
+        mean, deviation = self.mean(values), self.deviation(values)
+        drawn = mean + torch.randn_like(mean) * torch.exp(0.5 * deviation)
+        return self.back(drawn).sigmoid(), mean, deviation
+
+
+def variational(batch):
+    def loss(outputs, targets):
+        image, mean, deviation = outputs
+        return (F.binary_cross_entropy(image, targets.flatten(1), reduction="sum")
+                - 0.5 * torch.sum(1 + deviation - mean.pow(2) - deviation.exp())) / 784
+
+    return Variational(), torch.rand(batch, 1, 28, 28), "reconstruction", loss
+
+
+class Characters(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.tokens, self.layer, self.head = nn.Embedding(90, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 90)
+
+    def forward(self, x):
+        return {"logits": self.head(self.layer(self.tokens(x))[0]), "states": x}
+
+
+def smoothed_tokens(batch):
+    def loss(outputs, targets):
+        return F.cross_entropy(outputs["logits"].transpose(1, 2), targets, label_smoothing=0.1, reduction="none")  # [batch, length]
+
+    return Characters(), torch.randint(90, (batch, 12)), loss, "language-model"
+
+
+def grouped(batch):
+    net = convolution(1, 4 * 13 * 13, 10)
+    weights, others = [p for p in net.parameters() if p.dim() > 1], [net[0].bias]  # the last bias is not trained
+    groups = [{"params": weights, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0, "lr": 0.001}]
+    return net, torch.randn(batch, 1, 28, 28), torch.optim.AdamW(groups, lr=0.002, betas=(0.9, 0.95))

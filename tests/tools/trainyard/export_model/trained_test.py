@@ -20,7 +20,6 @@ dataset = "{dataset}"
 epochs = 2
 batch = 12
 train_samples = 48
-optimizer = "adam"
 learning_rate = 0.003
 {keys}
 [strategy.ddp-3]
@@ -42,6 +41,12 @@ NETWORKS = {
     "larger_images": ("classification", "synthetic-color-digits", "image_size = 40"),
     "grey_images": ("classification", "synthetic-digits", "image_size = 16"),
     "arrays_of_any_shape": ("classification", "folder", ""),
+    "smoothed": ("classification", "synthetic-digits", ""),
+    "mean_of_samples": ("classification", "synthetic-reviews", ""),
+    "auxiliary_head": ("classification", "synthetic-color-digits", ""),
+    "variational": ("reconstruction", "synthetic-digits", ""),
+    "smoothed_tokens": ("language-model", "synthetic-prose", "window_length = 8"),
+    "grouped": ("classification", "synthetic-digits", 'optimizer = "adamw"\nweight_decay = 0.1'),
 }
 
 
@@ -71,6 +76,7 @@ class Trained(unittest.TestCase):
     def experiment(self, name, **others):
         task, dataset, keys = NETWORKS[name]
         self.done("export", f"{HERE}/trained_networks.py:{name}", "-o", "net.pt2", "--python", sys.executable)
+        keys = keys if "optimizer" in keys else f'optimizer = "adam"\n{keys}'
         (self.folder / "net.toml").write_text(EXPERIMENT.format(**{"task": task, "dataset": dataset, "keys": keys} | others))
 
     def test_every_strategy_trains_the_same(self):
@@ -85,6 +91,25 @@ class Trained(unittest.TestCase):
                 for row in rows[:3]:
                     for loss in ("train_loss", "validation_loss", "test_loss"):
                         self.assertAlmostEqual(row[loss], rows[3][loss], delta=1e-5 * rows[3][loss], msg=row["strategy"])
+
+    def test_one_command_exports_writes_and_runs(self):
+        arguments = ["run", f"{HERE}/trained_networks.py:grouped", "--strategies", "single", "ddp", "--seeds", "2", "--dataset",
+                     "synthetic-digits", "--python", sys.executable, "--set", "epochs=1", "--set", "train_samples=64"]
+        first = self.done(*arguments)
+        self.assertIn("wrote trained_networks.toml", first)
+        self.assertIn("4 runs finished, 0 were finished before, 0 failed", first)
+        text = (self.folder / "trained_networks.toml").read_text()
+        for line in ('name = "trained_networks"', 'dataset = "synthetic-digits"', 'optimizer = "adamw"', "learning_rate = 0.002", "beta2 = 0.95",
+                     "weight_decay = 0.1", 'task = "classification"', 'initial = "program"'):
+            self.assertIn(line + "\n", text)
+        self.assertIn("0 runs finished, 4 were finished before, 0 failed", self.done(*arguments))  # the same file again
+        (self.folder / "trained_networks.toml").write_text(text + "# mine\n")
+        refused = self.trainyard(*arguments)
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("trained_networks.toml exists, and is another experiment; run it with", refused.stderr)
+        refused = self.trainyard("run", "trained_networks.toml", "--seeds", "2")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--seeds is for a Python function", refused.stderr)
 
     def test_images_of_another_size_are_refused_with_the_way_out(self):
         self.experiment("larger_images", keys="")

@@ -1,0 +1,109 @@
+#include "tools/trainyard/commands/exported_experiment.h"
+
+#include <algorithm>
+#include <cctype>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "models/datasets/datasets.h"
+#include "models/exported/exported.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+constexpr std::int64_t usual_window = 64;
+
+// Texts of JSON are texts of TOML.
+std::string quoted(const std::string& text) {
+  return nlohmann::json(text).dump();
+}
+
+std::string usual_dataset(const models::Exported& network) {
+  const models::Exported::Input& input = network.inputs.front();
+  if (network.task == "translation") return "multi30k";
+  if (network.task == "language-model") return "tiny-shakespeare";
+  if (input.dtype == models::Dtype::int64) return "imdb";
+  const bool square = input.sizes.size() == 4 && input.sizes[2] == input.sizes[3];
+  if (square && input.sizes[1] == 1) return "mnist";
+  return square && input.sizes[1] == 3 ? "cifar10" : "folder";
+}
+
+// The fewest rows of an embedding of tokens. 0 if there is none.
+std::int64_t rows_of(const nlohmann::json& about) {
+  std::int64_t fewest = 0;
+  for (const nlohmann::json& input : about.value("inputs", nlohmann::json::array()))
+    if (const std::int64_t rows = input.value("values_below", std::int64_t{0}); rows > 0)
+      fewest = fewest == 0 ? rows : std::min(fewest, rows);
+  return fewest;
+}
+
+// The key of the data that the input needs, if any.
+std::string data_key(const models::Exported& network, const nlohmann::json& about,
+                     const models::Dataset& dataset) {
+  const std::vector<std::int64_t>& sizes = network.inputs.front().sizes;
+  if (dataset.kind == models::DataKind::windows) {
+    const nlohmann::json most = about.value("/sizes/length/most"_json_pointer, nlohmann::json());
+    const std::int64_t longest = most.is_number_integer() ? most.get<std::int64_t>() : usual_window;
+    return fmt::format("window_length = {}\n", sizes[1] > 0 ? sizes[1] : std::min(longest, usual_window));
+  }
+  if (dataset.kind == models::DataKind::images) {
+    const bool fixed = sizes.size() == 4 && sizes[2] > 0 && sizes[2] == sizes[3];
+    return fixed && sizes[2] != dataset.shape.height ? fmt::format("image_size = {}\n", sizes[2]) : "";
+  }
+  const std::int64_t rows = rows_of(about);
+  return rows > 0 && rows < models::DataChoice{}.vocabulary_max_size
+             ? fmt::format("vocabulary_max_size = {}\n", rows)
+             : "";
+}
+
+// "exported" if a parameter has no rule.
+std::string initial_of(const nlohmann::json& about, bool per_seed) {
+  if (per_seed) return "program";
+  const nlohmann::json rules = about.value("initial", nlohmann::json::object());
+  const bool all = std::ranges::none_of(rules, [](const nlohmann::json& rule) { return rule.is_null(); });
+  return all ? "seed" : "exported";
+}
+
+// Those of the optimizer that the function returned.
+std::string optimizer_keys(const nlohmann::json& about) {
+  std::string text;
+  const auto keys = about.value("optimizer", nlohmann::json{{"optimizer", "adam"}});
+  for (const auto& [key, value] : keys.items()) text += fmt::format("{} = {}\n", key, value.dump());
+  return text;
+}
+
+std::string name_of(const std::filesystem::path& file) {
+  std::string name = file.stem().string();
+  for (char& letter : name)
+    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '-' && letter != '_') letter = '-';
+  return name;
+}
+
+}  // namespace
+
+std::string text_of(const ExportedExperiment& experiment) {
+  const models::Exported network = models::read_exported(experiment.network);
+  const auto about = nlohmann::json::parse(network.metadata, nullptr, /*allow_exceptions=*/false);
+  const std::string dataset = experiment.dataset.empty() ? usual_dataset(network) : experiment.dataset;
+  const auto& strategies = experiment.strategies;
+  const bool has_single = std::ranges::find(strategies, "single") != strategies.end();
+  std::string text;
+  const std::string name = name_of(experiment.network);
+  text += fmt::format("name = {}\n", quoted(name));
+  text += fmt::format("matrix = {{ model = [{}], strategy = [{}], seed = {{ count = {} }} }}\n", quoted(name),
+                      joined(strategies, quoted), experiment.seeds);
+  text += fmt::format("compare = {{ axis = \"strategy\", baseline = {}, pair = [\"seed\"] }}\n",
+                      quoted(has_single ? "single" : strategies.front()));
+  text += fmt::format("\n[defaults]\ndataset = {}\n", quoted(dataset));
+  text += data_key(network, about, models::find_dataset(dataset));
+  text += "epochs = 5\nbatch = 32\n" + optimizer_keys(about);
+  text += fmt::format("\n[model.{}]\nexport = {}\ntask = {}\ninitial = {}\n", name,
+                      quoted(experiment.network.string()), quoted(network.task),
+                      quoted(initial_of(about, experiment.per_seed)));
+  return text;
+}
+
+}  // namespace trainyard::tools
