@@ -144,7 +144,8 @@ void prepare(const fs::path& folder, const fs::path& page) {
   if (page.filename() == exported_models) {
     write("net.py", "python", 0);
     write("net.toml", "toml", 0);
-    write("gpt.py", "python", 1);
+    write("smooth.py", "python", 1);
+    write("gpt.py", "python", 3);
     write("gpt.toml", "toml", 1);
   }
   if (page.filename() == "security.md")
