@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <csignal>
 #include <stdexcept>
 
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/host.h"
-#include "tests/support/patience.h"
 
 namespace trainyard::tests {
 
@@ -140,6 +140,15 @@ nlohmann::json Browser::evaluate(const std::string& expression) {
       call("Runtime.evaluate", {{"expression", expression}, {"returnByValue", true}, {"awaitPromise", true}});
   if (answer.contains("exceptionDetails")) throw std::runtime_error(answer["exceptionDetails"].dump());
   return answer.at("result").value("value", nlohmann::json());
+}
+
+bool Browser::becomes_true(const std::string& condition, double seconds) {
+  const auto start = std::chrono::steady_clock::now();
+  for (;;) {
+    if (evaluate("!!(" + condition + ")") == true) return true;
+    if (std::chrono::steady_clock::now() - start > std::chrono::duration<double>(seconds)) return false;
+    evaluate("new Promise(done => setTimeout(done, 20))");
+  }
 }
 
 void Browser::press(const std::string& key) {

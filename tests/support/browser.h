@@ -9,6 +9,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tests/support/patience.h"
+
 namespace trainyard::tests {
 
 // The path of the browser. Empty if no Chromium is installed.
@@ -34,6 +36,8 @@ class Browser {
   void open(const std::filesystem::path& file, const View& view);
   // The value of a JavaScript expression in the page. Throws if the expression throws.
   nlohmann::json evaluate(const std::string& expression);
+  // Whether the condition holds now or within the seconds: handlers of events run later than the events.
+  bool becomes_true(const std::string& condition, double seconds = patience);
   void press(const std::string& key);  // "ArrowRight"
   // With a finger, which moves `dx` pixels before it leaves. Needs a view with `touch`.
   void tap(double x, double y, double dx = 0);

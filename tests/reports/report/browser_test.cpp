@@ -95,8 +95,7 @@ TEST_CASE("with the keyboard a user can read epochs, sort and filter runs, and h
 
   page->evaluate(
       "document.querySelector('svg[data-dx]').closest('figure').querySelector('details').open = true");
-  CHECK(page->evaluate("new Promise(done => setTimeout(() => done("
-                       "document.querySelectorAll('figure details[open] .dt tbody tr').length), 50))") > 5);
+  CHECK(page->becomes_true("document.querySelectorAll('figure details[open] .dt tbody tr').length > 5"));
   page->evaluate("document.querySelector('.keys button[data-key=c-single]').click()");
   CHECK(page->evaluate("[...document.querySelectorAll('main figure:not(.own) .chart g.c-single')].every("
                        "g => getComputedStyle(g).display === 'none')") == true);

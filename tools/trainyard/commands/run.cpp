@@ -159,9 +159,9 @@ void add_function_options(CLI::App& command, RunOptions& options) {
   options.of_function = {
       command
           .add_option("--strategies", options.exported.strategies,
-                      "of a Python function: the strategies to compare")
+                      "of a Python function: the strategies to compare, of `trainyard list strategies`")
           ->type_name("NAME ...")
-          ->check(one_of(kinds))
+          ->check(one_of(kinds).description(""))
           ->capture_default_str(),
       command.add_option("--seeds", options.exported.seeds, "of a Python function: seeds of each strategy")
           ->type_name("N")
@@ -169,9 +169,10 @@ void add_function_options(CLI::App& command, RunOptions& options) {
           ->capture_default_str(),
       command
           .add_option("--dataset", options.exported.dataset,
-                      "of a Python function: the data set (default: by the sizes of its example)")
+                      "of a Python function: the data set, of `trainyard list datasets` (default: by the "
+                      "sizes of its example)")
           ->type_name("NAME")
-          ->check(one_of(models::dataset_names())),
+          ->check(one_of(models::dataset_names()).description("")),
       refuse_empty(command
                        .add_option("--python", options.python,
                                    "of a Python function: a Python that has torch (default: python3, or "
