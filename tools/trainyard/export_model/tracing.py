@@ -109,6 +109,18 @@ def set_bounds(module, network, symbols):
                 symbol.most = min(int(upper), symbol.most or int(upper))
 
 
+@contextlib.contextmanager
+def without_disabled_autocast():
+    """torch.autocast(enabled=False) changes nothing while no autocast is active, but torch.export would make a region of it."""
+    kind, (enter, leave) = torch.autocast, (torch.autocast.__enter__, torch.autocast.__exit__)
+    kind.__enter__ = lambda self: enter(self) if self._enabled else self
+    kind.__exit__ = lambda self, *error: leave(self, *error) if self._enabled else False
+    try:
+        yield
+    finally:
+        kind.__enter__, kind.__exit__ = enter, leave
+
+
 def export(module, network, symbols, free=False):
     inputs = tuple(x.clone() for x in network.inputs)
     shapes, sizes = torch.export.ShapesCollection(), [{} for _ in inputs]
@@ -121,7 +133,7 @@ def export(module, network, symbols, free=False):
         shapes[x] = of_input
     # PyTorch prints graphs beside its errors
     quiet = contextlib.nullcontext if network.verbose else lambda: contextlib.redirect_stderr(io.StringIO())
-    with quiet(), contextlib.redirect_stdout(sys.stderr), recurrent.as_nodes():
+    with quiet(), contextlib.redirect_stdout(sys.stderr), recurrent.as_nodes(), without_disabled_autocast():
         return without_default_bounds(recurrent.put_back(torch.export.export(module, inputs, dynamic_shapes=shapes)))
 
 
@@ -150,9 +162,9 @@ def refuse(module, network, error):
         problem = (f"packed sequences{where} cannot be exported",
                    "run the recurrent layer over the padded sequences")
     elif name == "GuardOnDataDependentSymNode" or "data-dependent" in text.lower():
-        is_encoder = "TransformerEncoder" in where
+        causal = {"TransformerEncoder": "is_causal", "TransformerDecoder": "tgt_is_causal"}.get(where.rpartition("(")[2].rstrip(")"))
         problem = (f"the control flow{where} depends on values of a tensor",
-                   "pass is_causal=True beside its mask" if is_encoder else
+                   f"pass {causal}=True beside its mask" if causal else
                    "choose values with torch.where, or decide by an argument of the constructor")
     elif re.search("inferred to be a constant|specialized it to be a constant", text) and "batch" in text:
         problem = (f"the network runs only with a batch of {network.inputs[0].size(0)}",

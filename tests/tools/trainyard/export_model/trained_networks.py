@@ -201,3 +201,17 @@ def grouped(batch):
     weights, others = [p for p in net.parameters() if p.dim() > 1], [net[0].bias]  # the last bias is not trained
     groups = [{"params": weights, "weight_decay": 0.1}, {"params": others, "weight_decay": 0.0, "lr": 0.001}]
     return net, torch.randn(batch, 1, 28, 28), torch.optim.AdamW(groups, lr=0.002, betas=(0.9, 0.95))
+
+
+class WithoutAutocast(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net = convolution(1, 4 * 13 * 13, 10)
+
+    @torch.autocast("cpu", enabled=False)
+    def forward(self, x):
+        return self.net(x)
+
+
+def without_autocast(batch):
+    return WithoutAutocast(), torch.randn(batch, 1, 28, 28)

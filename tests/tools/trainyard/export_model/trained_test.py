@@ -46,6 +46,7 @@ NETWORKS = {
     "auxiliary_head": ("classification", "synthetic-color-digits", ""),
     "variational": ("reconstruction", "synthetic-digits", ""),
     "smoothed_tokens": ("language-model", "synthetic-prose", "window_length = 8"),
+    "without_autocast": ("classification", "synthetic-digits", ""),
     "grouped": ("classification", "synthetic-digits", 'optimizer = "adamw"\nweight_decay = 0.1'),
 }
 
