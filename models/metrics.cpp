@@ -8,7 +8,7 @@ std::vector<std::string> records_of(std::string_view task) {
     if (!metric.is_of(task)) continue;
     if (!metric.record.empty()) names.emplace_back(metric.record);
     for (const std::string_view sum : metric.sums)
-      if (!sum.empty()) names.emplace_back(sum);
+      if (!sum.empty() && std::ranges::find(names, sum) == names.end()) names.emplace_back(sum);
   }
   return names;
 }

@@ -10,49 +10,18 @@
 #include <string_view>
 #include <vector>
 
+#include "models/metric_kinds.h"
+
 namespace trainyard::models {
 
 inline constexpr std::array<std::string_view, 3> phases{"train", "validation", "test"};
-inline constexpr std::array<std::string_view, 4> all_tasks{"classification", "reconstruction", "translation",
-                                                           "language-model"};
-// The task of an exported network that brings its own loss, unless it is a classification.
-inline constexpr std::string_view own_loss_task = "own-loss";
-
-// What a metric's numbers are: its unit, its direction, and the margin that its verdicts use.
-enum class MetricKind {
-  accuracy,        // a fraction, shown in percent; more is better; compared in points
-  loss,            // compared by its ratio, or if it is small by its difference
-  time,            // seconds; compared by its ratio
-  processor_time,  // seconds that processors worked; compared as time is
-  perplexity,      // an exponential of the loss; compared by the loss's ratio
-  psnr,            // decibels; more is better; the loss's ratio on a logarithmic scale
-  bleu,            // a score from 0 to 100; more is better; compared in points
-  energy           // joules; compared as time is
-};
-
-// Factor from a stored value to a displayed one. Accuracies are stored as fractions. BLEU is from 0 to 100
-// everywhere.
-constexpr double shown_scale(MetricKind kind) {
-  return kind == MetricKind::accuracy ? 100 : 1;
-}
-constexpr bool higher_is_better(MetricKind kind) {
-  return kind == MetricKind::accuracy || kind == MetricKind::bleu || kind == MetricKind::psnr;
-}
-// Measured while the clock runs: other processes on the machine change it.
-constexpr bool depends_on_others(MetricKind kind) {
-  return kind == MetricKind::time || kind == MetricKind::energy;
-}
-// Cost of a training. Comparable only on equal machines. Defined for diverged runs too.
-constexpr bool is_cost(MetricKind kind) {
-  return depends_on_others(kind) || kind == MetricKind::processor_time;
-}
 
 struct Metric {
   std::string_view name{};   // "accuracy": its columns are train_accuracy, validation_accuracy, test_accuracy
   std::string_view title{};  // "accuracy", behind "Training", "Validation" or "Test"
-  MetricKind kind = MetricKind::loss;
+  const MetricKind* kind = &metric_kinds::loss;
   int digits = 2;                           // that `show` prints
-  std::array<std::string_view, 5> tasks{};  // of the models that have it
+  std::array<std::string_view, 5> tasks{};  // of the models that have it; none: all models have it
   // Source of its value, one of the three:
   std::string_view record{};   // records of this name: Σ sum / Σ weight over ranks
   std::string_view of_loss{};  // SQL of the mean loss `@`
@@ -66,30 +35,23 @@ struct Metric {
     return of_sums.empty() ? all : all.last(1);
   }
   constexpr bool is_of(std::string_view task) const {
-    return !task.empty() && std::ranges::find(tasks, task) != tasks.end();
+    return is_of_all() || (!task.empty() && std::ranges::find(tasks, task) != tasks.end());
   }
-  // Few models have it, so that reports show it in a part of its own.
-  constexpr bool is_special() const { return kind != MetricKind::loss && kind != MetricKind::accuracy; }
+  constexpr bool is_of_all() const { return tasks.front().empty(); }
 };
 
 inline constexpr std::array all_metrics{
-    Metric{.name = "loss",
-           .title = "loss",
-           .kind = MetricKind::loss,
-           .digits = 5,
-           .tasks = {"classification", "reconstruction", "translation", "language-model", own_loss_task},
-           .record = "loss",
-           .published = true},
+    Metric{.name = "loss", .title = "loss", .digits = 5, .record = "loss", .published = true},
     Metric{.name = "accuracy",
            .title = "accuracy",
-           .kind = MetricKind::accuracy,
+           .kind = &metric_kinds::accuracy,
            .tasks = {"classification", "translation", "language-model"},
            .record = "correct",
            .published = true},
     // The loss is nats per token. A perplexity beyond what a double holds is NULL.
     Metric{.name = "perplexity",
            .title = "perplexity",
-           .kind = MetricKind::perplexity,
+           .kind = &metric_kinds::perplexity,
            .digits = 3,
            .tasks = {"translation", "language-model"},
            .of_loss = "CASE WHEN @ < 709 THEN exp(@) END"},
@@ -98,7 +60,7 @@ inline constexpr std::array all_metrics{
     // - c: length of the candidates. r: length of the references.
     Metric{.name = "bleu",
            .title = "BLEU",
-           .kind = MetricKind::bleu,
+           .kind = &metric_kinds::bleu,
            .tasks = {"translation"},
            .of_sums = "CASE WHEN COUNT(sum) < 5 THEN NULL WHEN MIN(sum) <= 0 THEN 0.0 "
                       "ELSE 100 * exp(SUM(IIF(name = 'bleu_length', MIN(0, 1 - weight / sum), "
@@ -107,15 +69,16 @@ inline constexpr std::array all_metrics{
     // The loss is the mean squared error of a pixel with peak 1. The PSNR of an error of 0 is NULL.
     Metric{.name = "psnr",
            .title = "PSNR",
-           .kind = MetricKind::psnr,
+           .kind = &metric_kinds::psnr,
            .tasks = {"reconstruction"},
            .of_loss = "-10 * log10(@)"}};
 
 // What a training costs: measured by the runner, whatever the task.
 struct Cost {
-  std::string_view name{};   // "train-seconds": in file names and anchors
-  std::string_view title{};  // "Training time per epoch"
-  MetricKind kind = MetricKind::time;
+  std::string_view name{};      // "train-seconds": in file names and anchors
+  std::string_view title{};     // "Training time per epoch"
+  std::string_view quantity{};  // "time": with its unit the name of a row or column
+  const MetricKind* kind = &metric_kinds::time;
   std::string_view final_column{};  // of a run
   std::string_view epoch_column{};  // of an epoch
   bool published = false;
@@ -124,23 +87,27 @@ struct Cost {
 
 inline constexpr std::array all_costs{Cost{.name = "train-seconds",
                                            .title = "Training time per epoch",
+                                           .quantity = "time",
                                            .final_column = "epoch_train_seconds",
                                            .epoch_column = "train_seconds",
                                            .published = true},
                                       // Processor time of the rank that used most. Waiting is not in it.
                                       Cost{.name = "train-processor-seconds",
                                            .title = "Processor time per epoch, busiest rank",
-                                           .kind = MetricKind::processor_time,
+                                           .quantity = "processor time",
+                                           .kind = &metric_kinds::processor_time,
                                            .final_column = "epoch_processor_seconds",
                                            .epoch_column = "processor_seconds",
                                            .rarely_measured = true},
                                       Cost{.name = "validation-seconds",
                                            .title = "Total validation time",
+                                           .quantity = "time",
                                            .final_column = "total_validation_seconds",
                                            .epoch_column = "validation_seconds"},
                                       Cost{.name = "train-energy",
                                            .title = "Training energy per epoch",
-                                           .kind = MetricKind::energy,
+                                           .quantity = "energy",
+                                           .kind = &metric_kinds::energy,
                                            .final_column = "epoch_energy_joules",
                                            .epoch_column = "energy_joules",
                                            .rarely_measured = true}};

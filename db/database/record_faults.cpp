@@ -154,7 +154,8 @@ WHERE run_key = ?1 AND attempt = ?2 AND (taken < 0 OR taken > seconds) ORDER BY 
 std::string statement_of_rules() {
   std::vector<std::string> counts;
   for (const models::Metric& metric : models::all_metrics)
-    if (metric.kind == models::MetricKind::accuracy) counts.push_back(fmt::format("'{}'", metric.record));
+    if (metric.kind->is_fraction() && !metric.record.empty())
+      counts.push_back(fmt::format("'{}'", metric.record));
   const std::array<std::pair<std::string, std::string>, 4> names{
       {{"@record_problem", record_problem},
        {"@after_end", impossible::after_end},

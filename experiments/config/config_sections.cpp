@@ -131,7 +131,7 @@ std::vector<Choice> choices_of(const models::Model& model) {
   std::vector<Choice> choices;
   for (const models::Metric& metric : models::all_metrics) {
     const bool any_task = is_declared(model) && model.task.empty();
-    if (any_task ? metric.is_special() : !metric.is_of(model.task)) continue;
+    if (any_task ? !metric.published : !metric.is_of(model.task)) continue;
     const auto phases = metric.phases();
     for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase)
       choices.push_back({std::string(*phase), &metric});
@@ -158,19 +158,20 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
 
 void read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,
                 std::optional<double>& bound, Diagnostics& problems) {
-  const bool is_score = metric.kind == models::MetricKind::bleu;
-  const bool is_fraction = metric.kind == models::MetricKind::accuracy;  // no run could reach 90
-  const Parameter parameter = is_score      ? bounded(name, ValueType::number, Bound{0}, Bound{100})
-                              : is_fraction ? bounded(name, ValueType::number, Bound{0}, Bound{1})
-                                            : bounded(name, ValueType::number);
+  const models::MetricKind& kind = *metric.kind;
+  // No run could reach an accuracy of 90.
+  const Parameter parameter = kind.is_bounded()
+                                  ? bounded(name, ValueType::number, Bound{kind.least}, Bound{kind.most})
+                                  : bounded(name, ValueType::number);
   const auto value = checked_value(parameter, item, problems);
   if (!value) return;
   bound = std::get<double>(*value);
   // A fraction is probably meant, and every run would pass it.
-  if (is_score && *bound > 0 && *bound < 1)
-    problems.error(
-        item.at, "{} is a score from 0 to 100, and this is less than 1; for the fraction {} write {}",
-        metric.name, trainyard::to_text(*bound), trainyard::to_text(std::round(1e8 * *bound) / 1e6));
+  if (kind.is_bounded() && kind.most > 1 && *bound > 0 && *bound < 1)
+    problems.error(item.at,
+                   "{} is a score from 0 to {}, and this is less than 1; for the fraction {} write {}",
+                   metric.name, kind.most, trainyard::to_text(*bound),
+                   trainyard::to_text(std::round(1e6 * kind.most * *bound) / 1e6));
 }
 
 void read_bounds(const TomlNode& item, const models::Metric& metric, Expectation& expectation,
@@ -199,7 +200,7 @@ void read_line(const TomlMember& member, const models::Model& model, std::vector
   if (member.value.table() != nullptr) {
     read_bounds(member.value, *choice->metric, expectation, problems);
   } else {
-    auto& bound = models::higher_is_better(choice->metric->kind) ? expectation.at_least : expectation.at_most;
+    auto& bound = choice->metric->kind->higher_is_better ? expectation.at_least : expectation.at_most;
     read_bound("a threshold", *choice->metric, member.value, bound, problems);
   }
   if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});

@@ -9,14 +9,14 @@
 #include "experiments/config/key_lookup.h"
 #include "experiments/run/run.h"
 #include "experiments/run/run_model.h"
-#include "models/metrics.h"
+#include "models/tasks.h"
 
 namespace trainyard::experiments {
 
 namespace {
 
 Parameter task_parameter() {
-  return choice("task", {models::all_tasks.begin(), models::all_tasks.end()});
+  return choice("task", models::task_names());
 }
 
 // Titles are printed in reports and tables: one line, at most 80 bytes.

@@ -20,7 +20,7 @@
 #include "base/sha256.h"
 #include "models/exported/exported.h"
 #include "models/exported/seed_weights.h"
-#include "models/metrics.h"
+#include "models/tasks.h"
 
 namespace trainyard::experiments {
 
@@ -79,57 +79,64 @@ bool is_mask_or_types(const Exported::Input& value, const Exported::Input& token
   return fits && value.sizes == tokens.sizes;
 }
 
-constexpr std::string_view language_model = "language-model";
-constexpr const char* images_text = "floating-point images [batch, channels, height, width]";
-constexpr const char* texts_text = "int64 tokens [batch, length]";
-
-// Why the inputs and outputs are not those of the task; empty if they are.
-std::string task_problem(const Exported& network, const std::string& task) {
-  const auto& inputs = network.inputs;
-  const Exported::Input& output = network.outputs.front();
-  const bool own_loss = !network.own_loss.empty();
-  if (own_loss && task != network.task)
-    return fmt::format("its own loss was exported for the task {}", network.task);
-  if (task == "translation") {
-    if (own_loss) return "a translation has the loss of trainyard";
-    if (inputs.size() != 2 || !is_text(inputs[0]) || !is_text(inputs[1]))
-      return fmt::format("a translation reads source and target, each {}, with any length", texts_text);
-    if (output.sizes.size() != 3) return "a translation gives logits [batch, steps, vocabulary]";
-    return "";
-  }
-  if (task == "classification" && has_tokens(inputs[0])) {
-    constexpr std::size_t most = 3;
-    const auto beside = std::span(inputs).subspan(1);
-    if (inputs.size() > most || !std::ranges::all_of(beside, [&](const Exported::Input& each) {
-          return is_mask_or_types(each, inputs[0]);
-        }))
-      return fmt::format("a classification of texts reads {}, then a mask and token types of that size",
-                         texts_text);
-  } else if (inputs.size() != 1)
-    return fmt::format("a {} has one input, but the network has {}", task, inputs.size());
-  if (task == language_model) {
-    if (!has_tokens(inputs[0])) return "a language-model reads int64 tokens [batch, length]";
-    if (output.sizes.size() != 3 || output.sizes[1] != inputs[0].sizes[1] || output.sizes[2] < 0)
-      return "a language-model gives logits [batch, length, vocabulary]";
-    return "";
-  }
-  if (task == "reconstruction") {
-    if (!is_image(inputs[0])) return fmt::format("a reconstruction reads {}", images_text);
-    if (!own_loss && output.sizes != inputs[0].sizes)
-      return "a reconstruction gives images of the shape that it reads";
-    return "";
-  }
-  if (!is_image(inputs[0]) && !has_tokens(inputs[0]))
-    return fmt::format("a classification reads {}, or {}", images_text, texts_text);
-  if (output.sizes.size() != 2 || output.sizes[1] < 0)
-    return "a classification gives logits [batch, classes]";
-  return "";
+// Which of the task's data the network reads, by the type of its first input.
+models::DataKind kind_of(const Exported& network, const models::Task& task) {
+  const bool other =
+      task.or_data && is_image(network.inputs.front()) != (task.data == models::DataKind::images);
+  return other ? *task.or_data : task.data;
 }
 
-models::DataKind kind_of(const Exported& network, const std::string& task) {
-  if (task == "translation") return models::DataKind::text_pairs;
-  if (task == language_model) return models::DataKind::windows;
-  return is_image(network.inputs.front()) ? models::DataKind::images : models::DataKind::texts;
+// Why the inputs are not those of the task; empty if they are.
+std::string input_problem(const Exported& network, const models::Task& task) {
+  using Kind = models::DataKind;
+  const auto& inputs = network.inputs;
+  const Kind kind = kind_of(network, task);
+  const bool texts = kind == Kind::texts && has_tokens(inputs[0]);
+  if (texts) {
+    constexpr std::size_t most = 3;
+    const auto is_beside = [&](const Exported::Input& each) { return is_mask_or_types(each, inputs[0]); };
+    if (inputs.size() > most || !std::ranges::all_of(std::span(inputs).subspan(1), is_beside))
+      return fmt::format(
+          "a {} of texts reads int64 tokens [batch, length], then a mask and token types of that size",
+          task.name);
+  } else if (kind != Kind::text_pairs && inputs.size() != 1) {
+    return fmt::format("a {} has one input, but the network has {}", task.name, inputs.size());
+  }
+  const bool fits = kind == Kind::images       ? is_image(inputs[0])
+                    : kind == Kind::text_pairs ? inputs.size() == 2 && std::ranges::all_of(inputs, is_text)
+                                               : has_tokens(inputs[0]);
+  return fits ? "" : fmt::format("a {} reads {}", task.name, reads_text(task));
+}
+
+// Whether a size of the output is the one that the task names.
+bool is_size(std::int64_t size, const std::string& name, const Exported& network) {
+  if (name == "batch") return true;
+  if (name == "length") return size == network.inputs.front().sizes[1];
+  if (name == "steps") return size == network.inputs.back().sizes[1];
+  if (name == "classes" || name == "vocabulary") return size >= 0;
+  return std::to_string(size) == name;
+}
+
+bool has_output(const Exported& network, const models::Task& task) {
+  const Sizes& sizes = network.outputs.front().sizes;
+  const std::vector<std::string> names = output_sizes(task);
+  if (names.empty()) return !network.own_loss.empty() || sizes == network.inputs.front().sizes;
+  if (sizes.size() != names.size()) return false;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (!is_size(sizes[i], names[i], network)) return false;
+  return true;
+}
+
+// Why the inputs and outputs are not those of the task; empty if they are.
+std::string task_problem(const Exported& network, const std::string& name) {
+  const models::Task& task = models::find_task(name);
+  const bool own_loss = !network.own_loss.empty();
+  if (own_loss && name != network.task)
+    return fmt::format("its own loss was exported for the task {}", network.task);
+  if (own_loss && task.target == models::Target::translation)
+    return fmt::format("a {} has the loss of trainyard", name);
+  if (std::string why = input_problem(network, task); !why.empty()) return why;
+  return has_output(network, task) ? "" : fmt::format("a {} gives {}", name, gives_text(task));
 }
 
 // The most tokens that the network accepts, if `trainyard export` has found a bound.
@@ -141,9 +148,9 @@ std::optional<std::int64_t> most_tokens(const Exported& network) {
 }
 
 // The second input is the mask and the third has the types, unless their names say otherwise.
-models::TextForm text_form(const Exported& network, const std::string& task) {
+models::TextForm text_form(const Exported& network, models::DataKind kind) {
   models::TextForm form;
-  if (task == "translation") return form;
+  if (kind == models::DataKind::text_pairs) return form;
   form.length = std::max<std::int64_t>(network.inputs.front().sizes[1], 0);
   form.most = most_tokens(network).value_or(0);
   for (const Exported::Input& each : std::span(network.inputs).subspan(1)) {
@@ -169,7 +176,7 @@ std::string window_problem(const Exported& network, const models::InputShape& in
 }
 
 // Why the data does not fit the network; empty if it does. What is 0 in `input` is not known yet.
-std::string data_problem(const Exported& network, const std::string& task, const models::InputShape& input) {
+std::string data_problem(const Exported& network, const models::Task& task, const models::InputShape& input) {
   const Sizes& sizes = network.inputs.front().sizes;
   const Sizes& output = network.outputs.front().sizes;
   if (is_image(network.inputs.front())) {
@@ -181,14 +188,15 @@ std::string data_problem(const Exported& network, const std::string& task, const
             sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples),
             i > 0 && sizes[2] == sizes[3] ? fmt::format("; image_size = {} scales them", sizes[2]) : "");
   }
-  if (task == language_model)
+  const bool windows = task.data == models::DataKind::windows;
+  if (windows)
     if (std::string why = window_problem(network, input); !why.empty()) return why;
-  const std::int64_t classes = task == "translation" ? input.target_vocabulary : input.classes;
-  const bool translates = task == "translation";
+  const bool translates = task.data == models::DataKind::text_pairs;
+  const bool classifies = std::ranges::find(task.output, "classes") != task.output.end();
+  const std::int64_t classes = translates ? input.target_vocabulary : classifies ? input.classes : 0;
   const char* what = translates ? "target tokens" : "classes";
   // A vocabulary of the network may be larger than that of the data.
-  if (task != "reconstruction" && classes > 0 &&
-      (translates ? output.back() < classes : output.back() != classes))
+  if (classes > 0 && (translates ? output.back() < classes : output.back() != classes))
     return fmt::format("it has logits for {} {}, but the data has {}", output.back(), what, classes);
   for (const models::Node& node : network.graph.nodes) {
     if (!node.kind.starts_with("aten.embedding") || node.reads.size() < 2) continue;
@@ -198,8 +206,7 @@ std::string data_problem(const Exported& network, const std::string& task, const
     const std::int64_t vocabulary = tokens == 0 ? input.vocabulary : translates ? input.target_vocabulary : 1;
     if (vocabulary > weight->sizes.at(0))
       return fmt::format("its {} has {} rows, but the data has {} tokens{}", weight->name,
-                         weight->sizes.at(0), vocabulary,
-                         task == language_model ? "" : "; limit vocabulary_max_size");
+                         weight->sizes.at(0), vocabulary, windows ? "" : "; limit vocabulary_max_size");
   }
   return "";
 }
@@ -269,17 +276,19 @@ models::Model model_from(ExportedLine line, const std::shared_ptr<const Exported
                       .initial = line.initial,
                       .data_task = line.task,
                       .own_loss = file->content.own_loss};
-  if (!model.own_loss.empty() && line.task != "classification") model.task = models::own_loss_task;
-  const models::DataKind kind = kind_of(file->content, line.task);
+  const models::Task& task = models::find_task(line.task);
+  if (!model.own_loss.empty() && task.target != models::Target::label) model.task = models::own_loss_task;
+  const models::DataKind kind = kind_of(file->content, task);
   for (const models::Dataset& dataset : models::datasets())
     if (dataset.kind == kind) model.datasets.push_back(dataset.name);
   if (kind == models::DataKind::texts || kind == models::DataKind::text_pairs)
-    model.text_form = text_form(file->content, line.task);
+    model.text_form = text_form(file->content, kind);
   if (!graph)
     graph = std::make_shared<const models::Graph>(
         line.initial == "seed" ? with_rules(file->content, line.path) : file->content.graph);
   model.graph = [file, graph, line](const models::Hyperparameters&, const models::InputShape& input) {
-    if (const std::string why = data_problem(file->content, line.task, input); !why.empty())
+    if (const std::string why = data_problem(file->content, models::find_task(line.task), input);
+        !why.empty())
       throw UserError(fmt::format("the network of {} does not fit the data: {}", line.path.string(), why),
                       "export a network for this data, or choose another data set");
     return *graph;

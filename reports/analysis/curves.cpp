@@ -53,7 +53,7 @@ Rows rows_of(const CellRuns& cell, const std::vector<db::EpochRow>& all) {
 
 std::vector<RunCurve> read_curves(const Rows& rows, const std::vector<const db::RunSummary*>& runs,
                                   const Metric& metric, std::int64_t replica) {
-  const double scale = shown_scale(metric.kind);
+  const double scale = metric.kind->scale;
   const auto column = db::MetricColumn::named(metric.epoch_column);
   std::vector<RunCurve> curves;
   for (const db::RunSummary* run : runs) {
@@ -84,7 +84,7 @@ void add_values(ByEpoch& by_epoch, const RunCurve& curve) {
 // - Train seconds and energy: median without the first epoch. With fewer than 3 epochs, all count.
 // - Validation seconds: sum.
 double final_number(const Metric& metric, const RunCurve& curve) {
-  if (!is_cost(metric.kind)) return curve.back().second;
+  if (!metric.kind->is_cost()) return curve.back().second;
   std::vector<double> values;
   const bool sum = metric.name == "validation-seconds";
   for (const auto& [epoch, value] : curve) {
@@ -115,7 +115,7 @@ Curve curve_of(const std::vector<RunCurve>& runs, const Metric& metric, std::int
 
 // One point per epoch. x is the mean end time of the epoch over seeds.
 std::vector<Point> points_by_second(const ArmRuns& arm, const Rows& averages, const Metric& metric) {
-  const double scale = shown_scale(metric.kind);
+  const double scale = metric.kind->scale;
   const auto column = db::MetricColumn::named(metric.epoch_column);
   std::map<std::int64_t, std::vector<double>> values;
   std::map<std::int64_t, std::vector<double>> ends;

@@ -68,7 +68,7 @@ std::vector<std::string> pairs_of(const std::vector<const Observation*>& runs) {
 }
 
 std::string mean_text(const Sample& sample, const Metric& metric) {
-  const double scale = shown_scale(metric.kind);
+  const double scale = metric.kind->scale;
   return with_half(scale * sample.mean, scale * (sample.interval.high - sample.interval.low) / 2).mean;
 }
 
@@ -82,7 +82,7 @@ bool should_have(const ArmRuns& arm, const Metric& metric) {
 void mark_best(const std::vector<Sample*>& candidates, const Metric& metric) {
   if (candidates.empty()) return;
   const auto [low, high] = std::ranges::minmax_element(candidates, {}, &Sample::mean);
-  const Sample& best = higher_is_better(metric.kind) ? **high : **low;
+  const Sample& best = metric.kind->higher_is_better ? **high : **low;
   const std::string text = mean_text(best, metric);
   for (Sample* sample : candidates)
     sample->best = sample->mean == best.mean || mean_text(*sample, metric) == text;
@@ -104,7 +104,7 @@ void add_metric(std::vector<SampledArm>& arms, const experiments::Compare& compa
     Sample& sample = arms[i].arm->samples.emplace_back(sample_of(runs[i], metric));
     const bool same_runs = compare.pair.empty() ? runs[i].size() == runs.front().size()
                                                 : pairs_of(runs[i]) == pairs_of(runs.front());
-    const bool comparable = is_cost(metric.kind) ? arms[i].times_comparable : arms[i].comparable;
+    const bool comparable = metric.kind->is_cost() ? arms[i].times_comparable : arms[i].comparable;
     if (sample.n > 0 && same_runs && comparable) candidates.push_back(&sample);
   }
   mark_best(candidates, metric);

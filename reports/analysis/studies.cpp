@@ -113,7 +113,7 @@ std::vector<const Metric*> studied_metrics() {
 // NaN if the run does not have the metric, or its time does not count.
 double metric_value(const Observation& observation, const Metric& metric) {
   if (!value_counts(observation, metric)) return std::nan("");
-  return shown_scale(metric.kind) * (*observation.final)[final_column(metric)];
+  return metric.kind->scale * (*observation.final)[final_column(metric)];
 }
 
 using Groups = std::vector<std::pair<std::string, Runs>>;  // by name, in the order of the runs

@@ -85,12 +85,10 @@ std::string subtitle(const Comparison& comparison) {
 }
 
 std::string matrix_explanation(const Comparison& comparison) {
-  const auto margin = [&](MetricKind kind) {
-    return margin_of(published_metric(kind), comparison.compare.margins);
-  };
-  return fmt::format(
-      "In each cell: validation accuracy ({}), validation loss ({}), training time per epoch ({}).",
-      margin(MetricKind::accuracy), margin(MetricKind::loss), margin(MetricKind::time));
+  return fmt::format("In each cell: {}.", joined(published_metrics(), [&](const Metric* metric) {
+                       return fmt::format("{} ({})", lower_first(metric->title),
+                                          margin_of(*metric, comparison.compare.margins));
+                     }));
 }
 
 namespace {
@@ -149,10 +147,17 @@ std::string sentences(std::vector<std::string> texts) {
 constexpr std::size_t most_items = 6;  // of one list
 constexpr std::size_t most_reasons = 3;
 
-constexpr std::array<MetricKind, 3> answered{MetricKind::time, MetricKind::accuracy, MetricKind::loss};
+// The published metrics, costs first.
+std::vector<const Metric*> answered() {
+  const auto published = published_metrics();
+  std::vector<const Metric*> ordered(published.begin(), published.end());
+  std::ranges::stable_partition(ordered, [](const Metric* metric) { return metric->kind->is_cost(); });
+  return ordered;
+}
 
-const char* name_of(MetricKind kind) {
-  return kind == MetricKind::time ? "training time" : kind == MetricKind::accuracy ? "accuracy" : "loss";
+// "training time", "accuracy".
+std::string name_of(const Metric& metric) {
+  return (metric.kind->is_cost() ? "training " : "") + metric.quantity;
 }
 
 // One verdict with its cell and arm. The arm is empty if the comparison has one, and the cell if models are compared.
@@ -213,7 +218,8 @@ std::string listed(std::vector<Item> items, VerdictKind kind) {
 }
 
 // "Training time improves for MLP (−22.9 %) and does not change for CNN."; empty without a decision.
-std::string decided_sentence(const Comparison& comparison, const std::string& metric, const char* name) {
+std::string decided_sentence(const Comparison& comparison, const std::string& metric,
+                             const std::string& name) {
   const std::vector<Item> items = items_on(comparison, metric);
   std::vector<std::string> clauses;
   for (const auto& [verdict, verb] :
@@ -224,13 +230,10 @@ std::string decided_sentence(const Comparison& comparison, const std::string& me
   return clauses.empty() ? "" : fmt::format("{} {}.", upper_first(name), all_of(clauses));
 }
 
-std::string decided_sentence(const Comparison& comparison, MetricKind kind) {
-  return decided_sentence(comparison, published_metric(kind).name, name_of(kind));
-}
-
 // Without a decided training time, the processor time, which other processes disturb less.
 std::string time_sentence(const Comparison& comparison) {
-  std::string time = decided_sentence(comparison, MetricKind::time);
+  const Metric& metric = *answered().front();
+  std::string time = decided_sentence(comparison, metric.name, name_of(metric));
   if (!time.empty()) return time;
   const std::string processor =
       decided_sentence(comparison, "train-processor-seconds", "processor time of the busiest rank");
@@ -277,12 +280,12 @@ std::string why(ReasonKind kind, const Undecided& undecided) {
 // "Not decided: loss of CNN (planned runs are not finished)", by reason, the one with the most verdicts first.
 std::string undecided_sentence(const Comparison& comparison) {
   std::vector<std::pair<ReasonKind, Undecided>> all;
-  for (const MetricKind kind : answered)
-    for (Item& item : items_on(comparison, published_metric(kind).name)) {
+  for (const Metric* metric : answered())
+    for (Item& item : items_on(comparison, metric->name)) {
       if (is_decided(item.verdict->kind)) continue;
       Undecided& same = value_of_key(all, item.verdict->reason.kind);
       same.texts.insert(item.verdict->reason.text);
-      item.metric = name_of(kind) + std::string(" of ");
+      item.metric = name_of(*metric) + " of ";
       if (item.verdict->seeds_needed) same.seeds.insert(*item.verdict->seeds_needed);
       if (const auto& load = item.verdict->reason.load)
         same.load = {std::min(load->low, same.load.value_or(*load).low),
@@ -313,9 +316,11 @@ std::string weakened(const Comparison& comparison) {
 
 std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
   if (!has_verdicts(comparison)) return {no_verdicts_text(comparison)};
-  std::vector<std::string> quality{decided_sentence(comparison, MetricKind::accuracy),
-                                   decided_sentence(comparison, MetricKind::loss),
-                                   worse_elsewhere(comparison)};
+  std::vector<std::string> quality;
+  for (const Metric* metric : published_metrics())
+    if (!metric->kind->is_cost())
+      quality.push_back(decided_sentence(comparison, metric->name, name_of(*metric)));
+  quality.push_back(worse_elsewhere(comparison));
   std::erase(quality, "");
   std::vector<std::string> paragraphs{time_sentence(comparison), joined(quality, {}, " "),
                                       undecided_sentence(comparison), weakened(comparison)};

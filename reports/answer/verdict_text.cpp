@@ -62,13 +62,14 @@ const ScaleWords& words_of(Scale scale) {
   return scale_words.at(static_cast<std::size_t>(scale));
 }
 
-// Accuracies are in percentage points, BLEU is in points on a scale to 100.
-bool is_bleu(const Verdict& verdict) {
-  return find_metric(verdict.metric).kind == MetricKind::bleu;
+// Fractions are in percentage points, BLEU is in points on a scale to 100.
+bool has_own_points(const Verdict& verdict) {
+  const MetricKind& kind = *find_metric(verdict.metric).kind;
+  return kind.margin == Margin::points && !kind.is_fraction();
 }
 
 std::string suffix_of(const Verdict& verdict) {
-  return is_bleu(verdict) ? " points" : words_of(verdict.scale).suffix;
+  return has_own_points(verdict) ? " points" : words_of(verdict.scale).suffix;
 }
 
 std::string text_of(const std::optional<Interval>& interval, const Verdict& verdict) {
@@ -99,7 +100,7 @@ bool says_what_is_missing(const Verdict& verdict) {
 }  // namespace
 
 const char* unit_name(const Verdict& verdict) {
-  return is_bleu(verdict) ? "points" : words_of(verdict.scale).unit;
+  return has_own_points(verdict) ? "points" : words_of(verdict.scale).unit;
 }
 
 std::string unit_of(Scale scale) {
@@ -145,11 +146,15 @@ const VerdictBadge& badge_of(VerdictKind kind) {
 }
 
 std::string margin_of(const Metric& metric, const experiments::Margins& margins) {
-  const std::string points = "margin ±" + plain_number(margins.accuracy_points);
-  if (metric.kind == MetricKind::accuracy) return points + " pp";
-  if (metric.kind == MetricKind::bleu) return points + " points";
-  if (metric.kind == MetricKind::psnr) return "margin ±" + plain_number(psnr_margin(margins.loss), 2) + " dB";
-  return "margin × " + plain_number(is_cost(metric.kind) ? margins.time : margins.loss.ratio);
+  switch (metric.kind->margin) {
+    case Margin::points:
+      return fmt::format("margin ±{} {}", plain_number(margins.accuracy_points),
+                         metric.kind->is_fraction() ? "pp" : "points");
+    case Margin::decibels:
+      return fmt::format("margin ±{} dB", plain_number(psnr_margin(margins.loss), 2));
+    default:
+      return "margin × " + plain_number(metric.kind->is_cost() ? margins.time : margins.loss.ratio);
+  }
 }
 
 std::string phase_and_metric(const Verdict& verdict) {

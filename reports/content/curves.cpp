@@ -13,9 +13,7 @@ std::string key_of(const Arm& arm) {
 }
 
 std::string label_of(const Arm& arm, const Metric& metric) {
-  if (arm.replicas == 1) return arm.value;
-  const bool sum = metric.kind == MetricKind::energy;
-  return arm.value + (metric.kind == MetricKind::time ? " slowest rank" : sum ? " all devices" : " average");
+  return arm.replicas == 1 ? arm.value : fmt::format("{} {}", arm.value, metric.kind->over_ranks);
 }
 
 namespace {

@@ -72,7 +72,7 @@ EffectColumn column_of(const Comparison& comparison, const Metric& metric) {
     for (const Arm& arm : cell.arms)
       column.effects.push_back(effect_of(cell.find(arm.value, metric.name), scale));
   }
-  column.unit = unit_of(scale) + (higher_is_better(metric.kind) ? ", higher is better" : ", lower is better");
+  column.unit = unit_of(scale) + (metric.kind->higher_is_better ? ", higher is better" : ", lower is better");
   return column;
 }
 

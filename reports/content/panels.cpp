@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/answer/answer.h"
 #include "reports/content/curves.h"
 #include "reports/content/difference_panels.h"
 #include "reports/content/scaling.h"
@@ -52,8 +53,8 @@ std::string intervals_of_finals(const std::vector<Series>& series) {
 // Whether an interval of few seeds reaches below zero or above 100 %.
 bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
   const auto beyond = [&](const Point& point) {
-    return (point.low < 0 && metric.kind != MetricKind::psnr) ||
-           (metric.kind == MetricKind::accuracy && point.high > 100);
+    return point.low < metric.kind->scale * metric.kind->least ||
+           point.high > metric.kind->scale * metric.kind->most;
   };
   return std::ranges::any_of(series, [&](const Series& one) {
     return std::ranges::any_of(one.points, beyond) || (one.final && beyond(*one.final));
@@ -65,17 +66,13 @@ std::string caption_of(const Metric& metric, const std::vector<Series>& series) 
   std::string caption;
   if (reaches_beyond(metric, series)) caption += " Intervals are cut at the limits of the metric.";
   const bool ranks = std::ranges::any_of(series, [](const Series& one) { return one.dash > 0; });
-  if (metric.kind == MetricKind::time && ranks)
-    caption += " The time of several ranks is that of the slowest rank of each epoch.";
-  if (metric.kind == MetricKind::processor_time)
-    caption += " Seconds that the processors worked for the rank that used most. Waiting is not in it.";
-  if (metric.kind == MetricKind::energy) caption += " Sum over all devices, training only.";
-  return caption;
+  if (ranks) caption += with_label(" ", std::string(metric.kind->about_ranks));
+  return caption + with_label(" ", std::string(metric.kind->about));
 }
 
 // What the final values at the right are, if they are not those of the last epoch.
 std::string strip_caption_of(const Metric& metric, const std::vector<Series>& series) {
-  if (!is_cost(metric.kind) || metric.name == "validation-seconds") return "";
+  if (!metric.kind->is_cost() || metric.name == "validation-seconds") return "";
   const bool warm = std::ranges::all_of(series, [](const Series& one) { return one.points.size() >= 3; });
   return warm ? " Right: median over epochs after the first." : " Right: median over all epochs.";
 }
@@ -95,14 +92,13 @@ std::optional<Figure> make_panel(const Report& report, const Cell& cell, const M
   figure.subject = cell.label;
   figure.title = metric.title;
   std::vector<Series> series = series_of(cell, metric, palette);
-  const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
-  const bool log = loss && all_positive(series);
+  const bool log = metric.kind->logarithmic && all_positive(series);
   figure.unit = unit_of(metric, log);
   if (series.empty()) return std::nullopt;
   std::vector<Guide> guides = published_guides(report, cell.model, metric, series);
   figure.intervals = intervals_of_finals(series);
   figure.caption = figure.intervals + caption_of(metric, series) + published_caption(report, guides) +
-                   (depends_on_others(metric.kind) ? uncounted_text(report, {&cell}) : "");
+                   (metric.kind->depends_on_others ? uncounted_text(report, {&cell}) : "");
   figure.strip_caption = strip_caption_of(metric, series);
   figure.sql = query_of(cell, metric);
   if (metric.name == "validation-seconds") {
@@ -112,11 +108,14 @@ std::optional<Figure> make_panel(const Report& report, const Cell& cell, const M
   }
   figure.data = epochs_table(series);
   Lines lines{.x = {.title = "epoch", .integers = true, .least = {}, .most = {}},
-              .y = {.title = "", .log = log, .from_zero = is_cost(metric.kind), .least = 0, .most = {}},
+              .y = {.title = "",
+                    .log = log,
+                    .from_zero = metric.kind->is_cost(),
+                    .least = least_shown(metric),
+                    .most = most_shown(metric)},
               .series = std::move(series),
-              .final_label = is_cost(metric.kind) ? "median" : "last epoch",
+              .final_label = metric.kind->is_cost() ? "median" : "last epoch",
               .guides = std::move(guides)};
-  if (metric.kind == MetricKind::accuracy) lines.y.most = 100;
   figure.picture = std::move(lines);
   return figure;
 }
@@ -181,8 +180,7 @@ std::string intervals_text(const std::vector<int>& counts, const std::string& wh
 }
 
 std::string unit_of(const Metric& metric, bool log_scale) {
-  const bool logarithmic = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
-  return log_scale && logarithmic ? "log scale" : shown_unit(metric.kind);
+  return log_scale && metric.kind->logarithmic ? "log scale" : std::string(metric.kind->shown_unit);
 }
 
 // One row per epoch and three columns per series, as page.js needs them for the crosshair.
@@ -232,7 +230,7 @@ std::string lacking_text(const Report& report, const Cell& cell, const std::vect
     const bool drawn = std::ranges::find(panels, slug, &Figure::slug) != panels.end();
     if (drawn || metric.epoch_column.empty() || !is_of_every_model(metric)) continue;
     const bool known = std::ranges::find(cell.not_defined, metric.name) == cell.not_defined.end();
-    const bool counts = !depends_on_others(metric.kind) || uncounted_runs.empty();
+    const bool counts = !metric.kind->depends_on_others || uncounted_runs.empty();
     std::string& list = !known ? undefined : counts ? unrecorded : uncounted;
     list.append(list.empty() ? "" : ", ").append(lower_first(metric.title));
   }
@@ -286,7 +284,7 @@ std::vector<Guide> published_guides(const Report& report, const std::string& mod
     for (const experiments::PublishedSeries& published : source.series) {
       if (published.model != model || published.metric != name) continue;
       guides.push_back({fmt::format("published {}{}", published.arm, several ? ", " + source.name : ""),
-                        "published", points_of(published, shown_scale(metric.kind), series)});
+                        "published", points_of(published, metric.kind->scale, series)});
     }
   }
   return guides;

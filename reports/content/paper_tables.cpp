@@ -155,15 +155,16 @@ bool contradicts(const Cell& cell, const Verdict& published) {
 
 Table models_table(const Comparison& comparison) {
   Table table;
-  table.columns = {left_column("", 0.235), left_column("Accuracy", 0.21), left_column("Loss", 0.21),
-                   left_column("Time", 0.21)};
+  table.columns = {left_column("", 0.235)};
+  for (const Metric* metric : published_metrics())
+    table.columns.push_back(left_column(upper_first(metric->quantity), 0.21));
   const bool many_arms =
       std::ranges::any_of(comparison.cells, [](const Cell& cell) { return cell.arms.size() > 1; });
   for (const Cell& cell : comparison.cells)
     for (const Arm& arm : cell.arms) {
       TableRow row{cell.label + (many_arms ? " (" + arm.value + ")" : "")};
-      for (const MetricKind kind : matrix_kinds) {
-        const Verdict* verdict = cell.find(arm.value, published_metric(kind).name);
+      for (const Metric* metric : published_metrics()) {
+        const Verdict* verdict = cell.find(arm.value, metric->name);
         row.emplace_back(verdict == nullptr ? "–" : verdict_in_words(cell, *verdict));
         if (verdict != nullptr && contradicts(cell, *verdict)) table.notes = {contradiction_note};
       }

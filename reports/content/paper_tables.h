@@ -1,7 +1,6 @@
 // The verdicts as tables for papers (LaTeX, Markdown) and programs (CSV).
 #pragma once
 
-#include <array>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,7 +11,6 @@
 
 namespace trainyard::reports {
 
-inline constexpr std::array matrix_kinds{MetricKind::accuracy, MetricKind::loss, MetricKind::time};
 inline constexpr const char* contradiction_mark = "†";
 inline constexpr const char* contradiction_note = "† The training metric has the opposite verdict.";
 

@@ -39,9 +39,9 @@ std::string caption_of(const ParameterStudy& study, const StudiedMetric& studied
   std::string text = fmt::format(" {}.", study_title(study.axis, texts_of(study), "", {studied.title}));
   for (const std::string& name : study.tied)
     text += fmt::format(" {} changes with {}.", with_spaces(name), with_spaces(study.axis));
-  if (metric.kind != MetricKind::time)
+  if (!metric.kind->is_cost())
     return text + (metric.epoch_column.empty() ? " Value of the test." : " Value of the last epoch.");
-  text += " Median over epochs after the first, of the slowest rank.";
+  text += fmt::format(" Median over epochs after the first, of the {}.", metric.kind->over_ranks);
   return text + (studied.left_out > 0
                      ? fmt::format(" Runs left out because their times do not count: {}.", studied.left_out)
                      : "");
@@ -67,9 +67,9 @@ Figure figure_of(const ParameterStudy& study, const StudiedMetric& studied, cons
   lines.x.title = with_spaces(study.axis);
   lines.x.at = study.values;
   lines.x.log = study.values.front() > 0 && study.values.back() > 10 * study.values.front();
-  lines.y.from_zero = is_cost(metric.kind);
-  if (metric.kind != MetricKind::psnr) lines.y.least = 0;
-  if (metric.kind == MetricKind::accuracy) lines.y.most = 100;
+  lines.y.from_zero = metric.kind->is_cost();
+  lines.y.least = least_shown(metric);
+  lines.y.most = most_shown(metric);
   lines.markers = true;
   std::vector<Point> all;
   figure.data.columns = {"series", study.axis, "mean", "low", "high", "seeds"};
@@ -82,8 +82,7 @@ Figure figure_of(const ParameterStudy& study, const StudiedMetric& studied, cons
   figure.intervals = intervals_text(counts_of(series), "A vertical line");
   figure.caption = figure.intervals + caption_of(study, studied, metric);
   figure.own_legend = true;
-  const bool loss = metric.kind == MetricKind::loss || metric.kind == MetricKind::perplexity;
-  lines.y.log = loss && spans_decade(all);
+  lines.y.log = metric.kind->logarithmic && spans_decade(all);
   figure.unit = unit_of(metric, lines.y.log);
   lines.series = std::move(series);
   figure.picture = std::move(lines);

@@ -12,6 +12,7 @@
 #include "reports/answer/answer.h"
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
@@ -42,25 +43,7 @@ std::string label_of(const Arm& arm) {
 
 // Names as in the table for people: "Accuracy in %".
 std::string row_name(const Metric& metric) {
-  switch (metric.kind) {
-    case MetricKind::accuracy:
-      return "Accuracy in %";
-    case MetricKind::loss:
-      return "Loss";
-    case MetricKind::time:
-      return "Time in s";
-    case MetricKind::processor_time:
-      return "Processor time in s";
-    case MetricKind::perplexity:
-      return "Perplexity";
-    case MetricKind::psnr:
-      return "PSNR in dB";
-    case MetricKind::bleu:
-      return "BLEU";
-    case MetricKind::energy:
-      return "Energy in J";
-  }
-  return "";
+  return upper_first(metric.quantity) + with_label(" in ", std::string(metric.kind->shown_unit));
 }
 
 // The metrics of one kind: training, validation, test. A position in `metrics()`, or nothing.
@@ -84,7 +67,7 @@ std::vector<Kind> kinds() {
 
 TableValue cell_text(const Sample& sample, const Metric& metric) {
   if (sample.n == 0) return "–";
-  const double scale = shown_scale(metric.kind);
+  const double scale = metric.kind->scale;
   const MeanText shown =
       with_half(scale * sample.mean, scale * (sample.interval.high - sample.interval.low) / 2);
   std::string text = shown.mean + (shown.half.empty() ? "" : " ± " + shown.half);
@@ -186,7 +169,7 @@ Table numbers_of(const std::vector<CellRows>& cells) {
                         arm->value,
                         metric.name,
                         metric.column,
-                        unit_in_database(metric.kind),
+                        std::string(metric.kind->unit),
                         std::int64_t{sample.n},
                         sample.mean,
                         sample.sd,

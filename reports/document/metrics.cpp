@@ -1,6 +1,7 @@
 #include "reports/document/metrics.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -25,17 +26,19 @@ Metric row_of(std::string_view phase, const models::Metric& metric) {
   const std::string column = fmt::format("{}_{}", phase, name);
   return {.name = fmt::format("{}-{}", phase, name),
           .title = title_of(phase, metric),
+          .quantity = std::string(metric.title),
           .kind = metric.kind,
           .of = &metric,
           .column = column,
           .epoch_column = phase == "test" ? "" : column,
-          .task = metric.is_special() ? std::string(metric.tasks.front()) : "",
+          .task = metric.published ? "" : std::string(metric.tasks.front()),
           .published = metric.published && phase == "validation"};
 }
 
 Metric row_of(const models::Cost& cost) {
   return {.name = std::string(cost.name),
           .title = std::string(cost.title),
+          .quantity = std::string(cost.quantity),
           .kind = cost.kind,
           .column = std::string(cost.final_column),
           .epoch_column = std::string(cost.epoch_column),
@@ -49,7 +52,7 @@ std::vector<Metric> rows() {
   std::vector<Metric> table;
   for (const bool fractions : {true, false})
     for (const models::Metric& metric : models::all_metrics)
-      if ((metric.kind == MetricKind::accuracy) == fractions)
+      if (metric.kind->is_fraction() == fractions)
         for (const std::string_view phase : metric.phases()) table.push_back(row_of(phase, metric));
   for (const models::Cost& cost : models::all_costs) table.push_back(row_of(cost));
   return table;
@@ -72,13 +75,21 @@ const Metric& find_metric(const std::string& name) {
   throw InternalError("no metric is called " + name);
 }
 
-const Metric& published_metric(MetricKind kind) {
-  const auto is_wanted = [&](const Metric& metric) { return metric.published && metric.kind == kind; };
-  return *std::ranges::find_if(metrics(), is_wanted);
+std::span<const Metric* const> published_metrics() {
+  static const std::vector<const Metric*> published = [] {
+    std::vector<const Metric*> found;
+    for (const Metric& metric : metrics())
+      if (metric.published) found.push_back(&metric);
+    return found;
+  }();
+  return published;
 }
 
 std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
-  std::vector<std::string> known{"time"};
+  std::vector<std::string> known;
+  for (const models::Cost& cost : models::all_costs)
+    if (std::string kind(cost.kind->name); std::ranges::find(known, kind) == known.end())
+      known.push_back(std::move(kind));
   for (const Metric& metric : metrics())
     if (std::string kind = metric.name.substr(metric.name.find('-') + 1);
         std::ranges::find(known, kind) == known.end())
@@ -92,34 +103,26 @@ std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
     if (std::ranges::find(known, wanted) == known.end())
       throw UserError("there is no metric \"" + text + "\"", name_advice(wanted, known));
     for (const Metric& metric : metrics())
-      if (metric.name == wanted || metric.name.ends_with("-" + wanted) ||
-          (wanted == "time" && metric.kind == MetricKind::time))
+      if (metric.name == wanted || metric.name.ends_with("-" + wanted) || wanted == metric.kind->name)
         names.insert(metric.name);
   }
   return names;
 }
 
-const char* unit_in_database(MetricKind kind) {
-  switch (kind) {
-    case MetricKind::accuracy:
-      return "fraction";
-    case MetricKind::time:
-    case MetricKind::processor_time:
-      return "s";
-    case MetricKind::psnr:
-      return "dB";
-    case MetricKind::energy:
-      return "J";
-    case MetricKind::loss:
-    case MetricKind::perplexity:
-    case MetricKind::bleu:
-      return "";
-  }
-  return "";
+namespace {
+
+std::optional<double> if_finite(double value) {
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-const char* shown_unit(MetricKind kind) {
-  return kind == MetricKind::accuracy ? "%" : unit_in_database(kind);
+}  // namespace
+
+std::optional<double> least_shown(const Metric& metric) {
+  return if_finite(metric.kind->scale * metric.kind->least);
+}
+
+std::optional<double> most_shown(const Metric& metric) {
+  return if_finite(metric.kind->scale * metric.kind->most);
 }
 
 bool is_of_every_model(const Metric& metric) {

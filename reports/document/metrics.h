@@ -2,6 +2,7 @@
 // page.
 #pragma once
 
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -11,16 +12,14 @@
 
 namespace trainyard::reports {
 
-using models::depends_on_others;
-using models::higher_is_better;
-using models::is_cost;
+using models::Margin;
 using models::MetricKind;
-using models::shown_scale;
 
 struct Metric {
-  std::string name;   // "train-accuracy": in file names and anchors
-  std::string title;  // "Training accuracy"
-  MetricKind kind = MetricKind::accuracy;
+  std::string name;      // "train-accuracy": in file names and anchors
+  std::string title;     // "Training accuracy"
+  std::string quantity;  // "accuracy": one name for all phases
+  const MetricKind* kind = &models::metric_kinds::accuracy;
   const models::Metric* of = nullptr;  // null: a cost, which every model has
   std::string column;                  // of final values: in `RunRow::values` and `trainyard export final`
   std::string epoch_column;            // of epochs, for curves; empty: test metrics have none
@@ -32,15 +31,15 @@ struct Metric {
 std::span<const Metric> metrics();
 const Metric* known_metric(const std::string& name);  // null: there is none
 const Metric& find_metric(const std::string& name);   // InternalError if there is none
-const Metric& published_metric(MetricKind kind);      // accuracy, loss or time
+std::span<const Metric* const> published_metrics();   // accuracy, loss and time
 
 // Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
 // metric in all phases, and "time" is all times. UserError with similar names if there is no such metric.
 std::set<std::string> metrics_named(const std::vector<std::string>& texts);
 
-// "fraction", "s", "J", "dB" or nothing.
-const char* unit_in_database(MetricKind kind);
-const char* shown_unit(MetricKind kind);  // the same, with "%" for a fraction
+// Limits of shown values, where the metric has any.
+std::optional<double> least_shown(const Metric& metric);
+std::optional<double> most_shown(const Metric& metric);
 
 // Whether the metric always has a column in the table of all models.
 bool is_of_every_model(const Metric& metric);

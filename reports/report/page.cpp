@@ -386,8 +386,8 @@ std::string of_the_task(const RunRow& run) {
     const double value = value_in(run, metric.column);
     if (!std::isfinite(value)) continue;
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.of->title,
-                        higher_is_better(metric.kind) ? fixed(value, 2) : for_table(value),
-                        metric.kind == MetricKind::psnr ? " dB" : "");
+                        metric.kind->higher_is_better ? fixed(value, 2) : for_table(value),
+                        metric.kind->suffix());
   }
   return text;
 }

@@ -22,8 +22,7 @@ namespace {
 constexpr std::size_t most_caveats = 8;  // the others are folded
 
 // A symbol with its words, which a screen reader and the tooltip have.
-void add_symbol(Markup& out, const Cell& cell, const Arm& arm, MetricKind kind) {
-  const Metric& metric = published_metric(kind);
+void add_symbol(Markup& out, const Cell& cell, const Arm& arm, const Metric& metric) {
   const Verdict* verdict = cell.find(arm.value, metric.name);
   const std::string style = verdict == nullptr ? "na" : badge_of(verdict->kind).style;
   std::string words = metric.title + ": ";
@@ -38,8 +37,8 @@ void add_symbol(Markup& out, const Cell& cell, const Arm& arm, MetricKind kind) 
 // What weakens the words of the arm, each mark once.
 std::string marks_of(const Cell& cell, const Arm& arm) {
   std::vector<Caveat> caveats;
-  for (const MetricKind kind : matrix_kinds)
-    if (const Verdict* verdict = cell.find(arm.value, published_metric(kind).name))
+  for (const Metric* metric : published_metrics())
+    if (const Verdict* verdict = cell.find(arm.value, metric->name))
       caveats.insert(caveats.end(), verdict->caveats.begin(), verdict->caveats.end());
   return joined(reports::marks_of(caveats));
 }
@@ -76,7 +75,7 @@ Markup matrix(const Comparison& comparison, bool several) {
     for (const std::string& value : arms_of(comparison)) {
       out.open("td");
       if (const Arm* arm = cell.find_arm(value)) {
-        for (const MetricKind kind : matrix_kinds) add_symbol(out, cell, *arm, kind);
+        for (const Metric* metric : published_metrics()) add_symbol(out, cell, *arm, *metric);
         if (const std::string marks = marks_of(cell, *arm); !marks.empty()) out.text(" " + marks);
       }
       out.close();

@@ -241,8 +241,8 @@ std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Comp
 }
 
 bool value_counts(const Observation& observation, const Metric& metric) {
-  if (!is_cost(metric.kind) || observation.final->times_count) return true;
-  if (depends_on_others(metric.kind)) return false;
+  if (!metric.kind->is_cost() || observation.final->times_count) return true;
+  if (metric.kind->depends_on_others) return false;
   return observation.launched == nullptr || useless_placement(*observation.launched).empty();
 }
 

@@ -13,7 +13,7 @@ std::string title_of(const db::RunSummary& run) {
 bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (metric.rarely_measured) return false;
   if (metric.of == nullptr) return true;
-  if (!run.model_title.empty()) return metric.kind == MetricKind::loss || metric.of->is_of(run.task);
+  if (!run.model_title.empty()) return metric.of->is_of(run.task);
   const auto& catalogue = models::catalogue();
   const auto row = std::ranges::find(catalogue, run.model, &models::Model::name);
   return row != catalogue.end() && metric.of->is_of(row->task);

@@ -10,6 +10,7 @@
 #include "base/error.h"
 #include "base/text.h"
 #include "models/catalogue.h"
+#include "models/tasks.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
 #include "reports/results/cells.h"
@@ -30,7 +31,7 @@ constexpr std::size_t fewest_epochs = 3;  // for a constant loss
 double classes_of(const db::RunSummary& run) {
   const auto models = models::catalogue();
   const auto model = std::ranges::find(models, run.model, &models::Model::name);
-  if (!run.model_title.empty() || model == models.end() || model->task != "classification") return 0;
+  if (!run.model_title.empty() || model == models.end() || !models::has_chance_level(model->task)) return 0;
   const auto datasets = models::datasets();
   const auto dataset = std::ranges::find(datasets, run.dataset, &models::Dataset::name);
   return dataset == datasets.end() ? 0 : static_cast<double>(dataset->classes);

@@ -92,9 +92,8 @@ std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& met
   if (runs == 0) return "no run of " + arm.value + " is planned";
   if (lacks.all() < runs) return "";
   if (lacks.failed == runs) return every_run_of(arm) + " failed";
-  const bool timed = metric.kind != MetricKind::energy;
-  const std::string cost = timed ? "times" : "energy";
-  const std::string not_counted = timed ? " do not count" : " does not count";
+  const std::string_view cost = metric.kind->measured;
+  const std::string not_counted = metric.kind->plural ? " do not count" : " does not count";
   if (lacks.placed + lacks.uncounted == runs)
     return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, causes_of({&lacks}));
   if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
@@ -143,11 +142,10 @@ class Collector {
   void say_what_is_missing() {
     std::vector<std::string> parts;
     const Lacks &first = lacks_[baseline_.value], &second = lacks_[arm_.value];
-    const bool energy = metric_.kind == MetricKind::energy;
     if (all_uncounted(baseline_) && all_uncounted(arm_)) {
-      parts.push_back(fmt::format("the {} of all runs of {} and {} {} not count{}",
-                                  energy ? "energy" : "times", baseline_.value, arm_.value,
-                                  energy ? "does" : "do", causes_of({&first, &second})));
+      parts.push_back(fmt::format("the {} of all runs of {} and {} {} not count{}", metric_.kind->measured,
+                                  baseline_.value, arm_.value, metric_.kind->plural ? "do" : "does",
+                                  causes_of({&first, &second})));
     } else {
       for (const ArmRuns* arm : {&baseline_, &arm_})
         if (std::string part = missing_in(*arm, lacks_[arm->value], metric_); !part.empty())
@@ -198,18 +196,18 @@ class Collector {
   }
 
   std::string costs(const std::string& whose) const {
-    return whose + (metric_.kind == MetricKind::energy ? " energy does" : " times do");
+    return fmt::format("{} {} {}", whose, metric_.kind->measured, metric_.kind->plural ? "do" : "does");
   }
 
   double number_of(const Observation& observation) {
-    const bool median = is_cost(metric_.kind) && column_ != db::MetricColumn("total_validation_seconds");
+    const bool median = metric_.kind->is_cost() && column_ != db::MetricColumn("total_validation_seconds");
     result_.warm_up_counts = result_.warm_up_counts || (median && observation.final->epochs < 3);
     return (*observation.final)[column_];
   }
 
   // Accuracy and loss of a diverged run are an outcome, not values to average. Its times are valid.
   bool took_divergence(bool a, bool b) {
-    if (is_cost(metric_.kind) || (!a && !b)) return false;
+    if (metric_.kind->is_cost() || (!a && !b)) return false;
     (a && b ? result_.both_diverged : a ? result_.baseline_diverged : result_.arm_diverged) = true;
     return true;
   }
@@ -219,9 +217,9 @@ class Collector {
     const bool first = usable(a, baseline_.value);
     const bool second = usable(b, arm_.value);  // not short-circuited: each run records its own reason
     if (!first || !second) return;
-    if (const std::string other = other_circumstances(a, b); is_cost(metric_.kind) && !other.empty()) {
-      drop(a, fmt::format("{}: {} not compared", other,
-                          metric_.kind == MetricKind::energy ? "energy is" : "times are"));
+    if (const std::string other = other_circumstances(a, b); metric_.kind->is_cost() && !other.empty()) {
+      drop(a, fmt::format("{}: {} {} not compared", other, metric_.kind->measured,
+                          metric_.kind->plural ? "are" : "is"));
       return;
     }
     result_.baseline.push_back(number_of(a));
@@ -230,7 +228,7 @@ class Collector {
 
   void add_single(const Observation& observation, const std::string& arm, std::vector<double>& values,
                   bool& diverged) {
-    if (!is_cost(metric_.kind) && has_diverged(observation)) {
+    if (!metric_.kind->is_cost() && has_diverged(observation)) {
       diverged = true;
     } else if (usable(observation, arm)) {
       values.push_back(number_of(observation));
@@ -320,19 +318,16 @@ std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns&
 
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins) {
-  switch (metric.kind) {
-    case MetricKind::accuracy:
-    case MetricKind::bleu:
-      return {Scale::points, margins.accuracy_points, shown_scale(metric.kind)};
-    case MetricKind::time:
-    case MetricKind::processor_time:
-    case MetricKind::energy:  // all costs have the margin of time
+  switch (metric.kind->margin) {
+    case Margin::points:
+      return {Scale::points, margins.accuracy_points, metric.kind->scale};
+    case Margin::cost:
       return {Scale::log_ratio, std::log(margins.time)};
-    case MetricKind::loss:
+    case Margin::loss:
       return loss_measure(differences.baseline, margins.loss);
-    case MetricKind::perplexity:
+    case Margin::loss_ratio:
       return {Scale::log_ratio, std::log(margins.loss.ratio)};
-    case MetricKind::psnr:
+    case Margin::decibels:
       return {Scale::decibels, psnr_margin(margins.loss)};
   }
   throw InternalError("no margin for " + metric.name);

@@ -147,15 +147,14 @@ const db::EarlierResult* first_valid(const ReportData& data, const Observation& 
   if (earlier == nullptr || run.final == nullptr) return nullptr;
   for (const db::EarlierResult& result : *earlier) {
     if (result.attempt >= run.final->attempt) break;
-    if (!is_cost(metric.kind) || result.times_problem.empty()) return &result;
+    if (!metric.kind->is_cost() || result.times_problem.empty()) return &result;
   }
   return nullptr;
 }
 
 // A mean as it is shown: "50.2 %", "1.4 s".
-std::string shown_mean(const std::vector<double>& values, MetricKind kind) {
-  const std::string unit = shown_unit(kind);
-  return plain_number(mean_of(values), 5) + (unit.empty() ? "" : " " + unit);
+std::string shown_mean(const std::vector<double>& values, const MetricKind& kind) {
+  return plain_number(mean_of(values), 5) + kind.suffix();
 }
 
 bool is_same(double before, double after) {
@@ -174,14 +173,14 @@ std::optional<Caveat> replaced(const ReportData& data, const experiments::Compar
     const double is = (*run.final)[final_column(metric)];
     if (is_same(was, is)) continue;
     pairs.push_back(compare.pair.empty() ? run.run->run_key : run.pair);
-    if (std::isfinite(was)) before.push_back(shown_scale(metric.kind) * was);
-    if (std::isfinite(is)) after.push_back(shown_scale(metric.kind) * is);
+    if (std::isfinite(was)) before.push_back(metric.kind->scale * was);
+    if (std::isfinite(is)) after.push_back(metric.kind->scale * is);
   }
   if (pairs.empty()) return std::nullopt;
   return Caveat{replaced_mark,
                 fmt::format("{} of {} {} replaced after being seen: mean before {}, mean after {} ({})",
                             counted(pairs.size(), "result"), arm.value, pairs.size() == 1 ? "was" : "were",
-                            shown_mean(before, metric.kind), shown_mean(after, metric.kind),
+                            shown_mean(before, *metric.kind), shown_mean(after, *metric.kind),
                             pairs_text(pairs, compare))};
 }
 

@@ -112,7 +112,7 @@ void note_other_looks(TestedVerdict& standing, const Hypothesis& one, const Deci
 std::string refusal(const Hypothesis& one) {
   const Comparability& found = *one.comparability;
   std::string text = joined(found.refused, {}, "; ");
-  if (!is_cost(find_metric(one.looks.front().metric).kind) || found.times_refused.empty()) return text;
+  if (!find_metric(one.looks.front().metric).kind->is_cost() || found.times_refused.empty()) return text;
   return text + (text.empty() ? "" : "; ") + joined(found.times_refused, {}, "; ");
 }
 
@@ -132,7 +132,7 @@ void refuse(TestedVerdict& verdict, VerdictKind kind, const Reason& why) {
 void apply(const Hypothesis& one, TestedVerdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
-  if (!is_cost(find_metric(verdict.metric).kind))
+  if (!find_metric(verdict.metric).kind->is_cost())
     verdict.caveats.insert(verdict.caveats.end(), found.caveats.begin(), found.caveats.end());
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {

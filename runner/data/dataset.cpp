@@ -61,19 +61,19 @@ DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarT
                      const std::optional<models::TextForm>& form) {
   std::vector<ChannelStatistics> statistics;  // of the training split
   const auto* train = std::get_if<models::Images>(&splits.train);
-  if (train && task.target == Target::input) statistics = unit_scale(train->shape.channels);
-  if (train && task.target == Target::label) statistics = channel_statistics(*train);
+  if (train && task.target() == Target::input) statistics = unit_scale(train->shape.channels);
+  if (train && task.target() == Target::label) statistics = channel_statistics(*train);
   const auto part = [&](const models::Samples& samples) -> std::unique_ptr<Dataset> {
     const auto* images = std::get_if<models::Images>(&samples);
     const auto* texts = std::get_if<models::Texts>(&samples);
     const auto* pairs = std::get_if<models::TextPairs>(&samples);
     const auto* windows = std::get_if<models::Windows>(&samples);
-    if (images && (task.target == Target::label || task.target == Target::input))
-      return std::make_unique<ImageDataset>(*images, statistics, task.target, dtype, channels_last);
-    if (texts && task.target == Target::label) return std::make_unique<TextDataset>(*texts, form);
-    if (pairs && task.target == Target::translation)
+    if (images && (task.target() == Target::label || task.target() == Target::input))
+      return std::make_unique<ImageDataset>(*images, statistics, task.target(), dtype, channels_last);
+    if (texts && task.target() == Target::label) return std::make_unique<TextDataset>(*texts, form);
+    if (pairs && task.target() == Target::translation)
       return std::make_unique<PairSplit>(*pairs, form.has_value());
-    if (windows && task.target == Target::next_token) return std::make_unique<WindowSplit>(*windows);
+    if (windows && task.target() == Target::next_token) return std::make_unique<WindowSplit>(*windows);
     throw UserError("the data set is not for the task " + std::string(task.name),
                     "use a data set that `trainyard list models` lists for the model");
   };

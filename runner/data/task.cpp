@@ -56,10 +56,10 @@ at::Tensor token_positions(const at::Tensor& tokens) {
 constexpr std::array label_counts{Count{"correct", right_labels}};
 constexpr std::array token_counts{Count{"correct", right_tokens}};
 
-const std::array tasks{Task{"classification", Target::label, label_loss, label_counts, nullptr},
-                       Task{"reconstruction", Target::input, squared_error, {}, nullptr},
-                       Task{"translation", Target::translation, token_loss, token_counts, token_positions},
-                       Task{"language-model", Target::next_token, next_token_loss, token_counts, nullptr}};
+const std::array tasks{Task{"classification", label_loss, label_counts, nullptr},
+                       Task{"reconstruction", squared_error, {}, nullptr},
+                       Task{"translation", token_loss, token_counts, token_positions},
+                       Task{"language-model", next_token_loss, token_counts, nullptr}};
 
 constexpr std::int64_t numbers_worth_a_thread = 1 << 15;
 
@@ -119,9 +119,9 @@ const Task& task_with_own_loss(std::string_view data_task, std::string_view redu
     std::vector<Task> made;
     for (const Task& task : tasks)
       for (const bool is_sum : {false, true}) {
-        const bool labels = task.target == Target::label;
-        made.push_back({task.name, task.target, nullptr, labels ? task.counts : std::span<const Count>(),
-                        nullptr, /*own_loss=*/true, is_sum});
+        const bool labels = task.target() == Target::label;
+        made.push_back({task.name, nullptr, labels ? task.counts : std::span<const Count>(), nullptr,
+                        /*own_loss=*/true, is_sum});
       }
     return made;
   }();
@@ -138,7 +138,7 @@ const Task& find_task(std::string_view name) {
 MetricSums::MetricSums(const Task& task, at::Device device)
     : task_(&task), loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))) {
   for (std::size_t i = 0; i < task.counts.size(); ++i)
-    counts_.push_back(at::zeros({}, at::TensorOptions(device).dtype(at::kLong)));
+    counts_.push_back(at::zeros({}, at::TensorOptions(device).dtype(task.counts[i].type)));
 }
 
 void MetricSums::add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
@@ -173,29 +173,34 @@ double MetricSums::loss() const {
 }
 
 std::optional<std::int64_t> MetricSums::correct() const {
-  if (counts_.empty()) return std::nullopt;
+  if (!counts_correct()) return std::nullopt;
   return counts_.front().item<std::int64_t>();
 }
 
-std::vector<MetricSums::Named> MetricSums::counts() const {
-  std::vector<Named> counts;
-  for (std::size_t i = 0; i < counts_.size(); ++i)
-    counts.push_back({std::string(task_->counts[i].record), counts_[i].item<std::int64_t>(), weight_});
+std::vector<std::pair<std::string_view, nlohmann::ordered_json>> MetricSums::counts() const {
+  std::vector<std::pair<std::string_view, nlohmann::ordered_json>> counts;
+  for (std::size_t i = 0; i < counts_.size(); ++i) {
+    const Count& count = task_->counts[i];
+    if (count.type == at::kLong)
+      counts.emplace_back(count.record, counts_[i].item<std::int64_t>());
+    else
+      counts.emplace_back(count.record, counts_[i].item<double>());
+  }
   return counts;
 }
 
 at::Tensor MetricSums::numbers() const {
-  return at::stack({loss_, counts_.empty() ? at::zeros_like(loss_) : counts_.front().to(at::kDouble)});
+  return at::stack({loss_, counts_correct() ? counts_.front().to(at::kDouble) : at::zeros_like(loss_)});
 }
 
 nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase) {
   nlohmann::ordered_json metrics = nlohmann::ordered_json::array();
-  const auto add = [&](const std::string& name, const nlohmann::ordered_json& sum, std::int64_t weight) {
+  const auto add = [&](std::string_view name, const nlohmann::ordered_json& sum, std::int64_t weight) {
     metrics.push_back({{"phase", phase}, {"name", name}, {"sum", sum}, {"weight", weight}});
   };
   add("loss", sums.loss(), sums.weight());
-  for (const auto& rows : {sums.counts(), sums.further()})
-    for (const MetricSums::Named& named : rows) add(named.name, named.sum, named.weight);
+  for (const auto& [record, sum] : sums.counts()) add(record, sum, sums.weight());
+  for (const MetricSums::Named& named : sums.further()) add(named.name, named.sum, named.weight);
   return metrics;
 }
 

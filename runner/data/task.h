@@ -9,35 +9,39 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
 #include <nlohmann/json.hpp>
 
+#include "models/tasks.h"
+
 namespace trainyard::runner {
 
-// `translation`: the second text of a pair. `next_token`: the same text, one token later.
-enum class Target { label, input, translation, next_token };
+using models::Target;
 
-// A number of predictions in a batch: the sum of a metric's record, such as "correct".
+// What is summed over the predictions of a batch for a metric's record, such as the "correct" ones.
 struct Count {
   std::string_view record;                                                 // as in models/metrics.h
-  at::Tensor (*of)(const at::Tensor& outputs, const at::Tensor& targets);  // int64 []
+  at::Tensor (*of)(const at::Tensor& outputs, const at::Tensor& targets);  // []
+  at::ScalarType type = at::kLong;                                         // of the sum, or at::kDouble
 };
 
 struct Task {
-  std::string_view name;  // "classification", as in the catalogue
-  Target target;          // what the output is compared with
+  std::string_view name;  // "classification": a row of models/tasks.h
 
   // [], differentiable: the sum over what the task weighs (samples, non-padding tokens, pixels).
   std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> loss_sum;
-  // The first one gives the accuracy that `status` shows. Empty if the task counts nothing.
+  // A first one of integers gives the accuracy that `status` shows. Empty if the task counts nothing.
   std::span<const Count> counts;
   // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
   // functions above give the same for outputs and targets at these positions only.
   at::Tensor (*positions)(const at::Tensor& targets);
   bool own_loss = false;  // an exported network computes it: its second output has the values of the samples
   bool is_sum = false;    // a step minimises the sum over its samples, not their mean
+
+  Target target() const { return models::find_task(name).target; }  // what the output is compared with
 
   // The loss of all outputs of a network, summed: its own, or `loss_sum` of the first.
   at::Tensor sum_of(const std::vector<at::Tensor>& outputs, const at::Tensor& targets) const;
@@ -74,9 +78,9 @@ class MetricSums {
 
   double loss() const;  // Σ; NaN or infinite if the run diverged
   std::int64_t weight() const { return weight_; }
-  // Σ of the task's first count; empty if it has none.
+  // Σ of the task's first count; empty if it has none, or no integer.
   std::optional<std::int64_t> correct() const;
-  bool counts_correct() const { return !task_->counts.empty(); }
+  bool counts_correct() const { return !counts_.empty() && task_->counts.front().type == at::kLong; }
   // {loss, first count or 0} as they are by now: float64 [2], on their device.
   at::Tensor numbers() const;
 
@@ -85,13 +89,14 @@ class MetricSums {
     std::int64_t sum = 0;
     std::int64_t weight = 0;
   };
-  std::vector<Named> counts() const;  // what the task counts, in the order of its row
+  // What the task counts, in the order of its row: numbers, integers or not.
+  std::vector<std::pair<std::string_view, nlohmann::ordered_json>> counts() const;
   const std::vector<Named>& further() const { return further_; }
 
  private:
   const Task* task_;
   at::Tensor loss_;                 // float64 []
-  std::vector<at::Tensor> counts_;  // int64 [] each, as the task's
+  std::vector<at::Tensor> counts_;  // [] each, as the task's
   std::int64_t weight_ = 0;
   std::vector<Named> further_;
 };

@@ -256,7 +256,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   // Test after training.
   Stopwatch watch;
   MetricSums test = epoch_runner.evaluate(trainer, *data.test, Phase::test, run.epochs);
-  if (trainer.task().target == Target::translation) epoch_runner.add_translations(test, trainer, *data.test);
+  if (trainer.task().target() == Target::translation)
+    epoch_runner.add_translations(test, trainer, *data.test);
   records.test(watch.lap(), test);
 
   // No rank exits while another may still need it.

@@ -38,7 +38,7 @@ TEST_CASE("less energy is better, with the same ratio as the margin of times") {
   CHECK(verdict.scale == Scale::log_ratio);
   CHECK(verdict.delta == doctest::Approx(std::log(1.05)));
   CHECK(verdict.effect.value() == doctest::Approx(-20).epsilon(1e-3));
-  CHECK_FALSE(higher_is_better(find_metric("train-energy").kind));
+  CHECK_FALSE(find_metric("train-energy").kind->higher_is_better);
 }
 
 TEST_CASE("energy of runs that shared the host or a device is in no verdict") {

@@ -85,7 +85,7 @@ TEST_CASE("a training step reads no value of a tensor, so that a device can work
     run.optimizer.clip_norm = 0;
     const Connections alone = unconnected();
     Trainer trainer(resolve(run), {.image = shape, .classes = 10}, alone);
-    const ImageDataset data(images, channel_statistics(images), trainer.task().target, at::kFloat,
+    const ImageDataset data(images, channel_statistics(images), trainer.task().target(), at::kFloat,
                             trainer.network().channels_last);
     const at::Tensor indices = at::arange(16);
     const auto called = testing::operations_of([&] { trainer.step(data, indices, data.weight(indices)); });

@@ -47,6 +47,7 @@ inline constexpr std::array verbs{
     Verb{"list", add_list, write_group,
          "trainyard list models            # names, tasks and data sets\n"
          "trainyard list models seq2seq    # its hyper-parameters and layers\n"
+         "trainyard list tasks             # data, output and metrics of each task\n"
          "trainyard list keys batch        # meaning, allowed values and default"},
     Verb{"data", add_data, write_group,
          "trainyard data get multi30k --data ~/data\n"

@@ -14,7 +14,7 @@
 #include "base/text.h"
 #include "db/queries/queries.h"
 #include "db/queries/select.h"
-#include "models/metrics.h"
+#include "models/tasks.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
 #include "tools/trainyard/cli/command.h"
@@ -189,7 +189,7 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
       command
           .add_option("--task", model.task,
                       "of a network: its task (default: what the function says, or the sizes)")
-          ->check(one_of({models::all_tasks.begin(), models::all_tasks.end()})),
+          ->check(one_of(models::task_names())),
       refuse_empty(command
                        .add_option("--python", model.python,
                                    "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "

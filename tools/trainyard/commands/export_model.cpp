@@ -16,12 +16,32 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "models/exported/operators.h"
+#include "models/tasks.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/commands/exported_experiment.h"
 
 namespace trainyard::tools {
 
 namespace {
+
+// The rows of models/tasks.h, as tasks.py of the export reads them.
+nlohmann::json task_rows() {
+  nlohmann::json rows = nlohmann::json::array();
+  for (const models::Task& task : models::all_tasks) {
+    const bool pairs = task.data == models::DataKind::text_pairs;
+    const bool windows = task.data == models::DataKind::windows;
+    rows.push_back({{"name", task.name},
+                    {"target", target_name(task.target)},
+                    {"inputs", pairs     ? 2
+                               : windows ? 1
+                                         : 0},
+                    {"role", task.role},
+                    {"output", output_sizes(task)},
+                    {"reads", reads_text(task)},
+                    {"gives", gives_text(task)}});
+  }
+  return rows;
+}
 
 // The sources in an anonymous file, at its beginning. Python inherits the descriptor.
 FileDescriptor sources_for_python() {
@@ -30,6 +50,7 @@ FileDescriptor sources_for_python() {
   std::string operators;
   for (const models::Operator& row : models::operators()) operators.append(row.name).append("\n");
   sources["operators"] = operators;
+  sources["tasks"] = task_rows();
   const std::string text = sources.dump();
   FileDescriptor file(::memfd_create("trainyard-export", 0));
   if (!file) throw_file_error("trainyard-export");

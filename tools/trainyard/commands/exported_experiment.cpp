@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "models/datasets/datasets.h"
 #include "models/exported/exported.h"
+#include "models/tasks.h"
 
 namespace trainyard::tools {
 
@@ -23,8 +24,9 @@ std::string quoted(const std::string& text) {
 
 std::string usual_dataset(const models::Exported& network) {
   const models::Exported::Input& input = network.inputs.front();
-  if (network.task == "translation") return "multi30k";
-  if (network.task == "language-model") return "tiny-shakespeare";
+  const models::DataKind kind = models::find_task(network.task).data;
+  if (kind == models::DataKind::text_pairs) return "multi30k";
+  if (kind == models::DataKind::windows) return "tiny-shakespeare";
   if (input.dtype == models::Dtype::int64) return "imdb";
   const bool square = input.sizes.size() == 4 && input.sizes[2] == input.sizes[3];
   if (square && input.sizes[1] == 1) return "mnist";

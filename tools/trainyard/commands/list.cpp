@@ -12,6 +12,7 @@
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
 #include "models/metrics.h"
+#include "models/tasks.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "tools/trainyard/cli/command.h"
@@ -73,6 +74,23 @@ void show_model(const std::string& name) {
   std::cout << "\nlayers with these defaults on " << dataset.name << " (" << sample_text(dataset) << "), "
             << total << " parameters:\n"
             << aligned_table(table);
+}
+
+void list_tasks(const std::string& name) {
+  Table table;
+  table.columns = {"name", "data", "target", "output of the network", "metrics"};
+  const std::string_view only = name.empty() ? "" : models::find_task(name).name;
+  for (const models::Task& task : models::all_tasks) {
+    if (!name.empty() && task.name != only) continue;
+    std::vector<std::string> metrics;
+    for (const models::Metric& metric : models::all_metrics)
+      if (metric.is_of(task.name)) metrics.emplace_back(metric.name);
+    std::string data(models::kind_name(task.data));
+    if (task.or_data) data += fmt::format(" or {}", models::kind_name(*task.or_data));
+    table.rows.push_back({std::string(task.name), data, std::string(models::target_name(task.target)),
+                          gives_text(task), joined(metrics)});
+  }
+  std::cout << aligned_table(table);
 }
 
 void list_datasets() {
@@ -180,6 +198,7 @@ void list_keys(const std::string& name) {
 
 int list(const std::string& what, const std::string& name) {
   if (what == "models") name.empty() ? list_models() : show_model(name);
+  if (what == "tasks") list_tasks(name);
   if (what == "datasets") name.empty() ? list_datasets() : show_dataset(name);
   if (what == "strategies") list_strategies(name);
   if (what == "keys") list_keys(name);
@@ -194,12 +213,12 @@ void add_list(CLI::App& program, Invocation& invocation) {
   };
   auto* command = program.add_subcommand(
       "list",
-      "list models, strategies, data sets or keys\n\nWith NAME it prints the details of one of them.");
+      "list models, tasks, strategies, data sets or keys\n\nWith NAME it prints the details of one of them.");
   auto options = std::make_shared<Options>();
-  command->add_option("WHAT", options->what, "models, strategies, datasets or keys")
+  command->add_option("WHAT", options->what, "models, tasks, strategies, datasets or keys")
       ->required()
-      ->check(one_of({"models", "strategies", "datasets", "keys"}));
-  command->add_option("NAME", options->name, "a model, strategy, data set or key");
+      ->check(one_of({"models", "tasks", "strategies", "datasets", "keys"}));
+  command->add_option("NAME", options->name, "a model, task, strategy, data set or key");
   command->callback([options, &invocation] {
     invocation.action = [options] { return list(options->what, options->name); };
   });

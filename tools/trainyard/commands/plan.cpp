@@ -20,6 +20,7 @@
 #include "experiments/file/file.h"
 #include "experiments/matrix/stage_split.h"
 #include "experiments/run/run_model.h"
+#include "models/tasks.h"
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/cpu_topology.h"
 #include "reports/format/aligned_text.h"
@@ -147,8 +148,8 @@ reports::Table outlook_table(const Compare& compare, const std::vector<PlannedAr
 }
 
 bool classifies(const Run& run) {
-  if (!run.declared.model_title.empty()) return run.declared.task == "classification";
-  return experiments::task_name(run) == "classification";
+  return models::has_chance_level(run.declared.model_title.empty() ? experiments::task_name(run)
+                                                                   : run.declared.task);
 }
 
 // Numbers of validation samples. The data is read once per data set and split.

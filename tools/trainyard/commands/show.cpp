@@ -59,10 +59,6 @@ reports::Table values_table(const db::RunSummary& run) {
   return table;
 }
 
-const char* decibels(const models::Metric& metric) {
-  return metric.kind == models::MetricKind::psnr ? " dB" : "";
-}
-
 // Adds a column for a value that some runs do not have, if any epoch has it.
 void add_measured(reports::Table& table, const std::vector<db::EpochRow>& epochs, const std::string& title,
                   double factor, int digits, db::MetricColumn value) {
@@ -83,12 +79,9 @@ reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
   table.columns = {reports::right_column("epoch")};
   for (const auto& epoch : epochs) table.rows.push_back({epoch.epoch});
   for (const std::string_view phase : {"train", "validation"})
-    for (const models::Metric& metric : models::all_metrics) {
-      const bool percent = metric.kind == models::MetricKind::accuracy;
-      add_measured(table, epochs,
-                   fmt::format("{} {}{}", phase, metric.title, percent ? " %" : decibels(metric)),
-                   models::shown_scale(metric.kind), metric.digits, column_of(phase, metric));
-    }
+    for (const models::Metric& metric : models::all_metrics)
+      add_measured(table, epochs, fmt::format("{} {}{}", phase, metric.title, metric.kind->suffix()),
+                   metric.kind->scale, metric.digits, column_of(phase, metric));
   add_measured(table, epochs, "train s", 1, 3, "train_seconds");
   add_measured(table, epochs, "validation s", 1, 3, "validation_seconds");
   constexpr double gibibyte = 1 << 30;
@@ -124,14 +117,13 @@ std::string parts_text(const db::Database& database, const db::RunSummary& run) 
 std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMetrics>& final) {
   std::string text;
   for (const models::Metric& metric : models::all_metrics) {
-    const bool percent = metric.kind == models::MetricKind::accuracy;
     const double value = metric.name == "accuracy" ? run.test_accuracy
                          : final                   ? (*final)[column_of("test", metric)]
                                                    : db::not_defined;
     if (std::isfinite(value))
-      text += fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", metric.title,
-                          reports::decimals(models::shown_scale(metric.kind) * value, metric.digits),
-                          percent ? " %" : decibels(metric));
+      text +=
+          fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", metric.title,
+                      reports::decimals(metric.kind->scale * value, metric.digits), metric.kind->suffix());
   }
   return text.empty() ? "" : text + "\n";
 }

@@ -1,29 +1,12 @@
 """What extra/trainyard.json says: task, inputs, outputs, tied parameters, initial values and the reference."""
 import torch
 
-from . import groups, initial_values, reference
+from . import groups, initial_values, reference, tasks
 from .graph_checks import random_nodes
 from .model_file import REFERENCE
 from .problems import Refused
 
 FORMAT = 1
-ROLES = {"classification": "logits", "reconstruction": "image", "translation": "logits", "language-model": "logits"}
-NEEDS = {
-    "classification": "the logits [batch, classes]",
-    "reconstruction": "an image of the size of its input",
-    "translation": "the logits [batch, steps, vocabulary] of two inputs, source and target",
-    "language-model": "the logits [batch, length, vocabulary] of one input, the tokens [batch, length]",
-}
-
-
-def fits(task, inputs, output):
-    if task == "classification":
-        return output.dim() == 2 and output.size(0) == inputs[0].size(0) and output.size(1) > 1
-    if task == "reconstruction":
-        return output.shape == inputs[0].shape
-    tokens = inputs[-1]  # a translation is predicted from the target so far
-    count = 2 if task == "translation" else 1
-    return len(inputs) == count and tokens.dtype == torch.int64 and output.dim() == 3 and output.shape[:2] == tokens.shape
 
 
 def task_of(network, output, wanted):
@@ -31,12 +14,13 @@ def task_of(network, output, wanted):
     sizes = f"its output is {list(output.shape)} for inputs of {', '.join(str(list(x.shape)) for x in network.inputs)}"
     task = wanted or network.task
     if task:
-        if not fits(task, network.inputs, output) and not (network.loss and task == "reconstruction"):
-            raise Refused(f"the network does not fit the task {task}: {sizes}", f"give {NEEDS[task]}")
+        row = tasks.ROWS[task]
+        if not tasks.fits(task, network.inputs, output) and not (network.loss and not row["output"]):
+            raise Refused(f"the network does not fit the task {task}: {sizes}", f"read {row['reads']}, and give {row['gives']}")
         return task
-    possible = [each for each in NEEDS if fits(each, network.inputs, output)]
+    possible = [each for each in tasks.ROWS if tasks.fits(each, network.inputs, output)]
     if len(possible) != 1:
-        raise Refused(f"the task is not clear: {sizes}", f"name the task with --task: {', '.join(NEEDS)}")
+        raise Refused(f"the task is not clear: {sizes}", f"name the task with --task: {', '.join(tasks.ROWS)}")
     return possible[0]
 
 
@@ -80,7 +64,7 @@ def metadata(network, traced, output, tied, batches):
         for i in symbol.inputs:
             names[str(inputs[i].meta["val"].shape[symbol.dimension])] = symbol.name
         symbols[symbol.name] = {"least": 1, "most": symbol.most}
-    roles = ("source", "target") if network.task == "translation" else ("input",) * len(inputs)
+    roles = ("source", "target") if tasks.ROWS[network.task]["target"] == "translation" else ("input",) * len(inputs)
     if network.reduction:
         roles = (*roles[:-1], "targets")
     described = []
@@ -98,7 +82,7 @@ def metadata(network, traced, output, tied, batches):
         "dtype": type_name(next(module.parameters()).dtype),
         "sizes": symbols,
         "inputs": described,
-        "outputs": [{"name": result.name, "role": ROLES[network.task], "dtype": type_name(output.dtype),
+        "outputs": [{"name": result.name, "role": tasks.ROWS[network.task]["role"], "dtype": type_name(output.dtype),
                      "sizes": ["batch", *sizes_of(result.meta["val"], names)[1:]]}]
         + ([{"name": "loss", "role": "loss", "dtype": type_name(output.dtype), "sizes": ["batch"]}] if network.reduction else []),
         **({"loss": {"reduction": network.reduction}} if network.reduction else {}),

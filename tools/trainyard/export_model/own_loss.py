@@ -7,6 +7,7 @@ import copy
 import torch
 from torch.utils import _pytree
 
+from . import tasks
 from .problems import Refused, first_line, place_of
 
 SAMPLES = 6  # of the batch whose scalar is compared with those of its first sample and of the others
@@ -57,9 +58,10 @@ def with_loss(module, loss, reduction):
 
 def targets_of(task, inputs, output):
     """Made-up targets with the types and sizes of the data."""
-    if task == "classification":
-        return torch.arange(output.size(0)) % output.size(1)
-    return inputs[0].clone() if task == "reconstruction" else inputs[0].roll(-1, 1)
+    target = tasks.ROWS[task]["target"]
+    if target == "label":
+        return torch.arange(output.size(0)) % max(2, output.size(1))
+    return inputs[0].clone() if target == "input" else inputs[0].roll(-1, 1)
 
 
 def reduction_of(module, loss, inputs, targets):
@@ -85,8 +87,8 @@ def reduction_of(module, loss, inputs, targets):
 def attach(network, output):
     """Give the network its loss: from now on each of its modules reads targets."""
     from . import reference
-    if network.task == "translation":
-        raise Refused("a translation cannot have its own loss", "leave it out")
+    if tasks.ROWS[network.task]["target"] == "translation":
+        raise Refused(f"a {network.task} cannot have its own loss", "leave it out")
     targets = targets_of(network.task, network.inputs, output)
     picked = [torch.arange(SAMPLES) % x.size(0) for x in (*network.inputs, targets)]
     inputs = [reference.in_double(x[kept]) for x, kept in zip((*network.inputs, targets), picked)]

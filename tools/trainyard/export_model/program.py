@@ -6,6 +6,7 @@ import sys
 import traceback
 import warnings
 
+from . import tasks
 from .problems import Refused
 
 OLDEST, NEWEST = (2, 11), (2, 13)
@@ -105,7 +106,7 @@ def export(options, operators):
     print(summary(options, about, graph_checks.count_nodes(traced.program), checked, weights))
     for i in traced.fixed:
         length = network.inputs[i].size(1)
-        way = f"set window_length = {length}" if network.task == "language-model" else "all texts are padded or cut to it"
+        way = f"set window_length = {length}" if tasks.ROWS[network.task]["target"] == "next token" else "all texts are padded or cut to it"
         if network.reduction and i + 1 == len(network.inputs):
             continue  # the targets
         network.warnings.append(f"input {i + 1} has a fixed length of {length}: {way}")
@@ -113,10 +114,11 @@ def export(options, operators):
         print(f"trainyard: warning: {text}", file=sys.stderr)
 
 
-def main(arguments, operators):
+def main(arguments, operators, task_rows):
     """Run the command and return its exit code: 0, 1 if the machine fails, 2 if the user must change something, 130 after Ctrl-C.
 
-    `operators`: names of those that trainyard executes, one per line."""
+    `operators`: names of those that trainyard executes, one per line. `task_rows`: see tasks.py."""
+    tasks.set_rows(task_rows)
     options = options_of(arguments)
     if not options.verbose:
         warnings.filterwarnings("ignore")

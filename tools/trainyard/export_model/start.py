@@ -38,7 +38,7 @@ arguments = sys.argv[2:]
 sys.argv[1:] = []
 from trainyard_export.program import main  # noqa: E402
 
-code = main(arguments, embedded.sources["operators"])
+code = main(arguments, embedded.sources["operators"], embedded.sources["tasks"])
 sys.stdout.flush()
 sys.stderr.flush()
 os._exit(code)  # without the user's handlers at exit

@@ -8,7 +8,7 @@ import sys
 
 import torch
 
-from . import recurrent
+from . import recurrent, tasks
 from .problems import Refused, first_line, local_types, module_of, place_of
 from .user_function import values_of
 
@@ -85,7 +85,7 @@ def lengths(network, batch):
     tokens = [i for i, x in enumerate(network.inputs) if x.dtype == torch.int64 and x.dim() >= 2 and x.size(1) > 1]
     groups = {}
     for i in tokens:
-        groups.setdefault(i if network.task == "translation" else network.inputs[i].size(1), []).append(i)
+        groups.setdefault(i if tasks.ROWS[network.task]["target"] == "translation" else network.inputs[i].size(1), []).append(i)
     names = ["length", "steps"] if len(groups) < 3 else [f"length_{n + 1}" for n in range(len(groups))]
     found, module = [], network.fresh().eval()  # in training one sample can be too few
     one = with_size(network.inputs, batch, 1)

@@ -11,10 +11,9 @@ import sys
 
 import torch
 
-from . import groups, own_loss
+from . import groups, own_loss, tasks
 from .problems import Refused, first_line, place_of
 
-TASKS = ("classification", "reconstruction", "translation", "language-model")
 RETURNS = "return (module, example_inputs), and behind them, if you like, a task, a loss and an optimizer"
 DEFAULT_BATCH = 4
 
@@ -181,8 +180,8 @@ def called(function, name, batch):
         raise Refused(f"{name} returns {', '.join(type(x).__name__ for x in result)}", RETURNS)
     if not isinstance(module, torch.nn.Module):
         raise Refused(f"{name} returns {type(module).__name__} as its module", RETURNS)
-    if task and task not in TASKS:
-        raise Refused(f'{name} returns the task "{task}"', f"the tasks are {', '.join(TASKS)}")
+    if task and task not in tasks.ROWS:
+        raise Refused(f'{name} returns the task "{task}"', f"the tasks are {', '.join(tasks.ROWS)}")
     network = Network(name, lambda: function(*arguments), numbers, module, checked_inputs(inputs, name), task, loss,
                       optimizer=optimizer)
     if not module.training:

@@ -24,8 +24,6 @@ HERE = pathlib.Path(__file__).resolve().parent
 TRAINYARD = sys.argv.pop(1)
 RUNNER = pathlib.Path(TRAINYARD).with_name("trainyard-runner")
 SOURCES = HERE.parents[3] / "tools/trainyard/export_model"
-OPERATORS = "\n".join(re.findall(r"(?<=[\" ])(?:aten|torch|_operator)\.[\w.]+",
-                                 (HERE.parents[3] / "models/exported/operators.cpp").read_text()))
 
 # what the message of a refused network says: place, cause and way out
 REFUSED = {
@@ -102,22 +100,34 @@ def python_part():
     return program
 
 
+def export(function, out, *more, python=sys.executable):
+    command = [TRAINYARD, "export", function, "-o", str(out), "--python", python, *more]
+    return subprocess.run(command, capture_output=True, text=True, timeout=250)
+
+
+def given_by_the_program():
+    """What `trainyard export` gives to its Python part: operators, rows of tasks, sources."""
+    with tempfile.TemporaryDirectory() as folder:
+        python, copy = pathlib.Path(folder) / "python", pathlib.Path(folder) / "given.json"
+        python.write_text(f"#!{sys.executable}\nimport os, pathlib, sys\n"
+                          f"pathlib.Path({str(copy)!r}).write_bytes(os.fdopen(int(sys.argv[3]), 'rb').read())\n")
+        python.chmod(0o700)
+        export(f"{HERE}/networks.py:mlp", pathlib.Path(folder) / "net.pt2", python=python)
+        return json.loads(copy.read_text())
+
+
 PYTHON_PART = python_part()
 sys.path.insert(0, str(HERE))
 import networks  # noqa: E402
+GIVEN = given_by_the_program()
 
 
 def export_here(function, out, *more):
     """As `export`, in this process."""
     said, warned = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(warned):
-        code = PYTHON_PART.main([f"--out={out}", *more, "--", function], OPERATORS)
+        code = PYTHON_PART.main([f"--out={out}", *more, "--", function], GIVEN["operators"], GIVEN["tasks"])
     return subprocess.CompletedProcess([], code, said.getvalue(), warned.getvalue())
-
-
-def export(function, out, *more, python=sys.executable):
-    command = [TRAINYARD, "export", function, "-o", str(out), "--python", python, *more]
-    return subprocess.run(command, capture_output=True, text=True, timeout=250)
 
 
 class Exported:
@@ -513,7 +523,7 @@ class ExportModel(unittest.TestCase):
             self.assertIn(expected, result.stderr)
 
     def test_listed_operators_exist_in_this_pytorch(self):
-        listed = OPERATORS.splitlines()
+        listed = GIVEN["operators"].splitlines()
         for name in listed:
             if match := re.fullmatch(r"aten\.(\w+)\.(\w+)", name):
                 self.assertTrue(hasattr(getattr(torch.ops.aten, match[1]), match[2]), name)
