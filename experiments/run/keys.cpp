@@ -233,11 +233,11 @@ std::vector<Key> step_keys() {
                              "statistics per replica and micro-batch, or over all replicas"),
        .member = &Run::batch_norm,
        .term = "batch normalisation"},
-      {.parameter =
-           text_row("precision", {"float32", "bfloat16", "float16", "tf32"},
-                    "number format of the layers. bfloat16 and float16 are mixed precision: parameters, "
-                    "gradients and loss stay float32, and float16 scales the loss. tf32: matrix "
-                    "products on GPUs"),
+      {.parameter = text_row("precision", {"float32", "float64", "bfloat16", "float16", "tf32"},
+                             "number format of the layers. float64: to see which differences are rounding. "
+                             "bfloat16 and float16 are mixed precision: parameters, "
+                             "gradients and loss stay float32, and float16 scales the loss. tf32: matrix "
+                             "products on GPUs"),
        .member = &Run::precision,
        .term = "precision"},
       {.parameter = integer_row("threads", from_one, Bound{1024}, "threads of each rank",

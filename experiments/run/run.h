@@ -102,9 +102,9 @@ struct Run {
   std::string learning_rate_scaling = "none";  // "none", "linear", "sqrt" of global_batch / batch_size
   std::string augmentation = "none";           // "none", "flip", "crop", "flip-crop"
   std::string batch_norm = "local";            // "local": per replica and micro-batch, or "sync"
-  std::string precision = "float32";  // "float32", "bfloat16", "float16", "tf32": runner/device/precision.h
-  std::string save;                   // kept weights: "", "last", "best"; not part of the key
-  std::string checkpoint;             // when to write checkpoints: "" never, "epoch"; not part of the key
+  std::string precision = "float32";           // see runner/device/precision.h
+  std::string save;                            // kept weights: "", "last", "best"; not part of the key
+  std::string checkpoint;  // when to write checkpoints: "" never, "epoch"; not part of the key
   std::uint64_t seed = 0;
   std::optional<std::int64_t> threads;  // per rank; empty: as many as the rank has cores
   // Values of the matrix for this run, by key. They distinguish the runs of an experiment. Not part of the

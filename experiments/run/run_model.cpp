@@ -312,7 +312,7 @@ void require_float32(const ExportedLine& line) {
     if (stored.role == models::StoredTensor::Role::parameter && stored.requires_grad &&
         stored.dtype != models::Dtype::float32)
       throw UserError(fmt::format("{} of {} is not in float32", stored.name, line.path.string()),
-                      "runs train float32 parameters: export the network in float32, without --double");
+                      "export it without --double; precision = \"float64\" trains it in float64");
 }
 
 namespace {

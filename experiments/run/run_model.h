@@ -23,7 +23,7 @@ struct ExportedLine {
 //   shall be drawn, but the file does not say how.
 models::Model exported_model(const ExportedLine& line);
 
-// UserError if parameters are not float32, in which all runs train. (Tests train in float64.)
+// UserError if parameters are not float32: `precision` says in which type a run trains.
 void require_float32(const ExportedLine& line);
 
 // The SHA-256 of the first weights that `trainyard export --seeds` wrote for the seed, beside the file of the network.

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Context.h>
+#include <c10/core/DefaultDtype.h>
 
 #include "base/error.h"
 #include "base/named_row.h"
@@ -15,8 +16,10 @@ namespace trainyard::runner {
 namespace {
 
 constexpr std::array precisions{
-    Precision{"float32", std::nullopt, false, false}, Precision{"bfloat16", at::kBFloat16, false, false},
-    Precision{"float16", at::kHalf, false, true}, Precision{"tf32", std::nullopt, true, false}};
+    Precision{.name = "float32"}, Precision{.name = "float64", .parameters = at::kDouble},
+    Precision{.name = "bfloat16", .mixed_with = at::kBFloat16},
+    Precision{.name = "float16", .mixed_with = at::kHalf, .needs_loss_scale = true},
+    Precision{.name = "tf32", .tf32 = true}};
 
 }  // namespace
 
@@ -29,6 +32,7 @@ void use_precision(const Precision& precision, const at::Device& device) {
     throw UserError(
         "precision \"" + std::string(precision.name) + "\" needs a GPU, but this rank trains on the CPU",
         "use \"float32\", \"bfloat16\" or \"float16\"");
+  c10::set_default_dtype(c10::scalarTypeToTypeMeta(precision.parameters));
   if (device.is_cpu()) return;
   at::globalContext().setAllowTF32CuBLAS(precision.tf32);
   at::globalContext().setAllowTF32CuDNN(precision.tf32);  // LibTorch's default is true for convolutions

@@ -1,5 +1,6 @@
 // The precision of a run's networks.
 // - "float32": full float32, also on GPUs. Matrix products are never rounded to TensorFloat-32.
+// - "float64": parameters, gradients, the loss and the optimizer too. It shows which differences are rounding.
 // - "tf32": matrix products and convolutions round their inputs to TensorFloat-32. GPUs only.
 // - "bfloat16": mixed precision like PyTorch's autocast. Matrix products and convolutions use bfloat16.
 //   Parameters, gradients, the loss and the optimizer use float32.
@@ -19,9 +20,10 @@ namespace trainyard::runner {
 
 struct Precision {
   const char* name;
-  std::optional<at::ScalarType> mixed_with;
-  bool tf32;
-  bool needs_loss_scale;  // without one, small gradients would become zero
+  at::ScalarType parameters = at::kFloat;  // also of inputs
+  std::optional<at::ScalarType> mixed_with{};
+  bool tf32 = false;
+  bool needs_loss_scale = false;  // without one, small gradients would become zero
   // The loss scale of the parity check: so small that its few steps do not overflow. 1 if none is needed.
   double probed_loss_scale() const { return needs_loss_scale ? 256 : 1; }
 };

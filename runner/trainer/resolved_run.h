@@ -1,8 +1,11 @@
 // A run with the rows that it names. Each name is looked up once, and the rows are passed on.
 #pragma once
 
+#include <utility>
+
 #include "experiments/run/run.h"
 #include "models/catalogue.h"
+#include "models/in_double.h"
 #include "runner/data/dataset.h"
 #include "runner/data/sampler.h"
 #include "runner/data/task.h"
@@ -22,7 +25,8 @@ struct ResolvedRun {
 
   // UserError if the model does not accept this input.
   models::Graph graph(const models::InputShape& input) const {
-    return model.graph(run.hyperparameters, input);
+    models::Graph made = model.graph(run.hyperparameters, input);
+    return precision.parameters == at::kDouble ? models::in_double(std::move(made)) : made;
   }
   double learning_rate_at(const StepPlace& place) const {
     return runner::learning_rate_at(schedule, run, place);

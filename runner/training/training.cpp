@@ -196,13 +196,14 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   // Build the layers of this rank's stage, equal in every replica, and their optimizer.
   const models::InputShape input = input_of(source, run.data);
-  Trainer trainer(resolved, input, ranks);
+  Trainer trainer(resolved, input, ranks, resolved.precision.parameters);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
   // Read the data. The sampler divides it among the replicas.
-  const DataParts data = make_parts(models::read(source, run.data), trainer.task(), at::kFloat,
-                                    trainer.network().channels_last, resolved.model.text_form);
+  const DataParts data =
+      make_parts(models::read(source, run.data), trainer.task(), resolved.precision.parameters,
+                 trainer.network().channels_last, resolved.model.text_form);
   check_enough(*data.train, mesh);
   place(data, ranks.device, *ranks.replicas);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),

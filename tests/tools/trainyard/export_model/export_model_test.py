@@ -416,8 +416,8 @@ class ExportModel(unittest.TestCase):
         self.written("digits", "--double")
         in_double = self.check("net.pt2")
         self.assertEqual(in_double.returncode, 2, in_double.stdout)
-        self.assertRegex(in_double.stderr, r"net\.toml:\d+:\d+: error: \S+ of \S*net\.pt2 is not in float32; runs train float32 "
-                                           r"parameters: export the network in float32, without --double\n$")
+        self.assertRegex(in_double.stderr, r"net\.toml:\d+:\d+: error: \S+ of \S*net\.pt2 is not in float32; export it without "
+                                           r'--double; precision = "float64" trains it in float64\n$')
         (self.folder / "net.toml").unlink()
         self.out.unlink()
         written, _ = self.written("digits")

@@ -93,6 +93,18 @@ class Trained(unittest.TestCase):
                     for loss in ("train_loss", "validation_loss", "test_loss"):
                         self.assertAlmostEqual(row[loss], rows[3][loss], delta=1e-5 * rows[3][loss], msg=row["strategy"])
 
+    def test_in_float64_only_rounding_is_left(self):
+        write_arrays(self.folder / "arrays")
+        for name in ("arrays_of_any_shape", "masked_texts", "smoothed"):
+            with self.subTest(name):
+                self.experiment(name, keys='precision = "float64"')
+                self.done("run", "net.toml", "--no-report", "--yard", name)
+                rows = json.loads(self.done("sql", "SELECT train_loss, validation_loss FROM final_metrics", "--format", "json", "--yard", name))
+                self.assertEqual(len(rows), 4)
+                for loss in ("train_loss", "validation_loss"):
+                    values = [row[loss] for row in rows]
+                    self.assertLess(max(values) - min(values), 1e-12 * max(values), values)
+
     def test_one_command_exports_writes_and_runs(self):
         arguments = ["run", f"{HERE}/trained_networks.py:grouped", "--strategies", "single", "ddp", "--seeds", "2", "--dataset",
                      "synthetic-digits", "--python", sys.executable, "--set", "epochs=1", "--set", "train_samples=64"]
