@@ -192,16 +192,19 @@ std::optional<uid_t> peer_user(const SocketEnds& ends) {
   return user && ask_once(ends) == user ? user : std::nullopt;
 }
 
-bool from_other_user(int connection) {
+bool from_other_user(int connection, Closed closed) {
   const auto ends = ends_of(connection);
-  if (!ends) {
-    // The peer has closed. Its bytes must not be processed.
+  if (!ends) {  // the peer has closed
     sockaddr_storage own{};
     socklen_t size = sizeof own;
-    return ::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
+    return closed == Closed::as_of_another &&
+           ::getsockname(connection, reinterpret_cast<sockaddr*>(&own), &size) == 0 &&
            (own.ss_family == AF_INET || own.ss_family == AF_INET6);
   }
-  if (ends->within_host() || is_own_address(ends->peer)) return peer_user(*ends) != ::geteuid();
+  if (ends->within_host() || is_own_address(ends->peer)) {
+    const auto user = peer_user(*ends);
+    return user ? *user != ::geteuid() : closed == Closed::as_of_another;
+  }
   // A host can have further addresses, by a route of the type "local". The kernel knows those sockets too.
   const auto user = user_by_netlink(*ends);
   return user && *user != ::geteuid();

@@ -37,9 +37,12 @@ std::optional<SocketEnds> ends_of(int connection);
 // then its owner is not known any more.
 std::optional<uid_t> peer_user(const SocketEnds& ends);
 
+// What a connection is whose peer has closed it: the kernel no longer knows its user.
+enum class Closed { as_of_another, as_own };
+
 // Whether a connection comes from this host, but not certainly from the effective user of this process. False
 // for a connection from another host, and for other kinds of sockets. The kernel answers this for each connection.
-bool from_other_user(int connection);
+bool from_other_user(int connection, Closed closed = Closed::as_of_another);
 
 // `peer_user` from the text of /proc/net/tcp or /proc/net/tcp6.
 std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& ends);

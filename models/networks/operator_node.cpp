@@ -240,6 +240,14 @@ void run_convolution(const OperatorCall& op, Stack& stack, const ForwardContext&
   stack.emplace_back(result.view({x.size(0), x.size(2), x.size(3), weight.size(0)}).permute({0, 3, 1, 2}));
 }
 
+// The graph was made on a CPU, where export drops a `contiguous` or a copy of `reshape` that it does not need. On a GPU results
+// can have other strides, as those of attention do. Then a view is a copy, as in PyTorch there.
+void run_view(const OperatorCall&, Stack& stack, const ForwardContext&) {
+  const at::Tensor viewed = stack[0].toTensor().reshape(stack[1].toIntVector());
+  stack.clear();
+  stack.emplace_back(viewed);
+}
+
 // (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 void run_batch_norm(const OperatorCall& op, Stack& stack, const ForwardContext& context) {
   const bool synchronised = context.sum_over_replicas && stack.at(5).toBool();
@@ -323,6 +331,7 @@ constexpr std::array specials{
     Special{"aten.rnn_relu.input", run_recurrent<1>},
     Special{"aten.rnn_tanh.input", run_recurrent<1>},
     Special{"aten.scaled_dot_product_attention.default", run_attention},
+    Special{"aten.view.default", run_view},
 };
 
 // Assertions about sizes and types. They held when the network was exported.

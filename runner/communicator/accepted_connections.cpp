@@ -1,6 +1,7 @@
 #include "runner/communicator/accepted_connections.h"
 
 #include <cerrno>
+#include <filesystem>
 #include <system_error>
 
 #include <dlfcn.h>
@@ -14,23 +15,42 @@
 #include "base/log.h"
 #include "base/sockets/peer_user.h"
 
-extern "C" {
+namespace {
 
-__attribute__((visibility("default"))) int accept4(int listening, sockaddr* address, socklen_t* size,
-                                                   int flags) {
-  using namespace trainyard;
+using namespace trainyard;
+
+// Whether code of NCCL is at `caller`.
+bool is_in_nccl(const void* caller) {
+  Dl_info found{};
+  return ::dladdr(caller, &found) != 0 && found.dli_fname != nullptr &&
+         std::filesystem::path(found.dli_fname).filename().string().starts_with("libnccl");
+}
+
+// NCCL's ranks connect, send, and close at once. So the peer can be gone before its user is known. NCCL itself refuses a
+// connection that does not begin with 64 random bits, which only the ranks know.
+int accept_checked(int listening, sockaddr* address, socklen_t* size, int flags, const void* caller) {
+  const Closed closed = is_in_nccl(caller) ? Closed::as_own : Closed::as_of_another;
   const socklen_t room = size == nullptr ? 0 : *size;
   while (true) {
     if (size != nullptr) *size = room;
     FileDescriptor connection(
         static_cast<int>(::syscall(SYS_accept4, listening, address, size, flags)));  // errno stays
-    if (!connection || !from_other_user(connection.get())) return connection.release();
+    if (!connection || !from_other_user(connection.get(), closed)) return connection.release();
     log::debug("connection of another user refused");
   }
 }
 
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) int accept4(int listening, sockaddr* address, socklen_t* size,
+                                                   int flags) {
+  return accept_checked(listening, address, size, flags, __builtin_return_address(0));
+}
+
 __attribute__((visibility("default"))) int accept(int listening, sockaddr* address, socklen_t* size) {
-  return accept4(listening, address, size, 0);
+  return accept_checked(listening, address, size, 0, __builtin_return_address(0));
 }
 
 }  // extern "C"

@@ -2,7 +2,7 @@
 //
 // - This program has its own `accept` and `accept4`. They close a connection that comes from this host and from
 //   another user, before a byte of it is read, and continue with the next one. So TCPStore, Gloo and NCCL never
-//   see it. Connections from other hosts pass.
+//   see it. Connections from other hosts pass, and those to NCCL whose peer has closed.
 // - The dynamic linker prefers a function of the program to that of libc. TCPStore has no hook for this, and a
 //   proxy in front of it would leave the port of the store itself open.
 // - On a blocking socket, `accept` waits for the next connection if it refuses one, even after poll(2). An error

@@ -29,17 +29,19 @@ using TotalEnergy = int (*)(void* device, unsigned long long* millijoules);
 
 DeviceMeter::DeviceMeter(const at::Device& device) : DeviceMeter(device, counter_of(device)) {}
 
-DeviceMeter::DeviceMeter(const at::Device& device, std::optional<GpuEnergy> counter)
-    : device_(device), counter_(std::move(counter)) {}
+DeviceMeter::DeviceMeter(const at::Device& device, std::optional<GpuEnergy> counter, double shortest)
+    : device_(device), counter_(std::move(counter)), shortest_(shortest) {}
 
 void DeviceMeter::training_begins() {
   energy_joules_.reset();
   reset_peak_device_bytes(device_);
   if (counter_) joules_before_ = counter_->joules();
+  watch_.lap();
 }
 
 void DeviceMeter::training_ends() {
-  const std::optional<double> now = counter_ ? counter_->joules() : std::nullopt;
+  const bool measurable = counter_ && watch_.lap() >= shortest_;
+  const std::optional<double> now = measurable ? counter_->joules() : std::nullopt;
   if (now && joules_before_ && *now >= *joules_before_) energy_joules_ = *now - *joules_before_;
 }
 

@@ -9,6 +9,8 @@
 
 #include <c10/core/Device.h>
 
+#include "runner/device/step_times.h"
+
 namespace trainyard::runner {
 
 // Energy counter of an NVIDIA GPU, read through NVML (libnvidia-ml.so.1, a part of the driver). NVML is
@@ -36,16 +38,20 @@ class GpuEnergy {
 };
 
 struct DeviceUse {
-  std::optional<double> energy_joules;
-  std::string energy_device;  // GPU of the counter; ranks that share a GPU read the same counter
+  std::optional<double> energy_joules;  // none for epochs shorter than `shortest_measured`
+  std::string energy_device;            // GPU of the counter; ranks that share a GPU read the same counter
   std::optional<std::int64_t> peak_bytes;
 };
+
+// The counter moves about ten times per second. So the energy of a second is known to about 10 %.
+inline constexpr double shortest_measured = 1;  // seconds
 
 class DeviceMeter {
  public:
   explicit DeviceMeter(const at::Device& device);
-  // With another counter, for tests.
-  DeviceMeter(const at::Device& device, std::optional<GpuEnergy> counter);
+  // With another counter and another shortest epoch, for tests.
+  DeviceMeter(const at::Device& device, std::optional<GpuEnergy> counter,
+              double shortest = shortest_measured);
 
   // Call them before and after the training of an epoch, when the device is idle.
   void training_begins();
@@ -56,6 +62,8 @@ class DeviceMeter {
  private:
   at::Device device_;
   std::optional<GpuEnergy> counter_;
+  double shortest_;  // seconds
+  Stopwatch watch_;
   std::optional<double> joules_before_;
   std::optional<double> energy_joules_;
 };

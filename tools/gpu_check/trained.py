@@ -34,7 +34,7 @@ strategy = {json.dumps(strategies)}
 seed = [0]
 [defaults]
 epochs = {1 if options.rehearse else epochs}
-train_samples = {96 if options.rehearse else 4096}
+train_samples = {96 if options.rehearse else 1920}
 batch = {32 if options.rehearse else 128}
 {"".join(section(model) for model in options.models)}{"".join(STRATEGIES.get(strategy, "") for strategy in strategies)}[machine]
 accelerator = "{"cpu" if options.rehearse else "cuda"}"

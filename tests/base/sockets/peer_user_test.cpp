@@ -61,6 +61,7 @@ TEST_CASE("a connection of another user of this host is from another user") {
   REQUIRE(ends);
   CHECK(peer_user(*ends) == tests::nobody);
   CHECK(from_other_user(accepted.get()));
+  CHECK(from_other_user(accepted.get(), Closed::as_own));
 }
 
 TEST_CASE("another user who connects one address of this host to another one is from another user") {
@@ -109,6 +110,7 @@ TEST_CASE("a connection that its other end has closed belongs to nobody known") 
   }
   const FileDescriptor accepted(::accept(server.fd.get(), nullptr, nullptr));
   CHECK(from_other_user(accepted.get()));
+  CHECK_FALSE(from_other_user(accepted.get(), Closed::as_own));
 }
 
 TEST_CASE("a Unix socket and a pipe are not connections of another user") {

@@ -115,6 +115,12 @@ TEST_CASE("integers of the graph become sizes, numbers and tensors") {
       counts + 1);
 }
 
+TEST_CASE("a view of values that are not contiguous is a copy, with the same gradients") {
+  check_node(operator_of("aten.view.default", 1, {read("self", 0), list_of_ints("size", {12})}),
+             {random_leaf({3, 4}).detach().t().requires_grad_()},
+             [](const Activations& x) { return x[0].contiguous().view({12}); });
+}
+
 TEST_CASE("operators of numbers compute as in Python") {
   const auto number = [](const std::string& kind, const at::Scalar& a, std::optional<std::int64_t> b) {
     std::vector<Argument> arguments{read("a", 0)};

@@ -13,8 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
+#include "runner/communicator/accepted_connections.h"
 #include "runner/communicator/gloo_communicator.h"
 #include "tests/runner/support/child.h"
 #include "tests/runner/support/doctest_beside_torch.h"
@@ -200,6 +204,20 @@ TEST_CASE("ranks of one host meet in a file, and each launch has its own keys") 
     CHECK_FALSE(connect_store(second)->check({"address"}));
   }
   std::filesystem::remove(file);
+}
+
+TEST_CASE("NCCL gets a connection that its sender has closed, and nobody else does") {
+  void* library = ::dlopen(FAKE_NCCL, RTLD_NOW);
+  REQUIRE(library != nullptr);
+  auto* const accept_in_nccl = reinterpret_cast<int (*)(int)>(::dlsym(library, "fake_nccl_accept"));
+  std::uint16_t port = 0;
+  const FileDescriptor listening = listen_on_loopback(port);
+  REQUIRE(::fcntl(listening.get(), F_SETFL, O_NONBLOCK) == 0);
+  const auto send_and_close = [&] { REQUIRE(::send(connection_to(port).get(), "hello", 5, 0) == 5); };
+  send_and_close();
+  CHECK_FALSE(FileDescriptor(::accept(listening.get(), nullptr, nullptr)));
+  send_and_close();
+  CHECK(FileDescriptor(accept_in_nccl(listening.get())));
 }
 
 }  // namespace trainyard::runner::store_test

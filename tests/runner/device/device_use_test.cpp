@@ -75,7 +75,7 @@ TEST_CASE("the library is loaded by the name under which the driver installs it"
 
 TEST_CASE("the energy of an epoch is the difference of the counter over its training") {
   const Counters counters("GPU-a 1000\n");
-  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML));
+  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML), 0);
   meter.training_begins();
   counters.write("GPU-a 251000\n");
   meter.training_ends();
@@ -89,6 +89,15 @@ TEST_CASE("the energy of an epoch is the difference of the counter over its trai
   CHECK_FALSE(meter.use().energy_joules);
   meter.training_begins();
   counters.write("GPU-a unsupported\n");
+  meter.training_ends();
+  CHECK_FALSE(meter.use().energy_joules);
+}
+
+TEST_CASE("an epoch that is short for the counter of the GPU has no energy") {
+  const Counters counters("GPU-a 1000\n");
+  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML), 3600);
+  meter.training_begins();
+  counters.write("GPU-a 251000\n");
   meter.training_ends();
   CHECK_FALSE(meter.use().energy_joules);
 }
