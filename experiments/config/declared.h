@@ -26,6 +26,9 @@ struct Declared {
 // parts are left out.
 Declared read_declared(const TomlNode& root, Diagnostics& problems);
 
+// `initial` of all exported networks: `--set initial=seed`.
+void set_initial(const TomlNode& item, Declared& declared, Diagnostics& problems);
+
 // Whether the key declares a model. Tables of other models do not have such keys.
 bool declares_model(const std::string& key);
 

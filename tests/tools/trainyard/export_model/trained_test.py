@@ -124,6 +124,17 @@ class Trained(unittest.TestCase):
         self.assertEqual(refused.returncode, 2)
         self.assertIn("--seeds is for a Python function", refused.stderr)
 
+    def test_first_weights_are_chosen_on_the_command_line(self):
+        self.experiment("grey_images")
+        for choice, said in (("half", "initial must be"), ("program", "no weights for seed 0")):
+            refused = self.trainyard("check", "net.toml", "--set", f"initial={choice}")
+            self.assertEqual(refused.returncode, 2)
+            self.assertIn(said, refused.stderr)
+        for choice in ("exported", "seed"):
+            self.done("run", "net.toml", "--no-report", "--set", f"initial={choice}", "--set", "epochs=1", "--where", "strategy=single")
+        rows = json.loads(self.done("sql", "SELECT train_loss FROM final_metrics", "--format", "json"))
+        self.assertEqual(len({row["train_loss"] for row in rows}), 2)
+
     def test_images_of_another_size_are_refused_with_the_way_out(self):
         self.experiment("larger_images", keys="")
         refused = self.trainyard("check", "net.toml")
