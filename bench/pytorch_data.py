@@ -20,7 +20,7 @@ class Images:
         if not self.reconstructs:
             train = numbers(folder / "train.images", numpy.uint8).view(shape).double()
             mean, deviation = train.mean((0, 2, 3), keepdim=True), train.std((0, 2, 3), correction=0, keepdim=True)
-        images = ((numbers(folder / f"{part}.images", numpy.uint8).view(shape).double() - mean) / deviation).float()
+        images = ((numbers(folder / f"{part}.images", numpy.uint8).view(shape).double() - mean) / deviation).to(case.get("dtype", torch.float32))
         self.images = images.contiguous(memory_format=torch.channels_last) if channels_last else images
         self.labels = numbers(folder / f"{part}.labels", numpy.uint8).long()
 
