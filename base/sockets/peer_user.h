@@ -37,7 +37,7 @@ std::optional<SocketEnds> ends_of(int connection);
 // then its owner is not known any more.
 std::optional<uid_t> peer_user(const SocketEnds& ends);
 
-// What a connection is whose peer has closed it: the kernel no longer knows its user.
+// How to treat a connection that its peer has closed: the kernel no longer knows its user.
 enum class Closed { as_of_another, as_own };
 
 // Whether a connection comes from this host, but not certainly from the effective user of this process. False

@@ -183,19 +183,17 @@ bool declares_model(const std::string& key) {
 void set_initial(const TomlNode& item, Declared& declared, Diagnostics& problems) {
   models::Model chosen;
   read_initial(item, chosen, problems);
-  bool used = false;
+  if (chosen.initial.empty()) return;  // reported
+  if (std::ranges::none_of(declared.models, is_exported))
+    problems.error(item.at, "only exported networks have the key \"initial\"; the experiment has none");
   for (models::Model& model : declared.models) {
     if (!is_exported(model)) continue;
-    used = true;
     try {
-      if (!chosen.initial.empty())
-        model = exported_model({model.name, model.title, model.data_task, model.file, chosen.initial});
+      model = exported_model({model.name, model.title, model.data_task, model.file, chosen.initial});
     } catch (const UserError& error) {
       problems.error(item.at, error.what());
     }
   }
-  if (!used)
-    problems.error(item.at, "only exported networks have the key \"initial\"; the experiment has none");
 }
 
 Declared read_declared(const TomlNode& root, Diagnostics& problems) {

@@ -157,13 +157,12 @@ std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape&
   double spent = 0;         // seconds of the check so far
   double fastest_step = 0;  // seconds of the training alone
   const Batches batches(resolved, train, ranks);
-  Trainer trainer(resolved, input, ranks, resolved.precision.parameters);
+  Trainer trainer(resolved, input, ranks);
   if (resolved.precision.needs_loss_scale)
     trainer.scale_loss({.initial = resolved.precision.probed_loss_scale()});
   std::optional<ReferenceTrainer> reference;
   if (ranks.position.replica == 0) {
-    reference.emplace(resolved, input, ranks.mesh.replicas, parts_of_step(run), resolved.precision.parameters,
-                      ranks.device);
+    reference.emplace(resolved, input, ranks.mesh.replicas, parts_of_step(run), std::nullopt, ranks.device);
   }
   spent += watch.lap();
   const std::int64_t steps = std::min(probed_steps, batches.steps());

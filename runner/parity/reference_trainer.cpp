@@ -35,10 +35,11 @@ void assign(const std::vector<networks::NamedParameter>& tensors, const std::vec
 }  // namespace
 
 ReferenceTrainer::ReferenceTrainer(const ResolvedRun& resolved, const models::InputShape& input,
-                                   std::int64_t replicas, std::int64_t micro_batches, at::ScalarType dtype,
-                                   at::Device device)
+                                   std::int64_t replicas, std::int64_t micro_batches,
+                                   std::optional<at::ScalarType> dtype, at::Device device)
     : resolved_(resolved),
-      network_(networks::build_network(resolved.graph(input), {resolved.run.seed, dtype, device})),
+      network_(networks::build_network(
+          resolved.graph(input), {resolved.run.seed, dtype.value_or(resolved.precision.parameters), device})),
       replicas_(replicas),
       micro_batches_(micro_batches),
       optimizer_(make_optimizer(resolved.run.optimizer, network_.parameter_values(),

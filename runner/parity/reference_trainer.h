@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/networks/network.h"
@@ -22,7 +23,7 @@ class ReferenceTrainer {
  public:
   // `micro_batches`: parts in which each replica computes its share of a step.
   ReferenceTrainer(const ResolvedRun& resolved, const models::InputShape& input, std::int64_t replicas,
-                   std::int64_t micro_batches, at::ScalarType dtype = at::kFloat,
+                   std::int64_t micro_batches, std::optional<at::ScalarType> dtype = {},
                    at::Device device = at::kCPU);
 
   // A step on the global batch of the samples `indices`, in contiguous parts. `weight` is the weight of the

@@ -41,11 +41,11 @@ networks::Activations moved_to(at::Device device, networks::Activations all) {
 }  // namespace
 
 Trainer::Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
-                 at::ScalarType dtype)
+                 std::optional<at::ScalarType> dtype)
     : resolved_(resolved),
       run_(resolved_.run),
       ranks_(ranks),
-      network_(build_stage(resolved, input, ranks, dtype)),
+      network_(build_stage(resolved, input, ranks, dtype.value_or(resolved.precision.parameters))),
       update_(make_update(run_.optimizer, network_, *ranks.replicas)),
       loss_scale_(resolved.precision.needs_loss_scale ? dynamic_loss_scale(ranks.device)
                                                       : std::make_unique<LossScale>()),

@@ -50,9 +50,9 @@ class Trainer {
   using StepDone = std::function<void(std::int64_t step, const MetricSums&)>;
 
   // Builds this rank's stage of the run. `ranks` must outlive it. UserError if the strategy does not fit the
-  // model.
+  // model. `dtype`: of the parameters, if it is not that of the run's precision.
   Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
-          at::ScalarType dtype = at::kFloat);
+          std::optional<at::ScalarType> dtype = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 

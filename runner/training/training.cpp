@@ -196,7 +196,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   // Build the layers of this rank's stage, equal in every replica, and their optimizer.
   const models::InputShape input = input_of(source, run.data);
-  Trainer trainer(resolved, input, ranks, resolved.precision.parameters);
+  Trainer trainer(resolved, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
