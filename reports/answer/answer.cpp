@@ -151,7 +151,8 @@ constexpr std::size_t most_reasons = 3;
 std::vector<const Metric*> answered() {
   const auto published = published_metrics();
   std::vector<const Metric*> ordered(published.begin(), published.end());
-  std::ranges::stable_partition(ordered, [](const Metric* metric) { return metric->kind->is_cost(); });
+  std::stable_partition(ordered.begin(), ordered.end(),
+                        [](const Metric* metric) { return metric->kind->is_cost(); });
   return ordered;
 }
 
