@@ -21,6 +21,7 @@
 #include "base/parameter.h"
 #include "models/datasets/datasets.h"
 #include "models/graph.h"
+#include "models/tasks.h"
 
 namespace trainyard::models {
 
@@ -52,7 +53,7 @@ struct Model {
   std::string sha256 = {};     // of the file
   std::string initial = {};    // first weights: "exported", "seed" or "program"
   std::string data_task = {};  // of a network with its own loss: the task whose inputs and targets it reads
-  std::string own_loss = {};   // "mean" or "sum": what a step minimises of the values of its own loss
+  OwnLoss own_loss = {};
   std::optional<TextForm> text_form = {};  // of a network that reads texts or pairs of texts
 };
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "models/metric_kinds.h"
+#include "models/tasks.h"
 
 namespace trainyard::models {
 
@@ -28,6 +29,7 @@ struct Metric {
   // SQL over the rows (name, sum, weight) of these records of the test, each summed over ranks.
   std::string_view of_sums{};
   std::array<std::string_view, 5> sums{};
+  std::size_t part = 0;    // of a network's own loss, from 1: it is defined if the loss has so many
   bool published = false;  // its validation enters the published table
 
   constexpr std::span<const std::string_view> phases() const {
@@ -71,7 +73,26 @@ inline constexpr std::array all_metrics{
            .title = "PSNR",
            .kind = &metric_kinds::psnr,
            .tasks = {"reconstruction"},
-           .of_loss = "-10 * log10(@)"}};
+           .of_loss = "-10 * log10(@)"},
+    // Named parts of a network's own loss, in its order.
+    Metric{.name = "part1",
+           .title = "loss part 1",
+           .digits = 5,
+           .tasks = {own_loss_task},
+           .record = "part1",
+           .part = 1},
+    Metric{.name = "part2",
+           .title = "loss part 2",
+           .digits = 5,
+           .tasks = {own_loss_task},
+           .record = "part2",
+           .part = 2},
+    Metric{.name = "part3",
+           .title = "loss part 3",
+           .digits = 5,
+           .tasks = {own_loss_task},
+           .record = "part3",
+           .part = 3}};
 
 // What a training costs: measured by the runner, whatever the task.
 struct Cost {

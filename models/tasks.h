@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,6 +46,20 @@ inline constexpr std::array all_tasks{
 // The task of an exported network that brings its own loss, unless its targets are labels. Its row is made from
 // that of the data.
 inline constexpr std::string_view own_loss_task = "own-loss";
+
+// The loss that an exported network brings. It has values of samples, or none if the network brings no loss.
+struct OwnLoss {
+  // What a step minimises: "mean" or "sum" of the values, or "weighted": their sum over that of their weights.
+  std::string reduction = {};
+  std::vector<std::string> parts = {};  // names of further values that are recorded
+
+  explicit operator bool() const { return !reduction.empty(); }
+  bool is_sum() const { return reduction == "sum"; }
+  bool is_weighted() const { return reduction == "weighted"; }
+  // Number of outputs of the network: its own, the values, their weights and the parts.
+  std::size_t outputs() const { return 2 + (is_weighted() ? 1 : 0) + parts.size(); }
+};
+inline constexpr std::size_t most_loss_parts = 3;
 
 std::vector<std::string> task_names();
 const Task& find_task(std::string_view name);  // UserError if there is no such task

@@ -36,16 +36,24 @@ std::string value_of_sums(const models::Metric& metric) {
          listed(metric.sums) + ") GROUP BY name))";
 }
 
-}  // namespace
-
-std::string each_mean(Phases phases, std::string_view pattern) {
+std::string each_recorded(Phases phases, std::string_view pattern, bool loss_parts) {
   std::string text;
   for (const std::string_view phase : phases)
     for (const models::Metric& metric : models::all_metrics)
-      if (!metric.record.empty())
+      if (!metric.record.empty() && (metric.part > 0) == loss_parts)
         text += filled(pattern, fmt::arg("phase", phase), fmt::arg("name", metric.name),
                        fmt::arg("record", metric.record));
   return text;
+}
+
+}  // namespace
+
+std::string each_mean(Phases phases, std::string_view pattern) {
+  return each_recorded(phases, pattern, /*loss_parts=*/false);
+}
+
+std::string each_loss_part(Phases phases, std::string_view pattern) {
+  return each_recorded(phases, pattern, /*loss_parts=*/true);
 }
 
 std::string each_of_loss(Phases phases) {

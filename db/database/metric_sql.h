@@ -16,8 +16,9 @@ inline constexpr Phases epoch_phases = all_phases.first(2);
 inline constexpr Phases test_phase = all_phases.last(1);
 
 // `pattern` for each phase and each metric that is a mean over ranks, for example "e.{phase}_{name}".
-// Placeholders: {phase}, {name} and {record} of the metric.
+// Placeholders: {phase}, {name} and {record} of the metric. `each_loss_part`: the same for parts of a network's own loss.
 std::string each_mean(Phases phases, std::string_view pattern);
+std::string each_loss_part(Phases phases, std::string_view pattern);
 
 // "CASE … END AS train_perplexity" for each phase and each metric that is a function of the mean loss. NULL
 // if the task of the run `r` does not have the metric. `v` has the losses.

@@ -67,7 +67,7 @@ JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 std::string run_epoch() {
   return "CREATE VIEW run_epoch AS\n"
          "SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds" +
-         each_mean(epoch_phases, "e.{phase}_{name}") +
+         each_mean(epoch_phases, "e.{phase}_{name}") + each_loss_part(epoch_phases, "e.{phase}_{name}") +
          R"sql(, e.energy_joules, e.peak_device_bytes, e.processor_seconds, s.times_count
 FROM run_state s
 CROSS JOIN attempt_chain k ON k.run_key = s.run_key
@@ -114,8 +114,9 @@ std::string epoch_average() {
          "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.epoch" +
          each_mean(epoch_phases, "e.{phase}_{name}") +
          ", e.train_seconds, e.validation_seconds, e.energy_joules, e.peak_device_bytes, "
-         "e.processor_seconds, e.times_count\n"
-         "FROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key";
+         "e.processor_seconds, e.times_count" +
+         each_loss_part(epoch_phases, "e.{phase}_{name}") +
+         "\nFROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key";
 }
 
 std::string epoch_rank() {
@@ -125,7 +126,8 @@ std::string epoch_rank() {
   return "CREATE VIEW epoch_rank AS\n"
          "SELECT r.run_key, r.experiment, r.model, r.strategy, r.seed, e.rank, e.epoch" +
          each_mean(epoch_phases, of_rank) + R"sql(,
-  e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes, e.processor_seconds
+  e.train_seconds, e.validation_seconds, e.energy_joules, e.energy_device, e.peak_device_bytes, e.processor_seconds)sql" +
+         each_loss_part(epoch_phases, of_rank) + R"sql(
 FROM run_in_experiment r
 CROSS JOIN run_chain c ON c.run_key = r.run_key
 CROSS JOIN epoch e
@@ -140,7 +142,8 @@ std::string epoch_replica() {
          "e.epoch" +
          each_mean(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(,
   MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds,
-  MAX(e.processor_seconds) AS processor_seconds
+  MAX(e.processor_seconds) AS processor_seconds)sql" +
+         each_loss_part(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(
 FROM epoch_rank e JOIN run r ON r.run_key = e.run_key
 GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
 HAVING COUNT(*) = r.stages)sql";
@@ -190,11 +193,13 @@ std::string select_with_derived(const std::string& base, const std::string& firs
 
 std::string task_epoch_average() {
   return "CREATE VIEW task_epoch_average AS\n" +
-         select_with_derived(
-             "epoch_average",
-             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch" +
-                 each_mean(epoch_phases, "v.{phase}_{name}") + ", v.train_seconds, v.validation_seconds",
-             epoch_phases, ", v.energy_joules, v.peak_device_bytes, v.processor_seconds, v.times_count");
+         select_with_derived("epoch_average",
+                             "v.run_key, v.experiment, v.model, v.strategy, v.seed, v.epoch" +
+                                 each_mean(epoch_phases, "v.{phase}_{name}") +
+                                 ", v.train_seconds, v.validation_seconds",
+                             epoch_phases,
+                             ", v.energy_joules, v.peak_device_bytes, v.processor_seconds, v.times_count" +
+                                 each_loss_part(epoch_phases, "v.{phase}_{name}"));
 }
 
 std::string task_epoch_replica() {
@@ -221,8 +226,9 @@ std::string task_final_metrics(const std::string& more_columns) {
                                  ", v.epoch_train_seconds, v.total_validation_seconds",
                              all_phases,
                              fmt::format("{}, v.epoch_energy_joules, v.peak_device_bytes, "
-                                         "v.epoch_processor_seconds, v.times_count, v.times_problem{}",
-                                         each_of_sums("f.test_{name}"), more_columns),
+                                         "v.epoch_processor_seconds, v.times_count, v.times_problem{}{}",
+                                         each_of_sums("f.test_{name}"),
+                                         each_loss_part(all_phases, "f.{phase}_{name}"), more_columns),
                              " JOIN run_final f ON f.run_key = v.run_key");
 }
 

@@ -15,13 +15,14 @@ json json_of(const std::string& text) {
   return text.empty() ? json(nullptr) : json::parse(text, nullptr, false);
 }
 
-// SQL: the number of samples of a phase in one epoch, from the weights of all ranks.
+// SQL: the number of samples of a phase in one epoch, from the weights of all ranks. The loss of an exported network may
+// have weights of its own.
 std::string samples_of(const std::string& phase, const std::string& epoch) {
   const auto weight = [&](const std::string& name) {
     return "(SELECT SUM(x.weight) FROM metric x WHERE x.run_key = c.run_key AND x.phase = '" + phase +
            "' AND x.name = '" + name + "' AND (x.attempt, x.epoch) = " + epoch + ")";
   };
-  return "COALESCE(" + weight("loss") + ", " + weight("correct") + ")";
+  return "COALESCE(" + weight("correct") + ", " + weight("loss") + ")";
 }
 
 RunEvidence::Rank rank_of(RowReader row) {

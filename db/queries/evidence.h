@@ -24,7 +24,7 @@ struct RunEvidence {
   std::string data_fingerprint;  // empty if it is not known
   std::string host;
   std::string processor;  // CPU or GPU model
-  // Σ weight of the loss, else of the correct predictions: in the last epoch, and in the test. NaN: not known.
+  // Σ weight of the correct predictions, else of the loss: in the last epoch, and in the test. NaN: not known.
   double samples_an_epoch = 0;
   double validation_samples = 0;
   double test_samples = 0;

@@ -116,6 +116,9 @@ std::string averages_of_run(const std::string& experiment) {
 
 // The epochs of each replica of run ?1 of experiment ?2, as in the view task_epoch_replica.
 std::string replicas_of_run() {
+  static constexpr const char* of_replica =
+      "MAX(m.sum / NULLIF(m.weight, 0)) FILTER (WHERE m.phase = '{phase}' AND m.name = '{record}') "
+      "AS {phase}_{name}";
   return R"sql(
 WITH r AS (
   SELECT r.run_key, r.model, m.strategy, r.seed, r.stages, r.task
@@ -129,10 +132,7 @@ WITH r AS (
   GROUP BY 1, 2 HAVING COUNT(*) = r.stages
 ), means AS (
   SELECT m.epoch, m.rank / r.stages AS replica)sql" +
-         each_mean(
-             epoch_phases,
-             "MAX(m.sum / NULLIF(m.weight, 0)) FILTER (WHERE m.phase = '{phase}' AND m.name = '{record}') "
-             "AS {phase}_{name}") +
+         each_mean(epoch_phases, of_replica) + each_loss_part(epoch_phases, of_replica) +
          R"sql(
   FROM r CROSS JOIN run_chain c ON c.run_key = ?1
   CROSS JOIN metric m

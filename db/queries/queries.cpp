@@ -14,6 +14,10 @@ using nlohmann::json;
 
 namespace {
 
+std::vector<std::string> names_in(const std::string& list) {
+  return list.empty() ? std::vector<std::string>() : json::parse(list).get<std::vector<std::string>>();
+}
+
 RunSummary summary_of(RowReader row) {
   RunSummary run;
   run.run_key = row.text();
@@ -39,6 +43,7 @@ RunSummary summary_of(RowReader row) {
   run.in_latest_plan = row.flag();
   run.model_title = row.text();
   run.task = row.text();
+  run.loss_parts = names_in(row.text());
   run.dataset_title = row.text();
   run.files = row.text();
   run.command = row.text();
@@ -113,6 +118,7 @@ std::vector<RunSummary> run_summaries(const Database& database, const std::strin
              s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
              json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),
+             json_extract(r.resolved, '$.declared.model.loss_parts'),
              json_extract(r.resolved, '$.declared.dataset.title'), json_extract(r.resolved, '$.strategy.files'),
              json_extract(r.resolved, '$.strategy.command', '$.strategy.env')
       FROM run_summary s

@@ -43,7 +43,8 @@ void resolve_dataset(const RunSettings& settings, Run& run, Diagnostics& problem
 Declaration declaration_of(const RunSettings& settings, const std::string& dataset) {
   Declaration declared;
   const models::Model& model = settings.model();
-  if (is_declared(model) || is_exported(model)) declared = {model.title, model.task, ""};
+  if (is_declared(model) || is_exported(model))
+    declared = {model.title, model.task, model.own_loss.parts, ""};
   if (const models::Dataset* own = settings.declared_dataset(dataset)) declared.dataset_title = own->title;
   return declared;
 }
@@ -275,6 +276,11 @@ class Check {
   }
 
   void sampler() {
+    if (run_.sampler == "distributed" && settings_.model().own_loss.is_weighted())
+      problems_.error(settings_.place("sampler"),
+                      "the loss of model {} has weights, which sampler \"distributed\" would not sum over "
+                      "replicas; use sampler \"exact\"",
+                      in_quotes(run_.model));
     if (run_.sampler != "distributed" || run_.global_batch % run_.strategy.sharing_replicas() == 0) return;
     const char* name = settings_.find("batch") != nullptr ? "batch" : "replicas";
     problems_.error(settings_.place(name),

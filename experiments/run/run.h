@@ -72,7 +72,8 @@ struct Optimizer {
 // trainyard. Not part of the run key, which has the names, and the task of an exported model.
 struct Declaration {
   std::string model_title;
-  std::string task;  // of the model; empty: not in the file
+  std::string task;                          // of the model; empty: not in the file
+  std::vector<std::string> loss_parts = {};  // names, of an exported network
   std::string dataset_title;
   bool operator==(const Declaration&) const = default;
 };

@@ -180,6 +180,7 @@ static void add_declared(const Declaration& declared, json& object) {
   if (!declared.model_title.empty()) {
     object["declared"]["model"] = {{"title", declared.model_title}};
     if (!declared.task.empty()) object["declared"]["model"]["task"] = declared.task;
+    if (!declared.loss_parts.empty()) object["declared"]["model"]["loss_parts"] = declared.loss_parts;
   }
   if (!declared.dataset_title.empty()) object["declared"]["dataset"] = {{"title", declared.dataset_title}};
 }
@@ -189,6 +190,7 @@ static Declaration declared_from_json(const json& object) {
   if (object.contains("model")) {
     read(object.at("model").at("title"), declared.model_title);
     read_if_there(object.at("model"), "task", declared.task);
+    read_if_there(object.at("model"), "loss_parts", declared.loss_parts);
   }
   if (object.contains("dataset")) read(object.at("dataset").at("title"), declared.dataset_title);
   return declared;

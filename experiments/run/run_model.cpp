@@ -49,7 +49,7 @@ std::shared_ptr<const ExportedFile> read_once(const std::filesystem::path& path)
   std::shared_ptr<const ExportedFile>& file = known[sha256];
   if (file) return file;
   Exported content = models::read_exported(path);
-  if (!content.own_loss.empty()) content.inputs.pop_back();  // the targets
+  if (content.own_loss) content.inputs.pop_back();  // the targets
   file = std::make_shared<const ExportedFile>(ExportedFile{std::move(content), sha256});
   return file;
 }
@@ -120,7 +120,7 @@ bool is_size(std::int64_t size, const std::string& name, const Exported& network
 bool has_output(const Exported& network, const models::Task& task) {
   const Sizes& sizes = network.outputs.front().sizes;
   const std::vector<std::string> names = output_sizes(task);
-  if (names.empty()) return !network.own_loss.empty() || sizes == network.inputs.front().sizes;
+  if (names.empty()) return network.own_loss || sizes == network.inputs.front().sizes;
   if (sizes.size() != names.size()) return false;
   for (std::size_t i = 0; i < names.size(); ++i)
     if (!is_size(sizes[i], names[i], network)) return false;
@@ -130,7 +130,7 @@ bool has_output(const Exported& network, const models::Task& task) {
 // Why the inputs and outputs are not those of the task; empty if they are.
 std::string task_problem(const Exported& network, const std::string& name) {
   const models::Task& task = models::find_task(name);
-  const bool own_loss = !network.own_loss.empty();
+  const bool own_loss = static_cast<bool>(network.own_loss);
   if (own_loss && name != network.task)
     return fmt::format("its own loss was exported for the task {}", network.task);
   if (own_loss && task.target == models::Target::translation)
@@ -277,7 +277,7 @@ models::Model model_from(ExportedLine line, const std::shared_ptr<const Exported
                       .data_task = line.task,
                       .own_loss = file->content.own_loss};
   const models::Task& task = models::find_task(line.task);
-  if (!model.own_loss.empty() && task.target != models::Target::label) model.task = models::own_loss_task;
+  if (model.own_loss && task.target != models::Target::label) model.task = models::own_loss_task;
   const models::DataKind kind = kind_of(file->content, task);
   for (const models::Dataset& dataset : models::datasets())
     if (dataset.kind == kind) model.datasets.push_back(dataset.name);

@@ -331,7 +331,7 @@ void read_rules(const Json* rules, Graph& graph) {
     }
 }
 
-// A network without a loss has one output. With one it has [batch] values beside it.
+// A network without a loss has one output. With one it has values [batch] beside it.
 void read_loss(const Json* loss, Exported& exported) {
   const std::size_t outputs = exported.outputs.size();
   if (loss == nullptr) {
@@ -340,9 +340,16 @@ void read_loss(const Json* loss, Exported& exported) {
                   "export a network whose forward returns one tensor");
     return;
   }
-  exported.own_loss = name_in(member(*loss, "reduction"));
-  if ((exported.own_loss != "mean" && exported.own_loss != "sum") || outputs != 2 ||
-      exported.inputs.size() < 2 || exported.outputs[1].sizes != std::vector{batch_size})
+  OwnLoss& own = exported.own_loss;
+  own.reduction = name_in(member(*loss, "reduction"));
+  if (const Json* parts = member_or_null(*loss, "parts"))
+    for (const Json& part : list_in(*parts, most_loss_parts)) own.parts.push_back(name_in(part));
+  const bool known = own.reduction == "mean" || own.is_sum() || own.is_weighted();
+  const auto has_values = [](const Exported::Input& output) {
+    return output.sizes == std::vector{batch_size};
+  };
+  if (!known || outputs != own.outputs() || exported.inputs.size() < 2 ||
+      !std::all_of(exported.outputs.begin() + 1, exported.outputs.end(), has_values))
     throw Fault("its loss is not described as `trainyard export` does", "export the network again");
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/graph.h"
+#include "models/tasks.h"
 
 namespace trainyard::models {
 
@@ -18,7 +19,8 @@ inline constexpr std::int64_t any_size = -2;    // another symbolic size
 // A network in training form, as PyTorch exports it. `graph.evaluation` is its form in evaluation.
 struct Exported {
   // Tensors that no node reads are left out. Tied parameters are one tensor, with the first of their names.
-  // The output is the first one of the network. With a loss of its own, the second has its values [batch].
+  // The output is the first one of the network. With a loss of its own, the others are [batch]: its values,
+  // their weights if it is "weighted", and its parts.
   Graph graph;
   // An input of the user, or an output of the graph.
   struct Input {
@@ -30,10 +32,9 @@ struct Exported {
   std::vector<Input> outputs;  // in the order of `graph.outputs`
   std::string torch;           // version of PyTorch that wrote the file; may be empty
   std::string task;            // of the metadata; may be empty
-  std::string own_loss;  // of the metadata: its last input is the targets, and a step minimises the "mean" or
-                         // the "sum" of its second output; empty: it has no loss
-  std::string reference;  // of the metadata: the entry with the reference batch; may be empty
-  std::string metadata;   // `extra/trainyard.json`: an object as JSON, at most 1 MiB; empty if there is none
+  OwnLoss own_loss;            // of the metadata: with a loss, its last input is the targets
+  std::string reference;       // of the metadata: the entry with the reference batch; may be empty
+  std::string metadata;  // `extra/trainyard.json`: an object as JSON, at most 1 MiB; empty if there is none
 };
 
 // - Supported: schema 8 of torch.export, dense tensors, the operators of `operators.h`.

@@ -15,6 +15,9 @@ inline db::MetricColumn final_column(const Metric& metric) {
 // Its title in the file, or in the catalogue ("MLP"), else its name.
 std::string title_of(const db::RunSummary& run);
 
+// "kl" for a named part of its loss, else the metric's own title.
+std::string title_of(const db::RunSummary& run, const models::Metric& metric);
+
 // Whether the run must have the metric, by the catalogue or the declared task. A user's own model without a
 // task has a loss. Its other metrics are known only from records.
 bool known_to_have(const db::RunSummary& run, const Metric& metric);

@@ -95,6 +95,18 @@ Texts parameters(const ReportData& data) {
   return texts;
 }
 
+// "VAE: 1 reconstruction, 2 kl".
+Texts loss_parts(const ReportData& data) {
+  Texts texts;
+  for (const db::RunSummary& run : data.runs) {
+    std::vector<std::string> parts;
+    for (const std::string& name : run.loss_parts)
+      parts.push_back(fmt::format("{} {}", parts.size() + 1, name));
+    if (!parts.empty()) texts.insert(fmt::format("{}: {}", title_of(run), joined(parts)));
+  }
+  return texts;
+}
+
 // All texts of the launches, or of the ranks that have recorded them.
 template <typename TextOf>
 std::string of_launches(const ReportData& data, const TextOf& text_of) {
@@ -141,6 +153,7 @@ std::vector<std::pair<std::string, std::string>> provenance(const ReportData& da
       {"Data", joined(data_sets(data))},
       {"Training samples", joined(training_samples(data), {}, "; ")},
       {"Parameters", joined(parameters(data))},
+      {"Parts of the loss", joined(loss_parts(data), {}, "; ")},
       {"Strategies", joined(meshes(data), {}, "; ")},
       {"Host", of_launches(data, [](const Launched& one) { return one.circumstances.host; })},
       {"Processor", of_launches(data, [](const Launched& one) { return one.circumstances.processor; })},

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <map>
+#include <mutex>
+#include <tuple>
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
@@ -11,6 +13,7 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
+#include "models/metrics.h"
 #include "models/networks/vector_kernels.h"
 #include "models/samples/tokenizer.h"
 
@@ -114,21 +117,27 @@ at::Tensor Task::sum_of(const std::vector<at::Tensor>& outputs, const at::Tensor
   return own_loss ? outputs.at(1).sum() : loss_sum(outputs.front(), targets);
 }
 
-const Task& task_with_own_loss(std::string_view data_task, std::string_view reduction) {
-  static const std::vector<Task> rows = [] {
-    std::vector<Task> made;
-    for (const Task& task : tasks)
-      for (const bool is_sum : {false, true}) {
-        const bool labels = task.target() == Target::label;
-        made.push_back({task.name, nullptr, labels ? task.counts : std::span<const Count>(), nullptr,
-                        /*own_loss=*/true, is_sum});
-      }
-    return made;
-  }();
-  const auto row = std::ranges::find_if(
-      rows, [&](const Task& task) { return task.name == data_task && task.is_sum == (reduction == "sum"); });
-  if (row == rows.end()) throw InternalError("no task " + std::string(data_task) + " can have its own loss");
-  return *row;
+at::Tensor Task::weight_of(const std::vector<at::Tensor>& outputs) const {
+  return outputs.at(2).detach().sum(at::kDouble);
+}
+
+const Task& task_with_own_loss(std::string_view data_task, const models::OwnLoss& loss) {
+  static std::mutex mutex;
+  static std::map<std::tuple<std::string, std::string, std::size_t>, Task> made;
+  const std::lock_guard lock(mutex);
+  const auto [row, is_new] = made.try_emplace({std::string(data_task), loss.reduction, loss.parts.size()});
+  if (is_new) {
+    const Task& task = find_task(data_task);
+    row->second = {.name = task.name,
+                   .loss_sum = nullptr,
+                   .counts = task.target() == Target::label ? task.counts : std::span<const Count>(),
+                   .positions = nullptr,
+                   .own_loss = true,
+                   .is_sum = loss.is_sum(),
+                   .is_weighted = loss.is_weighted(),
+                   .parts = loss.parts.size()};
+  }
+  return row->second;
 }
 
 const Task& find_task(std::string_view name) {
@@ -136,16 +145,23 @@ const Task& find_task(std::string_view name) {
 }
 
 MetricSums::MetricSums(const Task& task, at::Device device)
-    : task_(&task), loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))) {
+    : task_(&task),
+      loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))),
+      loss_weight_(at::zeros_like(loss_)),
+      parts_(at::zeros({static_cast<std::int64_t>(task.parts)}, loss_.options())) {
   for (std::size_t i = 0; i < task.counts.size(); ++i)
     counts_.push_back(at::zeros({}, at::TensorOptions(device).dtype(task.counts[i].type)));
 }
 
-void MetricSums::add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
-                     std::int64_t weight) {
+void MetricSums::add(const at::Tensor& loss_sum, const std::vector<at::Tensor>& outputs,
+                     const at::Tensor& targets, std::int64_t weight) {
   const at::NoGradGuard no_grad;
   loss_.add_(loss_sum);
-  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i].add_(task_->counts[i].of(outputs, targets));
+  if (task_->is_weighted) loss_weight_.add_(task_->weight_of(outputs));
+  for (std::size_t i = 0; i < task_->parts; ++i)
+    parts_[static_cast<std::int64_t>(i)].add_(outputs.at(outputs.size() - task_->parts + i).sum(at::kDouble));
+  for (std::size_t i = 0; i < counts_.size(); ++i)
+    counts_[i].add_(task_->counts[i].of(outputs.front(), targets));
   weight_ += weight;
 }
 
@@ -160,8 +176,12 @@ void MetricSums::add(const std::string& name, std::int64_t sum, std::int64_t wei
 MetricSums MetricSums::take() {
   MetricSums taken = *this;
   taken.loss_ = loss_.clone();
+  taken.loss_weight_ = loss_weight_.clone();
+  taken.parts_ = parts_.clone();
   for (at::Tensor& count : taken.counts_) count = count.clone();
   loss_.zero_();
+  loss_weight_.zero_();
+  parts_.zero_();
   for (at::Tensor& count : counts_) count.zero_();
   weight_ = 0;
   further_.clear();
@@ -170,6 +190,10 @@ MetricSums MetricSums::take() {
 
 double MetricSums::loss() const {
   return loss_.item<double>();
+}
+
+double MetricSums::loss_weight() const {
+  return task_->is_weighted ? loss_weight_.item<double>() : static_cast<double>(weight_);
 }
 
 std::optional<std::int64_t> MetricSums::correct() const {
@@ -186,19 +210,27 @@ std::vector<std::pair<std::string_view, nlohmann::ordered_json>> MetricSums::cou
     else
       counts.emplace_back(count.record, counts_[i].item<double>());
   }
+  for (const models::Metric& metric : models::all_metrics)
+    if (metric.part > 0 && metric.part <= task_->parts)
+      counts.emplace_back(metric.record, parts_[static_cast<std::int64_t>(metric.part) - 1].item<double>());
   return counts;
 }
 
 at::Tensor MetricSums::numbers() const {
-  return at::stack({loss_, counts_correct() ? counts_.front().to(at::kDouble) : at::zeros_like(loss_)});
+  const at::Tensor loss = task_->is_weighted ? loss_ / loss_weight_ * static_cast<double>(weight_) : loss_;
+  return at::stack({loss, counts_correct() ? counts_.front().to(at::kDouble) : at::zeros_like(loss_)});
 }
 
 nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase) {
   nlohmann::ordered_json metrics = nlohmann::ordered_json::array();
-  const auto add = [&](std::string_view name, const nlohmann::ordered_json& sum, std::int64_t weight) {
+  const auto add = [&](std::string_view name, const nlohmann::ordered_json& sum,
+                       const nlohmann::ordered_json& weight) {
     metrics.push_back({{"phase", phase}, {"name", name}, {"sum", sum}, {"weight", weight}});
   };
-  add("loss", sums.loss(), sums.weight());
+  const double loss_weight = sums.loss_weight();
+  const auto whole = static_cast<std::int64_t>(loss_weight);
+  const bool is_whole = static_cast<double>(whole) == loss_weight;
+  add("loss", sums.loss(), is_whole ? nlohmann::ordered_json(whole) : nlohmann::ordered_json(loss_weight));
   for (const auto& [record, sum] : sums.counts()) add(record, sum, sums.weight());
   for (const MetricSums::Named& named : sums.further()) add(named.name, named.sum, named.weight);
   return metrics;

@@ -38,13 +38,17 @@ struct Task {
   // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
   // functions above give the same for outputs and targets at these positions only.
   at::Tensor (*positions)(const at::Tensor& targets);
-  bool own_loss = false;  // an exported network computes it: its second output has the values of the samples
-  bool is_sum = false;    // a step minimises the sum over its samples, not their mean
+  // An exported network computes its loss: its second output has the values of the samples.
+  bool own_loss = false;
+  bool is_sum = false;       // a step minimises the sum over its samples, not their mean
+  bool is_weighted = false;  // the third output has weights: a step divides by their sum
+  std::size_t parts = 0;     // the last outputs are parts of the loss
 
   Target target() const { return models::find_task(name).target; }  // what the output is compared with
 
   // The loss of all outputs of a network, summed: its own, or `loss_sum` of the first.
   at::Tensor sum_of(const std::vector<at::Tensor>& outputs, const at::Tensor& targets) const;
+  at::Tensor weight_of(const std::vector<at::Tensor>& outputs) const;  // double []: of the own loss
 };
 
 // classification: cross entropy of logits [batch, classes] against labels int64 [batch], a sample weighs 1.
@@ -55,8 +59,8 @@ struct Task {
 // UserError for an unknown name; it lists the tasks.
 const Task& find_task(std::string_view name);
 
-// The task of a network with its own loss. `data_task` has its targets, and `reduction` is "mean" or "sum".
-const Task& task_with_own_loss(std::string_view data_task, std::string_view reduction);
+// The task of a network with its own loss. `data_task` has its targets.
+const Task& task_with_own_loss(std::string_view data_task, const models::OwnLoss& loss);
 
 // The metrics of a phase as sums, never means: each has a name, a sum and the weight to divide it by. Sums of
 // steps are in tensors, so that a step never waits for a value.
@@ -67,7 +71,7 @@ class MetricSums {
 
   // Adds a batch: its summed loss, and what the task counts in `outputs` and `targets`. The batch's `weight`
   // may also be added by `count`.
-  void add(const at::Tensor& loss_sum, const at::Tensor& outputs, const at::Tensor& targets,
+  void add(const at::Tensor& loss_sum, const std::vector<at::Tensor>& outputs, const at::Tensor& targets,
            std::int64_t weight = 0);
   void count(std::int64_t weight) { weight_ += weight; }
   // Adds to a metric that the task alone does not give, such as "bleu_4".
@@ -78,10 +82,12 @@ class MetricSums {
 
   double loss() const;  // Σ; NaN or infinite if the run diverged
   std::int64_t weight() const { return weight_; }
+  // The weight of the loss: the same, or Σ of the weights that the network computes.
+  double loss_weight() const;
   // Σ of the task's first count; empty if it has none, or no integer.
   std::optional<std::int64_t> correct() const;
   bool counts_correct() const { return !counts_.empty() && task_->counts.front().type == at::kLong; }
-  // {loss, first count or 0} as they are by now: float64 [2], on their device.
+  // {loss, first count or 0} as they are by now: float64 [2], on their device. Divide both by `weight`.
   at::Tensor numbers() const;
 
   struct Named {
@@ -96,6 +102,8 @@ class MetricSums {
  private:
   const Task* task_;
   at::Tensor loss_;                 // float64 []
+  at::Tensor loss_weight_;          // float64 [], of a task that is weighted
+  at::Tensor parts_;                // float64 [parts]
   std::vector<at::Tensor> counts_;  // [] each, as the task's
   std::int64_t weight_ = 0;
   std::vector<Named> further_;

@@ -176,8 +176,10 @@ std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape&
     fastest_step = k == 0 ? step_seconds : std::min(fastest_step, step_seconds);
     const auto gradients = trainer.gradients();
     ProbedStep outcome = outcome_of(trainer, gradients, k + 1);
-    const double own_loss = batches.part_of_mean(trainer.take_metrics().loss(), replica, k);
-    outcome.loss = sum_over(*ranks.stages, sum_over(*ranks.replicas, own_loss));
+    const MetricSums sums = trainer.take_metrics();
+    const auto whole = [&](double own) { return sum_over(*ranks.stages, sum_over(*ranks.replicas, own)); };
+    outcome.loss = resolved.task.is_weighted ? whole(sums.loss()) / whole(sums.loss_weight())
+                                             : whole(batches.part_of_mean(sums.loss(), replica, k));
     outcome.gradient_norm = std::sqrt(sum_over(*ranks.stages, sum_of_squares(outcome)));
     if (reference) {
       outcome.reference_loss = batches.train(*reference, k);

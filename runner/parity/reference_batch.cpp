@@ -117,10 +117,12 @@ networks::Activations copies(networks::Activations all) {
   return all;
 }
 
-// The first output, and behind each sample the value of its own loss, if the network has one.
+// The first output, and behind each sample its values of the network's own loss, if it has one.
 at::Tensor joined(const networks::Activations& outputs) {
   if (outputs.size() == 1) return outputs.front();
-  return at::cat({outputs[0].flatten(1), outputs[1].unsqueeze(1)}, 1);
+  networks::Activations columns{outputs.front().flatten(1)};
+  for (std::size_t i = 1; i < outputs.size(); ++i) columns.push_back(outputs[i].unsqueeze(1));
+  return at::cat(columns, 1);
 }
 
 // The step that tools/trainyard/export_model/reference.py describes.

@@ -58,10 +58,15 @@ double ReferenceTrainer::step(const Dataset& unpadded, const std::vector<LocalBa
   const auto padded = unpadded.in_step(at::cat(indices));
   const Dataset& data = padded ? *padded : unpadded;
   for (const auto& parameter : network_.parameters()) at::Tensor(parameter.value).mutable_grad().reset();
-  const double loss = resolved_.run.batch_norm == "sync" ? compute_together(data, local_batches)
-                                                         : compute_in_turn(data, local_batches);
+  weight_ = 0;
+  double loss = resolved_.run.batch_norm == "sync" ? compute_together(data, local_batches)
+                                                   : compute_in_turn(data, local_batches);
   gradients_.clear();
   for (const auto& parameter : network_.parameters()) gradients_.push_back(coalesced(parameter.value.grad()));
+  if (resolved_.task.is_weighted) {
+    libtorch::divide_each(numbers_of(gradients_), weight_);
+    loss /= weight_;
+  }
   if (const double scale = resolved_.precision.probed_loss_scale(); scale != 1)
     libtorch::divide_each(numbers_of(gradients_), scale);
   if (resolved_.run.optimizer.clip_norm > 0)
@@ -121,9 +126,10 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
     for (const at::Tensor& output : outputs) of_part.push_back(output.slice(0, begin, end));
     if (end > begin)
       loss = loss + resolved_.task.sum_of(of_part, batch.targets.slice(0, begin, end)) /
-                        static_cast<double>(part.divisor);
+                        (resolved_.task.is_weighted ? 1.0 : static_cast<double>(part.divisor));
     begin = end;
   }
+  if (resolved_.task.is_weighted) weight_ += resolved_.task.weight_of(outputs).item<double>();
   const double whole = resolved_.task.is_sum ? static_cast<double>(micro_batches.front().divisor) : 1;
   (loss * resolved_.precision.probed_loss_scale() * whole).backward();
   return loss.item<double>();

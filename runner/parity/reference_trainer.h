@@ -51,6 +51,7 @@ class ReferenceTrainer {
   std::int64_t micro_batches_;
   std::unique_ptr<Optimizer> optimizer_;
   std::vector<at::Tensor> gradients_;
+  double weight_ = 0;  // of the step, if the loss is weighted
   std::int64_t steps_done_ = 0;
 };
 

@@ -9,7 +9,7 @@ namespace trainyard::runner {
 ResolvedRun resolve(const experiments::Run& run) {
   models::Model model = experiments::model_of(run);
   const Task& task =
-      model.own_loss.empty() ? find_task(model.task) : task_with_own_loss(model.data_task, model.own_loss);
+      model.own_loss ? task_with_own_loss(model.data_task, model.own_loss) : find_task(model.task);
   return {run,
           std::move(model),
           task,

@@ -9,12 +9,14 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
+#include "models/networks/libtorch_private.h"
 #include "runner/communicator/communicator.h"
 #include "runner/device/gpu.h"
 #include "runner/device/precision.h"
 #include "runner/device/step_times.h"
 #include "runner/gradients/clipping.h"
 #include "runner/gradients/sharded_reducer.h"
+#include "runner/gradients/sparse_gradient.h"
 #include "runner/optimizer/sharded_optimizer.h"
 #include "runner/trainer/mesh.h"
 #include "runner/trainer/translation.h"
@@ -53,7 +55,8 @@ Trainer::Trainer(const ResolvedRun& resolved, const models::InputShape& input, c
       training_(training_actions(run_, ranks)),
       evaluation_(forward_actions(ranks, micro_batches_of(run_))),
       inference_(forward_actions(ranks, 1)),
-      metrics_(resolved.task, ranks.device) {
+      metrics_(resolved.task, ranks.device),
+      step_weight_(at::zeros({}, at::TensorOptions(ranks.device).dtype(at::kDouble))) {
   if (ranks.device.is_cuda()) times_.device = timeline_ = std::make_shared<DeviceTimeline>(gpu_marks());
   const bool captures = runner::why_not_captured(run_, ranks.device, ranks.transport()).empty();
   capture_steps(captures ? gpu_graphs() : MakeCudaGraph());
@@ -77,9 +80,11 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
                                     const at::Tensor& targets) {
     networks::Activations all = outputs;
     std::ranges::transform(all, all.begin(), for_loss);
-    const at::Tensor sum = resolved_.task.sum_of(all, targets);
-    sums.add(sum, all.front(), targets);
-    return loss_scale_->scaled(resolved_.task.is_sum ? sum : input.part_of_mean(sum));
+    const Task& task = resolved_.task;
+    const at::Tensor sum = task.sum_of(all, targets);
+    sums.add(sum, all, targets);
+    if (task.is_weighted) step_weight_.add_(task.weight_of(all));
+    return loss_scale_->scaled(task.is_sum || task.is_weighted ? sum : input.part_of_mean(sum));
   };
   return work;
 }
@@ -104,6 +109,7 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
   }
+  if (resolved_.task.is_weighted) step_weight_.zero_();
   PartWatch watch(times);
   Reducer& reducer = *update_.reducer;
   Optimizer& optimizer = *update_.optimizer;
@@ -111,6 +117,7 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
   const bool had_samples = executor_.run(training_, work, reducer, times);
   watch.skip();
   had_samples ? reducer.finish() : reducer.reduce_zeros();
+  if (resolved_.task.is_weighted) divide_by_weight();
   watch.lap(&TimeParts::exposed_communication);
   loss_scale_->unscale(reducer.gradients(), [this](const at::Tensor& own) { sum_over_whole_model(own); });
   if (run_.optimizer.clip_norm > 0) clip_whole_model();
@@ -209,6 +216,13 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
 void Trainer::sum_over_whole_model(const at::Tensor& own) const {
   if (update_.reducer->sharded()) ranks_.replicas->all_reduce(own)->wait();
   ranks_.stages->all_reduce(own)->wait();
+}
+
+// The weights are known after the forward pass, so the gradients are those of the sum until now.
+void Trainer::divide_by_weight() {
+  ranks_.replicas->all_reduce(step_weight_)->wait();
+  ranks_.stages->all_reduce(step_weight_)->wait();  // only the last stage has some
+  libtorch::divide_each(numbers_of(update_.reducer->gradients()), step_weight_.item<double>());
 }
 
 void Trainer::clip_whole_model() {

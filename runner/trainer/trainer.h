@@ -111,6 +111,7 @@ class Trainer {
   void count(MetricSums& sums, const Dataset& data, const at::Tensor& indices) const;
   std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
+  void divide_by_weight();
   void clip_whole_model();
   void take_running_statistics();
 
@@ -127,6 +128,7 @@ class Trainer {
   std::optional<double> learning_rate_;
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;
+  at::Tensor step_weight_;                    // double []: of a loss that is weighted
   std::shared_ptr<DeviceTimeline> timeline_;  // of a GPU; also in `times_`
   StepTimes times_;
   std::unique_ptr<StepRunner> steps_;

@@ -214,8 +214,7 @@ void WeightSaver::epoch_done(const networks::Network& stage, const MetricSums& v
 
 // The same result on every rank: only the last stages have sums, and all ranks reduce them.
 bool WeightSaver::is_best(const MetricSums& validation) {
-  const at::Tensor sums =
-      at::tensor({validation.loss(), static_cast<double>(validation.weight())}, at::kDouble);
+  const at::Tensor sums = at::tensor({validation.loss(), validation.loss_weight()}, at::kDouble);
   ranks_.replicas->all_reduce(sums)->wait();
   ranks_.stages->all_reduce(sums)->wait();
   const double loss = sums[0].item<double>() / sums[1].item<double>();

@@ -47,7 +47,7 @@ std::string device_name(const experiments::Launch& launch, int rank) {
 void add_means(log::Fields& fields, const MetricSums& sums, const std::string& phase) {
   if (sums.weight() == 0) return;
   const auto weight = static_cast<double>(sums.weight());
-  fields.emplace_back(phase + "_loss", sums.loss() / weight);
+  fields.emplace_back(phase + "_loss", sums.loss() / sums.loss_weight());
   if (const auto correct = sums.correct())
     fields.emplace_back(phase + "_accuracy", static_cast<double>(*correct) / weight);
   for (const MetricSums::Named& named : sums.further())
@@ -218,7 +218,8 @@ void RankRecords::progress(experiments::Phase phase, std::int64_t epoch, std::in
 }
 
 MetricSnapshots seen(const MetricSums& sums) {
-  return {sums.loss(), sums.correct(), sums.weight()};
+  const auto weight = static_cast<double>(sums.weight());
+  return {sums.loss() * (weight / sums.loss_weight()), sums.correct(), sums.weight()};
 }
 
 AsyncMetrics::AsyncMetrics(at::Device device, MakeMark make) : device_(device), make_(std::move(make)) {}

@@ -15,7 +15,7 @@ MetricSums sums_of(const char* task_name, const at::Tensor& outputs, const at::T
                    std::int64_t weight) {
   const Task& task = find_task(task_name);
   MetricSums sums(task);
-  sums.add(task.loss_sum(outputs, targets), outputs, targets, weight);
+  sums.add(task.loss_sum(outputs, targets), {outputs}, targets, weight);
   return sums;
 }
 
@@ -132,7 +132,7 @@ TEST_CASE("metrics add up over batches, also additional ones by name") {
   const Task& task = find_task("classification");
   MetricSums sums(task);
   for (int batch = 0; batch < 3; ++batch) {
-    sums.add(task.loss_sum(logits, labels), logits, labels, 2);
+    sums.add(task.loss_sum(logits, labels), {logits}, labels, 2);
     sums.add("bleu_1", 3, 5);
   }
   sums.add("bleu_2", 1, 4);

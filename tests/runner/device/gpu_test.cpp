@@ -112,7 +112,7 @@ TEST_CASE("on a GPU: metric sums are available after their copy to the host") {
   MetricSums sums(find_task("classification"), device);
   AsyncMetrics seen(device, gpu_marks());
   const auto on_gpu = at::TensorOptions(device);
-  sums.add(at::full({}, 2.5, on_gpu), at::eye(4, on_gpu), at::arange(4, on_gpu.dtype(at::kLong)), 4);
+  sums.add(at::full({}, 2.5, on_gpu), {at::eye(4, on_gpu)}, at::arange(4, on_gpu.dtype(at::kLong)), 4);
   seen.poll(sums);
   synchronize(device);
   const auto arrived = seen.poll(sums);

@@ -135,7 +135,7 @@ TEST_CASE("off the CPU, every batch of texts has the length of the longest text 
 
 TEST_CASE("metric sums that were taken stay unchanged, and new sums begin at zero in the same memory") {
   MetricSums sums(find_task("classification"));
-  const auto add = [&] { sums.add(at::full({}, 3.5), at::eye(4), at::arange(4), 4); };
+  const auto add = [&] { sums.add(at::full({}, 3.5), {at::eye(4)}, at::arange(4), 4); };
   add();
   const MetricSums first = sums.take();
   add();
@@ -153,7 +153,7 @@ TEST_CASE("asynchronous metrics are those at the time of their copy, and nothing
   AsyncMetrics seen(at::kCPU, [&] { return std::make_unique<testing::FakeMark>(given, now); });
   const auto step = [&] {
     given += 1;
-    sums.add(at::full({}, 2.5), at::eye(4), at::arange(4), 4);
+    sums.add(at::full({}, 2.5), {at::eye(4)}, at::arange(4), 4);
     return seen.poll(sums);
   };
   CHECK_FALSE(step());  // its copy is pending
@@ -178,7 +178,7 @@ TEST_CASE("asynchronous metrics are those at the time of their copy, and nothing
 TEST_CASE("metrics on a CPU are available at once, without accuracy if it is undefined") {
   AsyncMetrics seen(at::kCPU, {});
   MetricSums sums(find_task("reconstruction"));
-  sums.add(at::full({}, 3.0), at::ones({2}), at::zeros({2}), 2);
+  sums.add(at::full({}, 3.0), {at::ones({2})}, at::zeros({2}), 2);
   const auto now = seen.poll(sums);
   REQUIRE(now);
   CHECK(now->loss == 3);

@@ -58,7 +58,7 @@ std::vector<double> train(const networks::Network& network, const Task& task, co
       const at::Tensor outputs = network.forward(part.inputs).front();
       const at::Tensor loss = task.loss_sum(outputs, part.targets);
       const std::int64_t weight = data.weight(indices);
-      sums.add(loss, outputs, part.targets, weight);
+      sums.add(loss, {outputs}, part.targets, weight);
       loss.backward(at::full_like(loss, 1. / static_cast<double>(weight)));
       std::vector<at::Tensor> gradients;
       for (const at::Tensor& parameter : parameters) gradients.push_back(parameter.grad());

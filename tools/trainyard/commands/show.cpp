@@ -31,6 +31,7 @@
 #include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
+#include "reports/results/metrics.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
@@ -74,13 +75,14 @@ db::MetricColumn column_of(std::string_view phase, const models::Metric& metric)
 }
 
 // Metrics and times per epoch. Only metrics of the run's task have a column.
-reports::Table epochs_table(const std::vector<db::EpochRow>& epochs) {
+reports::Table epochs_table(const db::RunSummary& run, const std::vector<db::EpochRow>& epochs) {
   reports::Table table;
   table.columns = {reports::right_column("epoch")};
   for (const auto& epoch : epochs) table.rows.push_back({epoch.epoch});
   for (const std::string_view phase : {"train", "validation"})
     for (const models::Metric& metric : models::all_metrics)
-      add_measured(table, epochs, fmt::format("{} {}{}", phase, metric.title, metric.kind->suffix()),
+      add_measured(table, epochs,
+                   fmt::format("{} {}{}", phase, reports::title_of(run, metric), metric.kind->suffix()),
                    metric.kind->scale, metric.digits, column_of(phase, metric));
   add_measured(table, epochs, "train s", 1, 3, "train_seconds");
   add_measured(table, epochs, "validation s", 1, 3, "validation_seconds");
@@ -122,7 +124,7 @@ std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMe
                                                    : db::not_defined;
     if (std::isfinite(value))
       text +=
-          fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", metric.title,
+          fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", reports::title_of(run, metric),
                       reports::decimals(metric.kind->scale * value, metric.digits), metric.kind->suffix());
   }
   return text.empty() ? "" : text + "\n";
@@ -200,7 +202,7 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
     print_warnings(warnings, attempt.attempt);
   }
   const auto epochs = db::epochs_of_run(database, run.run_key);
-  if (!epochs.empty()) std::cout << '\n' << aligned_table(epochs_table(epochs));
+  if (!epochs.empty()) std::cout << '\n' << aligned_table(epochs_table(run, epochs));
   std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key)) << parts_text(database, run);
   if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
 }

@@ -65,7 +65,7 @@ def metadata(network, traced, output, tied, batches):
             names[str(inputs[i].meta["val"].shape[symbol.dimension])] = symbol.name
         symbols[symbol.name] = {"least": 1, "most": symbol.most}
     roles = ("source", "target") if tasks.ROWS[network.task]["target"] == "translation" else ("input",) * len(inputs)
-    if network.reduction:
+    if network.reductions:
         roles = (*roles[:-1], "targets")
     described = []
     for node, role, x in zip(inputs, roles, network.inputs):
@@ -74,6 +74,10 @@ def metadata(network, traced, output, tied, batches):
         rows = values_below(node) if x.dtype == torch.int64 and role != "targets" else None
         if rows is not None:
             described[-1]["values_below"] = rows
+    parts = [name for name in network.reductions if name != "loss"]
+    values = [("loss", "loss")] if network.reductions else []
+    values += [("weights", "weights of the loss")] if network.reductions.get("loss") == "weighted" else []
+    values += [(name, "part of the loss") for name in parts]
     result = next(iter(program.graph.find_nodes(op="output"))).args[0][0]
     return {
         "format": FORMAT,
@@ -84,8 +88,8 @@ def metadata(network, traced, output, tied, batches):
         "inputs": described,
         "outputs": [{"name": result.name, "role": tasks.ROWS[network.task]["role"], "dtype": type_name(output.dtype),
                      "sizes": ["batch", *sizes_of(result.meta["val"], names)[1:]]}]
-        + ([{"name": "loss", "role": "loss", "dtype": type_name(output.dtype), "sizes": ["batch"]}] if network.reduction else []),
-        **({"loss": {"reduction": network.reduction}} if network.reduction else {}),
+        + [{"name": name, "role": role, "dtype": type_name(output.dtype), "sizes": ["batch"]} for name, role in values],
+        **({"loss": {"reduction": network.reductions["loss"], "parts": parts}} if network.reductions else {}),
         **({"optimizer": groups.keys(network.optimizer), "groups": groups.factors(module, network.optimizer)} if network.optimizer else {}),
         "parameters": {name: p.numel() for name, p in module.named_parameters()},
         "tied": tied,

@@ -107,7 +107,7 @@ def export(options, operators):
     for i in traced.fixed:
         length = network.inputs[i].size(1)
         way = f"set window_length = {length}" if tasks.ROWS[network.task]["target"] == "next token" else "all texts are padded or cut to it"
-        if network.reduction and i + 1 == len(network.inputs):
+        if network.reductions and i + 1 == len(network.inputs):
             continue  # the targets
         network.warnings.append(f"input {i + 1} has a fixed length of {length}: {way}")
     for text in network.warnings:

@@ -208,7 +208,7 @@ def output_of(network):
     try:
         with WithoutDropout():
             output = module(*[x.clone() for x in network.inputs])
-            output = one_tensor(output) if network.reduction else first_tensor(output) if network.loss else output
+            output = one_tensor(output) if network.reductions else first_tensor(output) if network.loss else output
     except Exception as error:
         where = module_of(error, module)
         raise Refused(f"the network fails with its example inputs{' in ' + where if where else ''}: {first_line(error)}",

@@ -27,7 +27,7 @@ class Network:
     inputs: tuple  # tensors [batch, …] with at least two samples
     task: str = ""  # empty: found by the sizes
     loss: object = None  # the user's own, of (outputs, targets)
-    reduction: str = ""  # "mean" or "sum" of the values of the loss; empty: the network has no targets yet
+    reductions: dict = dataclasses.field(default_factory=dict)  # "mean", "sum" or "weighted" by name; empty: it has no targets yet
     optimizer: object = None  # of the parameters of `module`
     warnings: list = dataclasses.field(default_factory=list)
     verbose: bool = False
@@ -49,8 +49,8 @@ class Network:
             with contextlib.redirect_stdout(io.StringIO()):
                 result = self.build()
                 module = prepared(result[0], next(self.module.parameters()).dtype)
-                if self.reduction:
-                    module = own_loss.with_loss(module, loss_in(result), self.reduction)
+                if self.reductions:
+                    module = own_loss.with_loss(module, own_loss.per_sample(loss_in(result)), self.reductions)
                 if self.optimizer:
                     groups.freeze_others(module, optimizer_in(result))
         except (Exception, SystemExit) as error:

@@ -61,6 +61,8 @@ REFUSED = {
     "merging": r"eval\(\) changes a\.weight; .*self\.training",
     "buffer_in_evaluation": r"the network changes the buffer mean in evaluation; .*self\.training",
     "weighted_mean": r'neither a mean nor a sum over the samples.*reduction="none"',
+    "four_parts": r"the loss gives 'loss', 'a', 'b', 'c', 'd'; name the value that is minimised \"loss\", and at most 3 others",
+    "weighted_part": r'the part "a" of the loss gives tuple; return one value per sample',
     "loss_of_two": r"the loss gives tuple; return one value per sample",
     "failing_loss": r"refused\.py:\d+: the loss of refused\.py:failing_loss fails: AttributeError",
     "other_optimizer": r"the optimizer is RMSprop; use SGD, Adam or AdamW",

@@ -284,11 +284,20 @@ def shorter_logits():
 
 
 def weighted_mean(batch):
-    return nn.Linear(8, 3), torch.randn(batch, 8), nn.CrossEntropyLoss(weight=torch.tensor([1.0, 2.0, 5.0]))
+    weights = torch.tensor([1.0, 2.0, 5.0])
+    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: nn.functional.cross_entropy(outputs, targets, weights)
+
+
+def four_parts(batch):
+    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: dict.fromkeys(("loss", "a", "b", "c", "d"), outputs.sum(1))
+
+
+def weighted_part(batch):
+    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: {"loss": outputs.sum(1), "a": (outputs.sum(1), outputs.sum(1))}
 
 
 def loss_of_two(batch):
-    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: (outputs.sum(1), targets)
+    return nn.Linear(8, 3), torch.randn(batch, 8), lambda outputs, targets: (outputs.sum(1), targets, outputs)
 
 
 def failing_loss(batch):

@@ -180,6 +180,20 @@ def variational(batch):
     return Variational(), torch.rand(batch, 1, 28, 28), "reconstruction", loss
 
 
+def named_parts(batch):
+    def loss(outputs, targets):
+        image, mean, deviation = outputs
+        error = F.binary_cross_entropy(image, targets.flatten(1), reduction="none").sum(1) / 784
+        divergence = -0.5 * torch.sum(1 + deviation - mean.pow(2) - deviation.exp(), 1) / 784
+        return {"kl": divergence.mean(), "loss": error + divergence, "error": error}
+
+    return Variational(), torch.rand(batch, 1, 28, 28), "reconstruction", loss
+
+
+def class_weights(batch):
+    return convolution(1, 4 * 2 * 4, 3), torch.randn(batch, 1, 6, 10), nn.CrossEntropyLoss(torch.tensor([0.1, 1.0, 3.0]), label_smoothing=0.1)
+
+
 class Characters(nn.Module):
     def __init__(self):
         super().__init__()
@@ -192,6 +206,15 @@ class Characters(nn.Module):
 def smoothed_tokens(batch):
     def loss(outputs, targets):
         return F.cross_entropy(outputs["logits"].transpose(1, 2), targets, label_smoothing=0.1, reduction="none")  # [batch, length]
+
+    return Characters(), torch.randint(90, (batch, 12)), loss, "language-model"
+
+
+def counted_tokens(batch):
+    """Its weights are those of ignore_index = 5."""
+    def loss(outputs, targets):
+        values = F.cross_entropy(outputs["logits"].transpose(1, 2), targets, ignore_index=5, reduction="none")
+        return values, (targets != 5).to(values.dtype)
 
     return Characters(), torch.randint(90, (batch, 12)), loss, "language-model"
 

@@ -45,19 +45,25 @@ NETWORKS = {
     "mean_of_samples": ("classification", "synthetic-reviews", ""),
     "auxiliary_head": ("classification", "synthetic-color-digits", ""),
     "variational": ("reconstruction", "synthetic-digits", ""),
+    "named_parts": ("reconstruction", "synthetic-digits", ""),
+    "class_weights": ("classification", "folder", ""),
+    "counted_tokens": ("language-model", "synthetic-prose", "window_length = 8"),
     "smoothed_tokens": ("language-model", "synthetic-prose", "window_length = 8"),
     "without_autocast": ("classification", "synthetic-digits", ""),
     "grouped": ("classification", "synthetic-digits", 'optimizer = "adamw"\nweight_decay = 0.1'),
 }
 
 
-def write_arrays(folder):
+IMAGES, LABELS = bytes(i * i % 251 for i in range(3600)), bytes(i % 3 for i in range(60))
+
+
+def write_arrays(folder, part="train"):
     """train-images.npy, uint8 [60, 6, 10], and labels of three classes."""
-    folder.mkdir()
-    for name, shape, values in (("images", (60, 6, 10), bytes(i * i % 251 for i in range(3600))), ("labels", (60,), bytes(i % 3 for i in range(60)))):
+    folder.mkdir(exist_ok=True)
+    for name, shape, values in (("images", (60, 6, 10), IMAGES), ("labels", (60,), LABELS)):
         header = f"{{'descr': '|u1', 'fortran_order': False, 'shape': {shape}, }}".encode()
         header += b" " * (117 - len(header)) + b"\n"
-        (folder / f"train-{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + values)
+        (folder / f"{part}-{name}.npy").write_bytes(b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header + values)
 
 
 class Trained(unittest.TestCase):
@@ -92,6 +98,54 @@ class Trained(unittest.TestCase):
                 for row in rows[:3]:
                     for loss in ("train_loss", "validation_loss", "test_loss"):
                         self.assertAlmostEqual(row[loss], rows[3][loss], delta=1e-5 * rows[3][loss], msg=row["strategy"])
+
+    def test_class_weights_train_as_in_pytorch(self):
+        import torch
+
+        import trained_networks
+        for part in ("train", "validation", "test"):
+            write_arrays(self.folder / "arrays", part)
+        self.experiment("class_weights", keys='precision = "float64"\noptimizer = "sgd"\nmomentum = 0\nbatch = 60')
+        text = (self.folder / "net.toml").read_text()
+        (self.folder / "net.toml").write_text(text.replace("train_samples = 48\n", "").replace("batch = 12\n", "").replace("0.003", "0.5"))
+        self.done("run", "net.toml", "--no-report")
+        torch.manual_seed(0)
+        net, _, loss = trained_networks.class_weights(4)
+        images, labels = (torch.tensor(list(values)) for values in (IMAGES, LABELS))
+        images = images.double().view(60, 1, 6, 10)
+        images, net, loss = (images - images.mean()) / images.std(correction=0), net.double(), loss.double()
+        expected = []
+        for _ in range(2):
+            value = loss(net(images), labels)
+            net.zero_grad()
+            value.backward()
+            with torch.no_grad():
+                for p in net.parameters():
+                    p -= 0.5 * p.grad
+                expected.append((value.item(), loss(net(images), labels).item()))
+        for strategy in ("single", "ddp-3", "pipeline", "mp-ddp"):
+            rows = json.loads(self.done("sql", "SELECT train_loss, validation_loss FROM epoch_average "
+                                        f"WHERE strategy = '{strategy}' ORDER BY epoch", "--format", "json"))
+            for row, (train, validation) in zip(rows, expected, strict=True):
+                self.assertAlmostEqual(row["train_loss"], train, delta=1e-12, msg=strategy)
+                self.assertAlmostEqual(row["validation_loss"], validation, delta=1e-12, msg=strategy)
+        refused = self.trainyard("check", "net.toml", "--set", "sampler=distributed")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn('the loss of model "net" has weights', refused.stderr)
+
+    def test_parts_of_a_loss_are_metrics(self):
+        self.experiment("named_parts")
+        self.done("run", "net.toml", "--yard", "yard")
+        rows = json.loads(self.done("sql", "SELECT run_key, strategy, validation_loss, validation_part1, validation_part2, validation_part3 "
+                                    "FROM task_final_metrics ORDER BY strategy = 'single'", "--format", "json", "--yard", "yard"))
+        for row in rows:
+            self.assertAlmostEqual(row["validation_part1"] + row["validation_part2"], row["validation_loss"], delta=1e-6)
+            self.assertAlmostEqual(row["validation_part1"], rows[-1]["validation_part1"], delta=1e-5 * abs(rows[-1]["validation_part1"]))
+            self.assertIsNone(row["validation_part3"])
+        self.assertRegex(self.done("show", rows[0]["run_key"], "--yard", "yard"), r"validation kl +validation error")
+        report = (self.folder / "yard" / "reports" / "net" / "index.html").read_text()
+        self.assertIn("net: 1 kl, 2 error", report)
+        self.assertIn("Validation loss part 2", report)
 
     def test_in_float64_only_rounding_is_left(self):
         write_arrays(self.folder / "arrays")
