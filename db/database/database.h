@@ -19,7 +19,7 @@ namespace trainyard::db {
 
 // `PRAGMA user_version`. Increase it with every change of a table (db/database/schema.h). A new metric
 // increases it too, because each metric has columns.
-inline constexpr int schema_version = 9 + static_cast<int>(models::all_metrics.size());
+inline constexpr int schema_version = 10 + static_cast<int>(models::all_metrics.size());
 
 // The database can no longer be read or written: the disk is full, read-only or broken. Committed data is
 // intact.

@@ -51,7 +51,7 @@ FROM (SELECT e.rank, SUM(e.train_seconds) AS trained, COUNT(e.processor_seconds)
   FROM epoch e JOIN process p ON p.run_key = e.run_key AND p.attempt = e.attempt AND p.rank = e.rank
   WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND p.status = 'finished'
     AND p.device LIKE 'cpu%' GROUP BY e.rank)
-WHERE known AND trained > 1.2 * explained AND trained - explained > 0.5 ORDER BY rank LIMIT 1)sql";
+WHERE known AND NOT attempt.devices_shared AND trained > 1.2 * explained AND trained - explained > 0.5 ORDER BY rank LIMIT 1)sql";
 
 // Set the first reason why the times of an attempt do not count.
 std::string put_times_problem() {
@@ -63,7 +63,6 @@ UPDATE attempt SET
     ORDER BY e.seq DESC LIMIT 1),
   times_problem = COALESCE(
     IIF(host_exclusive, NULL, 'other runs shared the host'),
-    IIF(devices_shared, 'its ranks shared devices', NULL),
     (SELECT e.why FROM event e
      WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
      ORDER BY e.seq DESC LIMIT 1),

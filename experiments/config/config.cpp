@@ -160,7 +160,7 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
   std::vector<Setting> values;
   const TomlNode::List* list = member.value.list();
   if (list == nullptr || list->empty()) {
-    const std::string allowed = member.name == "seed" ? " or { count = n }" : "";
+    const std::string allowed = member.name == "seed" ? " or { count = n } or { min = n, max = m }" : "";
     problems.error(member.value.at, "{} must be a list of alternatives{}, but is {}", member.name, allowed,
                    description(member.value));
     return values;
@@ -171,28 +171,52 @@ std::vector<Setting> alternatives(const TomlMember& member, const Declared& decl
   return values;
 }
 
-// Seeds 0 … n − 1 of { count = n }.
-std::vector<Setting> counted_seeds(const TomlNode& item, Diagnostics& problems) {
+std::vector<Setting> first_seeds(std::int64_t count, const Location& at) {
   std::vector<Setting> seeds;
-  const std::size_t errors = problems.errors();
-  std::int64_t count = 0;
-  const Bound most{static_cast<double>(max_runs)};
-  read_keys(*item.table(), "seed",
-            {{"count", value_reader(bounded("count", ValueType::integer, Bound{1}, most), count, problems)}},
-            problems);
-  if (problems.errors() == errors && count == 0)
-    problems.error(item.at, "seed must be a list of seeds or { count = n }");
-  for (std::int64_t seed = 0; seed < count; ++seed) seeds.push_back({seed, item.at});
+  for (std::int64_t seed = 0; seed < count; ++seed) seeds.push_back({seed, at});
   return seeds;
 }
 
-// The axis; without values if it has an error.
+// Seeds 0 … n − 1 of { count = n }, or of { min, max = n }.
+std::vector<Setting> counted_seeds(const TomlNode& item, std::optional<SeedRange>& range,
+                                   Diagnostics& problems) {
+  const std::size_t errors = problems.errors();
+  std::int64_t count = 0, min = 0, max = 0;
+  const Bound most{static_cast<double>(max_runs)}, fewest{3}, last{most_seeds};
+  read_keys(*item.table(), "seed",
+            {{"count", value_reader(bounded("count", ValueType::integer, Bound{1}, most), count, problems)},
+             {"min", value_reader(bounded("min", ValueType::integer, fewest, last), min, problems)},
+             {"max", value_reader(bounded("max", ValueType::integer, fewest, last), max, problems)}},
+            problems);
+  if (problems.errors() > errors) return {};
+  if (count > 0 && (min > 0 || max > 0)) {
+    problems.error(item.at, "seed has count and a range; write { count = n } or { min = n, max = m }");
+    return {};
+  }
+  if (count == 0 && max == 0) {
+    problems.error(item.at, "seed must be a list of seeds, { count = n } or { min = n, max = m }");
+    return {};
+  }
+  if (max == 0) return first_seeds(count, item.at);
+  if (min == 0) min = std::min<std::int64_t>(usual_min_seeds, max);
+  if (min > max) {
+    problems.error(item.at,
+                   "min = {} is above max = {}; a cell has its first look at min seeds and its last at max",
+                   min, max);
+    return {};
+  }
+  range = {static_cast<int>(min), static_cast<int>(max)};
+  return first_seeds(max, item.at);
+}
+
+// The axis; without values if it has an error. `seeds`: that of seed = { min, max }.
 Axis read_axis(const TomlMember& member, const std::string& where, const Declared& declared, Names& names,
-               Diagnostics& problems) {
+               std::optional<SeedRange>& seeds, Diagnostics& problems) {
   Axis axis{member.name, member.at, {}};
   if (!is_new_axis(member, where, declared, names, problems)) return axis;
   const bool counted = member.name == "seed" && member.value.table() != nullptr;
-  axis.values = counted ? counted_seeds(member.value, problems) : alternatives(member, declared, problems);
+  axis.values =
+      counted ? counted_seeds(member.value, seeds, problems) : alternatives(member, declared, problems);
   return axis;
 }
 
@@ -226,8 +250,10 @@ Dimension read_zip(const TomlNode& group, const Declared& declared, Names& names
     return dimension;
   }
   const std::size_t errors = problems.errors();
+  std::optional<SeedRange> seeds;
   for (const TomlMember& member : *group.table())
-    dimension.push_back(read_axis(member, "zip", declared, names, problems));
+    dimension.push_back(read_axis(member, "zip", declared, names, seeds, problems));
+  if (seeds) problems.error(group.at, "a zip cannot have seed = { min, max }; write the seeds as a list");
   if (problems.errors() > errors || !equally_long(dimension, problems)) dimension.clear();
   return dimension;
 }
@@ -246,7 +272,7 @@ std::vector<Dimension> read_zips(const TomlMember& member, const Declared& decla
 }
 
 std::vector<Dimension> read_dimensions(const TomlNode::Table& table, const Declared& declared,
-                                       Diagnostics& problems) {
+                                       std::optional<SeedRange>& seeds, Diagnostics& problems) {
   std::vector<Dimension> dimensions;
   Names names;
   for (const TomlMember& member : table) {
@@ -254,7 +280,7 @@ std::vector<Dimension> read_dimensions(const TomlNode::Table& table, const Decla
       for (Dimension& zip : read_zips(member, declared, names, problems))
         dimensions.push_back(std::move(zip));
     } else {
-      dimensions.push_back({read_axis(member, "[matrix]", declared, names, problems)});
+      dimensions.push_back({read_axis(member, "[matrix]", declared, names, seeds, problems)});
       drop_repeated_values(dimensions.back().front(), problems);
     }
   }
@@ -278,7 +304,8 @@ void read_matrix(const TomlMember& section, ExperimentConfig& config, Diagnostic
   matrix.given = true;
   matrix.at = section.value.at;
   const std::size_t errors = problems.errors();
-  matrix.dimensions = read_dimensions(members_of(section, "[matrix]", problems), config.declared, problems);
+  matrix.dimensions =
+      read_dimensions(members_of(section, "[matrix]", problems), config.declared, matrix.seeds, problems);
   sort_dimensions(matrix);
   matrix.broken = problems.errors() > errors || !config.declared.refused.empty();
 }
@@ -381,6 +408,16 @@ const Axis* Matrix::axis(const std::string& name) const {
     for (const Axis& each : dimension)
       if (each.name == name) return &each;
   return nullptr;
+}
+
+void use_seeds_until_decided(int max, Matrix& matrix) {
+  for (Dimension& dimension : matrix.dimensions)
+    std::erase_if(dimension, [](const Axis& axis) { return axis.name == "seed"; });
+  std::erase_if(matrix.dimensions, [](const Dimension& dimension) { return dimension.empty(); });
+  const Location at{.file = "--max-seeds"};
+  matrix.dimensions.push_back({Axis{"seed", at, first_seeds(max, at)}});
+  matrix.seeds = {std::min(usual_min_seeds, max), max};
+  sort_dimensions(matrix);
 }
 
 void sort_dimensions(Matrix& matrix) {

@@ -46,7 +46,8 @@ struct Matrix {
   bool given = false;
   bool broken = false;  // a part had an error and is missing
   Location at;
-  std::vector<Dimension> dimensions;  // model, strategy, others in the order of the file, seed last
+  std::vector<Dimension> dimensions;    // model, strategy, others in the order of the file, seed last
+  std::optional<SeedRange> seeds = {};  // of seed = { min, max }
   const Axis* axis(const std::string& name) const;
 };
 
@@ -102,6 +103,11 @@ std::string experiment_name(std::string text);  // `text`, changed to be an allo
 
 // Reads the whole tree. Errors are reported, and the wrong parts are left out.
 ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diagnostics& problems);
+
+// Replaces the seeds by 0 … max − 1. Further seeds than the first four are trained until the cell is decided.
+void use_seeds_until_decided(int max, Matrix& matrix);
+inline constexpr int usual_min_seeds = 4;
+inline constexpr int most_seeds = 1000;
 
 // Sorts the model first, the strategy second and the seed last. Other dimensions keep their order.
 void sort_dimensions(Matrix& matrix);

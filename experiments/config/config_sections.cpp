@@ -110,7 +110,7 @@ void read_comparison(const TomlNode& item, ExperimentConfig& config, Diagnostics
        {"pair", [&](const TomlMember& member) { read_names(member, compare.pair, declared, problems); }},
        {"margins", [&](const TomlMember& member) { read_margins(member, compare.margins, problems); }},
        {"alpha", value_reader(alpha, compare.alpha, problems)},
-       {"final", value_reader(bounded("final", ValueType::boolean), compare.final_look, problems)},
+       {"families", value_reader(choice("families", {"each", "all"}), compare.families, problems)},
        {"differs", differs}},
       problems);
   if (std::ranges::find(compare.pair, compare.axis) != compare.pair.end())

@@ -13,9 +13,12 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossMargin, absolute, ratio)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Margins, accuracy_points, loss, time)
 
 nlohmann::json to_json(const Compare& compare) {
-  return {{"alpha", compare.alpha},     {"axis", compare.axis},        {"baseline", compare.baseline},
-          {"differs", compare.differs}, {"final", compare.final_look}, {"margins", compare.margins},
-          {"pair", compare.pair}};
+  nlohmann::json json{{"alpha", compare.alpha},       {"axis", compare.axis},
+                      {"baseline", compare.baseline}, {"differs", compare.differs},
+                      {"margins", compare.margins},   {"pair", compare.pair}};
+  if (compare.families != "each") json["families"] = compare.families;
+  if (compare.seeds) json["seeds"] = {{"max", compare.seeds->max}, {"min", compare.seeds->min}};
+  return json;
 }
 
 Compare compare_from_json(const nlohmann::json& json) try {
@@ -24,9 +27,11 @@ Compare compare_from_json(const nlohmann::json& json) try {
   json.at("axis").get_to(compare.axis);
   json.at("baseline").get_to(compare.baseline);
   json.at("differs").get_to(compare.differs);
-  json.at("final").get_to(compare.final_look);
   json.at("margins").get_to(compare.margins);
   json.at("pair").get_to(compare.pair);
+  compare.families = json.value("families", compare.families);
+  if (const auto seeds = json.find("seeds"); seeds != json.end())
+    compare.seeds = SeedRange{seeds->at("min").get<int>(), seeds->at("max").get<int>()};
   return compare;
 } catch (const nlohmann::json::exception& error) {
   throw InternalError(std::string("not the JSON of a comparison: ") + error.what());

@@ -33,13 +33,21 @@ struct Margins {
   double accuracy_points = 0.5;  // percentage points
 };
 
+// `seed = { min, max }`: a cell gets seeds until it is decided.
+struct SeedRange {
+  int min = 0;  // pairs at the first look
+  int max = 0;
+  bool operator==(const SeedRange&) const = default;
+};
+
 struct Compare {
   std::string axis = "strategy";
   std::string baseline = "single";        // text of the axis value
   std::vector<std::string> pair{"seed"};  // empty = unpaired
   Margins margins;
   double alpha = 0.05;
-  bool final_look = false;  // TOML `final`
+  std::string families = "each";        // "all": alpha is for all arms and published metrics together
+  std::optional<SeedRange> seeds = {};  // empty: one look at all planned seeds
   std::vector<std::string> differs;
 };
 

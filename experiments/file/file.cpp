@@ -61,6 +61,7 @@ Experiment experiment_of(const TomlNode& root, const std::string& file, const Se
                          Diagnostics& problems) {
   ExperimentConfig config = read_config(root, file, problems);
   apply_set(selection.set, config, problems);
+  if (selection.max_seeds > 0) use_seeds_until_decided(selection.max_seeds, config.matrix);
   check_hyperparameters(config.matrix, config.declared, problems);
   std::vector<ExpandedRun> runs = expand(config, problems);
   const std::vector<std::string> varied = varied_axes(config, runs);
@@ -111,7 +112,7 @@ data_seed = 0                       # seed of the split and of generated data, t
 [matrix]                            # lists of alternatives; every combination is a run
 model    = ["mlp"]
 strategy = ["single", "ddp"]        # also "mp", "pipeline", "mp-ddp", "independent" and names of your own
-seed     = { count = 3 }            # 0, 1, 2; NO CHANGE is found far more often with five or more
+seed     = { min = 4, max = 20 }    # as many as each verdict needs; { count = 5 } trains 0 ... 4
 # learning_rate = [0.1, 0.05]       # any key can be an axis
 # zip = [{ learning_rate = [0.1, 0.05], batch = [256, 128] }]   # these values vary together
 

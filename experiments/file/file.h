@@ -26,6 +26,7 @@ struct Selection {
   std::vector<std::string> where;
   std::vector<std::string> exclude_where = {};
   std::string as = {};  // --as: the experiment's name, instead of that of the file
+  int max_seeds = 0;    // --max-seeds: as seed = { max }; 0: the seeds of the file
 };
 
 struct Loaded {

@@ -13,6 +13,7 @@
 #include "experiments/design/contract.h"
 #include "experiments/matrix/resolve_run.h"
 #include "experiments/matrix/selection.h"
+#include "models/metrics.h"
 
 namespace trainyard::experiments {
 
@@ -280,6 +281,10 @@ void warn_of_differences(const Compare& compare, const CompareTable& table,
   }
 }
 
+constexpr auto published_metrics =
+    static_cast<double>(std::ranges::count(models::all_metrics, true, &models::Metric::published) +
+                        std::ranges::count(models::all_costs, true, &models::Cost::published));
+
 std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig& config,
                                const std::vector<ExpandedRun>& runs, Diagnostics& problems) {
   const std::vector<Value> values = axis_values(table.compare.axis, runs);
@@ -291,6 +296,13 @@ std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig
   if (!value) return std::nullopt;
   Compare compare = table.compare;
   compare.baseline = plain_text(*value);
+  compare.seeds = config.matrix.seeds;
+  if (compare.families == "all")
+    compare.alpha /= static_cast<double>(std::max<std::size_t>(values.size(), 2) - 1) * published_metrics;
+  if (compare.seeds && compare.pair != std::vector<std::string>{"seed"})
+    problems.error(table.at,
+                   "runs of seed = { min, max } must be paired by their seed; write pair = [\"seed\"] or "
+                   "seed = { count = n }");
   return compare;
 }
 
@@ -340,6 +352,7 @@ std::vector<Compare> comparisons(const ExperimentConfig& config, const std::vect
     if (strategies.size() > 1 && baseline(usual, strategies)) {
       warn_of_differences(usual.compare, usual, varied, runs, problems);
       found.push_back(usual.compare);
+      found.back().seeds = config.matrix.seeds;
     }
     return found;
   }

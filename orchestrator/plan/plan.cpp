@@ -83,7 +83,7 @@ void keep_to(std::size_t wanted, Plan& plan) {
 void mark_here(PlannedRun& run, const db::Finished& finished, bool could_count, bool retrain_times) {
   run.state = PlanState::finished;
   const auto problem = finished.times_problems.find(run.key);
-  if (problem == finished.times_problems.end() || !could_count || run.devices_shared) return;
+  if (problem == finished.times_problems.end() || !could_count) return;
   run.times_problem = problem->second;
   if (retrain_times) run.state = PlanState::to_run;
 }
@@ -205,6 +205,12 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
   return plan;
 }
 
+void leave_out_unneeded(Plan& plan, const Needed& needed) {
+  for (PlannedRun& run : plan.runs)
+    if (plan.waits(run) && !run.adopts && needed.unneeded.contains(run.key))
+      run.state = PlanState::not_needed;
+}
+
 std::vector<std::size_t> execution_order(const Plan& plan) {
   std::vector<std::size_t> indices;
   for (const std::size_t index : plan.order)
@@ -231,7 +237,8 @@ void choose_probes(Plan& plan, const db::Database& database) {
   const auto probed = db::probed_runs(database);
   std::set<std::string> arms;  // checked before or in this plan
   for (const PlannedRun& run : plan.runs) {
-    if (run.state == PlanState::left_out) continue;        // its check may never reach the report
+    if (run.state == PlanState::left_out || run.state == PlanState::not_needed)
+      continue;                                            // its check may never reach the report
     const auto found = probed.lower_bound({run.key, ""});  // most runs have none: avoid hashing
     if (found == probed.end() || found->first != run.key) continue;
     if (probed.contains({run.key, experiments::circumstances_hash(run.circumstances)}))

@@ -1,7 +1,10 @@
 // Plan of a sweep: which runs of an experiment are left, their order, and their devices.
 #pragma once
 
+#include <cstddef>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +19,8 @@ enum class PlanState {
   to_run,
   finished,
   done_elsewhere,  // finished under other circumstances
-  left_out         // not selected this time
+  left_out,        // not selected this time
+  not_needed       // its cells are decided, or more seeds would not decide them
 };
 
 struct PlannedRun {
@@ -70,6 +74,16 @@ struct LiveAttempt {
 Plan make_plan(const experiments::Experiment& experiment, const std::vector<Device>& devices,
                const experiments::Circumstances& machine, const db::Database* database,
                const PlanOptions& options = {}, const std::vector<LiveAttempt>& live = {});
+
+// Which runs are still needed, if cells get seeds until they are decided.
+struct Needed {
+  std::map<std::string, std::size_t> order;  // by run key: smaller numbers first; others have 0
+  std::set<std::string> unneeded;            // run keys
+  std::string progress;                      // "3 of 12 cells need no more seeds"
+};
+
+// Marks the runs that wait and are not needed.
+void leave_out_unneeded(Plan& plan, const Needed& needed);
 
 // Indices of the runs that wait, in the order of execution.
 std::vector<std::size_t> execution_order(const Plan& plan);

@@ -69,11 +69,15 @@ std::string percent_text(double fraction) {
 std::string plan_text(const Plan& plan) {
   const std::size_t all = plan.runs.size();
   const std::size_t to_run = plan.to_run();
-  const auto left_out = static_cast<std::size_t>(std::count_if(
-      plan.runs.begin(), plan.runs.end(), [](const auto& run) { return run.state == PlanState::left_out; }));
+  const auto in_state = [&](PlanState state) {
+    return static_cast<std::size_t>(std::ranges::count(plan.runs, state, &PlannedRun::state));
+  };
+  const std::size_t left_out = in_state(PlanState::left_out), not_needed = in_state(PlanState::not_needed);
   std::string text = counted(all, "run") + ": ";
-  if (all > to_run + left_out) text += fmt::format("{} finished before, ", all - to_run - left_out);
+  const std::size_t finished = all - to_run - left_out - not_needed;
+  if (finished > 0) text += fmt::format("{} finished before, ", finished);
   if (left_out > 0) text += fmt::format("{} not selected, ", left_out);
+  if (not_needed > 0) text += fmt::format("{} not needed, ", not_needed);
   text += fmt::format("{} to run", to_run);
   const auto expected = plan.expected_seconds();
   if (to_run > 0 && expected) text += ", about " + duration_text(*expected);

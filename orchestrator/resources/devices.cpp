@@ -247,7 +247,7 @@ std::vector<Problem> device_problems(const experiments::Experiment& experiment,
     if (run.threads && is_cores(own.front())) on += " of " + counted(own.front().cores.size(), "core");
     const Problem problem{
         place_of(experiment, i),
-        fmt::format("strategy \"{}\" has {} on {}: ranks share devices, so its times do not count",
+        fmt::format("strategy \"{}\" has {} on {}: its ranks share devices, which takes longer",
                     run.strategy.name, counted(run.strategy.world_size(), "rank"), on),
         true};
     if (reported.insert(to_text(problem)).second) problems.push_back(problem);

@@ -90,7 +90,7 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
 // ranks then share cores.
 bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& host, std::int64_t threads);
 
-// Warnings for strategies with more ranks than devices, whose times do not count. Each is at the strategy's
+// Warnings for strategies with more ranks than devices. Each is at the strategy's
 // place in the file.
 std::vector<Problem> device_problems(const experiments::Experiment& experiment,
                                      const std::vector<Device>& devices);

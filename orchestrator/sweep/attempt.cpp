@@ -243,7 +243,7 @@ void Attempt::end_leftovers(int ended) {
 
 // Only what another try may change.
 void Attempt::report_times_problem() const {
-  if (!collector_.finished() || !assignment_.host_exclusive || planned().devices_shared) return;
+  if (!collector_.finished() || !assignment_.host_exclusive) return;
   for (const db::Attempt& each : db::attempts_of_run(workplace_.database, place_.key))
     if (each.attempt == place_.attempt && !each.times_problem.empty())
       log_.message("its times do not count: " + each.times_problem);

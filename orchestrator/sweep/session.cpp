@@ -84,8 +84,14 @@ std::optional<SweepResult> Session::run(Status& status, const std::atomic<int>& 
 
 Plan Session::planned(const std::vector<LiveAttempt>& live) const {
   const Machine& machine = request_.machine;
-  return make_plan(request_.experiment, machine.devices, machine.circumstances, &database_, request_.plan,
-                   live);
+  Plan plan =
+      make_plan(request_.experiment, machine.devices, machine.circumstances, &database_, request_.plan, live);
+  const auto names = db::experiment_names(database_);
+  if (!request_.sweep.needed || std::ranges::find(names, request_.experiment.name) == names.end())
+    return plan;
+  leave_out_unneeded(plan, request_.sweep.needed(database_));
+  choose_probes(plan, database_);  // none on a run that is left out
+  return plan;
 }
 
 void Session::add_to_journal(const nlohmann::json& entry) {
@@ -132,8 +138,7 @@ bool Session::needs_devices(const Plan& plan) const {
 // Whether any pending run on this host is timed: its times count only if it has the host to itself.
 bool Session::needs_host(const Plan& plan) const {
   return request_.experiment.machine.on_this_host() && request_.experiment.machine.exclusive_host &&
-         std::ranges::any_of(plan.runs,
-                             [&](const PlannedRun& run) { return plan.waits(run) && !run.devices_shared; });
+         plan.to_run() > 0;
 }
 
 DeviceLeases& Session::new_leases() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <system_error>
 #include <thread>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -64,15 +65,19 @@ class Sweep {
         workplace_(workplace),
         stop_(stop),
         pool_(plan.devices.size()) {
+    place_.resize(plan.runs.size());
     for (const std::size_t index : execution_order(plan)) {
+      place_[index] = waiting_.size();
       const PlannedRun& run = plan.runs[index];
       waiting_.insert(run.adopts ? waiting_.begin() : waiting_.end(),
                       {index, leased_devices(run.devices), 0, 0, run.adopts, {}});
     }
     result_.skipped =
         static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
-          return !plan.waits(run) && run.state != PlanState::left_out;
+          return !plan.waits(run) && run.state != PlanState::left_out && run.state != PlanState::not_needed;
         }));
+    result_.not_needed =
+        static_cast<int>(std::ranges::count(plan.runs, PlanState::not_needed, &PlannedRun::state));
   }
 
   SweepResult run() {
@@ -83,6 +88,7 @@ class Sweep {
     } catch (const std::system_error& error) {
       stopped_by(error.what());
     }
+    result_.not_needed += static_cast<int>(set_aside_.size());
     result_.interrupted = result_.interrupted || (stop_ != 0 && !waiting_.empty());
     return result_;
   }
@@ -93,6 +99,7 @@ class Sweep {
   int level() const { return std::max(stop_.load(), failed_fast_ ? 1 : 0); }
 
   void run_all() {
+    keep_needed();
     while (true) {
       const int now = level();
       if (now != 0) announce_stop(now);
@@ -101,9 +108,37 @@ class Sweep {
       if (now == 0) start_what_fits();
       if (yard_moved()) return stopped_by("");  // before records are read at the old path
       const bool any_ended = step_all();
+      if (any_ended) keep_needed();
       if (active_.empty() && (waiting_.empty() || level() != 0)) break;
       if (!any_ended) std::this_thread::sleep_for(between_steps);
     }
+  }
+
+  // Sets aside the waiting runs that are not needed, takes back those that are again, and puts all in the order of need.
+  void keep_needed() {
+    if (!options().needed) return;
+    const Needed needed = options().needed(workplace_.database);
+    waiting_.splice(waiting_.end(), set_aside_);
+    const auto place_of = [&](const Waiting& each) {
+      const auto found = needed.order.find(plan_.runs[each.run].key);
+      return found == needed.order.end() ? std::size_t{0} : found->second;
+    };
+    waiting_.sort([&](const Waiting& a, const Waiting& b) {
+      return std::tuple(!a.adopts, place_of(a), place_[a.run]) <
+             std::tuple(!b.adopts, place_of(b), place_[b.run]);
+    });
+    for (auto each = waiting_.begin(); each != waiting_.end();) {
+      const auto next = std::next(each);
+      if (!each->adopts && needed.unneeded.contains(plan_.runs[each->run].key))
+        set_aside_.splice(set_aside_.end(), waiting_, each);
+      each = next;
+    }
+    if (needed.progress == progress_) return;
+    progress_ = needed.progress;
+    log::info("needed runs", {{"progress", progress_}, {"waiting", waiting_.size()}});
+    workplace_.status.message(
+        fmt::format("{}, {} not needed so far", progress_,
+                    counted(result_.not_needed + static_cast<int>(set_aside_.size()), "run")));
   }
 
   bool yard_moved() const { return options().yard_lock != nullptr && options().yard_lock->moved(); }
@@ -314,11 +349,14 @@ class Sweep {
   const std::atomic<int>& stop_;
   DevicePool pool_;
   std::list<Waiting> waiting_;
+  std::list<Waiting> set_aside_;    // not needed, unless another run changes that
+  std::vector<std::size_t> place_;  // of each run of the plan in the order of execution
   std::list<Active> active_;
   std::vector<std::size_t> withheld_;  // devices that other sweeps of this host have
   bool blocked_ = false;               // until `ask_again_`: the next run has to wait for another sweep
   Clock::time_point ask_again_;
   std::string announced_taken_;
+  std::string progress_;  // of the cells that get seeds until they are decided
   bool failed_fast_ = false;
   int announced_level_ = 0;
   SweepResult result_;
@@ -332,6 +370,8 @@ const char* why_skipped(PlanState state) {
       return "it has finished under other circumstances, and --reuse keeps its metrics";
     case PlanState::left_out:
       return "it was not selected";
+    case PlanState::not_needed:
+      return "its cells are decided, or more seeds would not decide them";
     case PlanState::to_run:
       break;
   }
@@ -364,6 +404,7 @@ void log_result(const SweepResult& result) {
                            {"skipped", result.skipped},
                            {"failed", result.failures.size()},
                            {"not_started", result.not_started},
+                           {"not_needed", result.not_needed},
                            {"interrupted", result.interrupted ? "yes" : "no"}});
 }
 

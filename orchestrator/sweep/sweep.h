@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -30,6 +31,7 @@ struct SweepResult {
   int skipped = 0;  // finished before this sweep
   std::vector<Failure> failures;
   int not_started = 0;       // after too many failures
+  int not_needed = 0;        // because their cells were decided without them
   std::string stopped_by;    // disk error or move of the yard that ended the sweep; empty: none
   bool yard_moved = false;   // `stopped_by` is a move of the yard
   bool interrupted = false;  // by a signal
@@ -49,6 +51,8 @@ struct SweepOptions {
   const YardLock* yard_lock = nullptr;  // tells whether the yard is moved during the sweep; null: not checked
   // Share of a timed run's cores that other processes may take.
   double others_limit = orchestrator::others_limit;
+  // The runs that are still needed. It is called before the first run and when runs have ended. Null: all runs.
+  std::function<Needed(const db::Database&)> needed = nullptr;
 };
 
 // Runs a plan that was made after `recover` (`recovery.h`).

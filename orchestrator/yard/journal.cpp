@@ -32,8 +32,6 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
     strategies[key] = run.strategy.name;
     runs[key] = experiments::to_json(run);
   }
-  const bool final_look = std::any_of(experiment.compare.begin(), experiment.compare.end(),
-                                      [](const auto& one) { return one.final_look; });
   nlohmann::json entry{{"v", experiments::format_version},
                        {"type", "run"},
                        {"time", experiments::utc_now()},
@@ -43,7 +41,6 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
                        {"compare", compare},
                        {"expect", expect},
                        {"varied", experiment.varied},
-                       {"final", final_look},
                        {"data_seed", experiment.data_seed},
                        {"keys", keys},
                        {"strategies", strategies},

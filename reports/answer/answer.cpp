@@ -106,7 +106,11 @@ std::string comma(std::vector<std::string> texts) {
 // "5 seeds per arm, 3 epochs".
 std::string sizes_text(const Report& report) {
   std::map<std::string, std::int64_t> epochs_of_run;
-  for (const RunRow& run : report.runs) epochs_of_run[run.key] = run.epochs;
+  std::set<std::string> trained;
+  for (const RunRow& run : report.runs) {
+    epochs_of_run[run.key] = run.epochs;
+    if (run.has_result) trained.insert(run.key);
+  }
   std::set<std::int64_t> seeds;
   std::set<std::int64_t> epochs;
   bool paired = true;
@@ -114,7 +118,10 @@ std::string sizes_text(const Report& report) {
     paired = paired && comparison.compare.pair == std::vector<std::string>{"seed"};
     for (const Cell& cell : comparison.cells) {
       const auto add = [&](const Arm& arm) {
-        if (!arm.runs.empty()) seeds.insert(static_cast<std::int64_t>(arm.runs.size()));
+        const auto counts = [&](const ArmRun& run) {  // seeds of a range may not be needed
+          return !comparison.compare.seeds || trained.contains(run.key);
+        };
+        if (!arm.runs.empty()) seeds.insert(std::ranges::count_if(arm.runs, counts));
         for (const ArmRun& run : arm.runs) epochs.insert(epochs_of_run[run.key]);
       };
       add(cell.baseline);
@@ -308,7 +315,8 @@ std::string weakened(const Comparison& comparison) {
   std::map<std::string, int> counts;
   for (const Cell& cell : comparison.cells)
     for (const Verdict& verdict : cell.verdicts)
-      for (const std::string& mark : marks_of(verdict.caveats)) ++counts[mark];
+      for (const std::string& mark : marks_of(verdict.caveats))
+        if (mark != identical_mark) ++counts[mark];
   const auto text = [](const auto& one) { return counted(one.second, "verdict") + " " + one.first; };
   return counts.empty() ? "" : "Weakened: " + joined(counts, text) + ".";
 }

@@ -17,13 +17,12 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr std::array<VerdictBadge, 9> all_badges{
+constexpr std::array<VerdictBadge, 8> all_badges{
     {{VerdictKind::improves, "improves", "▲", "Improves"},
      {VerdictKind::no_change, "no-change", "=", "No change"},
      {VerdictKind::deteriorates, "deteriorates", "▼", "Deteriorates"},
      {VerdictKind::inconclusive, "inconclusive", "?", "Inconclusive"},
      {VerdictKind::interim, "interim", "…", "Interim"},
-     {VerdictKind::not_timed, "not-timed", "–", "Not timed"},
      {VerdictKind::no_data, "no-data", "∅", "No data"},
      {VerdictKind::not_comparable, "not-comparable", "≠", "Not comparable"},
      {VerdictKind::broken, "broken", "✗", "Broken"}}};
@@ -79,12 +78,10 @@ std::string text_of(const std::optional<Interval>& interval, const Verdict& verd
                      signed_fixed(interval->high, decimals));
 }
 
-// Dropped pairs, grouped by reason: "seed 0, seed 2: ddp failed: …". The reason of NOT TIMED is not repeated.
+// Dropped pairs, grouped by reason: "seed 0, seed 2: ddp failed: …".
 std::vector<std::string> left_out(const Verdict& verdict) {
   std::vector<std::pair<std::string, std::vector<std::string>>> runs_by_reason;  // in the order of the pairs
   for (const std::string& dropped : verdict.dropped) {
-    if (verdict.kind == VerdictKind::not_timed && dropped.find(verdict.reason.text) != std::string::npos)
-      continue;
     const std::size_t colon = std::min(dropped.find(": "), dropped.size());
     value_of_key(runs_by_reason, dropped.substr(colon)).push_back(dropped.substr(0, colon));
   }
@@ -94,7 +91,7 @@ std::vector<std::string> left_out(const Verdict& verdict) {
 }
 
 bool says_what_is_missing(const Verdict& verdict) {
-  return verdict.kind == VerdictKind::not_timed || verdict.kind == VerdictKind::no_data;
+  return verdict.kind == VerdictKind::no_data;
 }
 
 }  // namespace
@@ -189,7 +186,7 @@ std::string word_with_reason(const Verdict& verdict) {
   std::string text = text_of(verdict.kind);
   if (says_what_is_missing(verdict)) text += ": " + verdict.reason.text;
   for (const std::string& note : verdict.notes)
-    if (note.starts_with(decided_at_look)) text += ", " + note;
+    if (note.starts_with(decided_after)) text += ", " + note;
   if (verdict.later) text += "; " + later_text(verdict);
   for (const Caveat& caveat : verdict.caveats) text += "; " + caveat_text(caveat);
   return text;

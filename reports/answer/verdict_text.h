@@ -45,8 +45,8 @@ std::string marks_text(const std::vector<Caveat>& caveats);
 std::vector<std::string> marks_of(const std::vector<Caveat>& caveats);
 std::string caveat_text(const Caveat& caveat);  // "REPLACED: 6 results of ddp …"
 
-// "IMPROVES"; if there are several looks "IMPROVES, decided at the first look, n = 3"; with a reason
-// "NOT TIMED: four ranks on two devices", "NO DATA: all three runs of ddp failed". Then the caveats.
+// "IMPROVES"; if there are several looks "IMPROVES, decided after 6 of at most 20 pairs"; with a reason
+// "NO DATA: all three runs of ddp failed". Then the caveats.
 std::string word_with_reason(const Verdict& verdict);
 
 // "all 10: −21.3 % [−22.0, −20.5]", if seeds were added after the decision; else empty.

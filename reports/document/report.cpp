@@ -21,8 +21,6 @@ std::string text_of(VerdictKind kind) {
       return "INCONCLUSIVE";
     case VerdictKind::interim:
       return "INTERIM";
-    case VerdictKind::not_timed:
-      return "NOT TIMED";
     case VerdictKind::no_data:
       return "NO DATA";
     case VerdictKind::not_comparable:

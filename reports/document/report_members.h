@@ -55,10 +55,9 @@ inline constexpr auto members_of<Verdict> =
                Member{"ci90", &Verdict::ci90},
                Member{"p", &Verdict::p},
                Member{"hypothesis", &Verdict::hypothesis},
-               Member{"level", &Verdict::level},
                Member{"alpha", &Verdict::alpha},
-               Member{"look", &Verdict::look},
-               Member{"looks", &Verdict::looks},
+               Member{"first_look", &Verdict::first_look},
+               Member{"last_look", &Verdict::last_look},
                Member{"n", &Verdict::n},
                Member{"later", &Verdict::later},
                Member{"decision", &Verdict::decision},
@@ -194,14 +193,14 @@ template <typename T>
 inline constexpr auto names_of = nullptr;
 
 template <>
-inline constexpr std::array<std::string_view, 9> names_of<VerdictKind>{
-    "IMPROVES",  "NO CHANGE", "DETERIORATES",   "INCONCLUSIVE", "INTERIM",
-    "NOT TIMED", "NO DATA",   "NOT COMPARABLE", "BROKEN"};
+inline constexpr std::array<std::string_view, 8> names_of<VerdictKind>{
+    "IMPROVES", "NO CHANGE", "DETERIORATES",   "INCONCLUSIVE",
+    "INTERIM",  "NO DATA",   "NOT COMPARABLE", "BROKEN"};
 
 template <>
 inline constexpr std::array<std::string_view, 13> names_of<ReasonKind>{
-    "none",      "few pairs", "few seeds", "narrow margin", "constant",       "diverged", "open runs",
-    "placement", "no values", "load",      "no ratio",      "not comparable", "broken"};
+    "none",      "few pairs", "few seeds", "stopped",  "narrow margin",  "constant", "diverged",
+    "open runs", "no values", "load",      "no ratio", "not comparable", "broken"};
 
 template <>
 inline constexpr std::array<std::string_view, 4> names_of<Scale>{"percent", "units of loss",

@@ -14,9 +14,8 @@ struct Interval {
   double high = 0;
 };
 
-// The last five are not results of a test:
+// The last four are not results of a test:
 // - interim: planned runs have not finished
-// - not_timed: the placement of the ranks makes the times useless (more ranks than devices)
 // - no_data: one of the two arms has no value at all
 // - not_comparable, broken: by the fair-comparison contract
 enum class VerdictKind {
@@ -25,7 +24,6 @@ enum class VerdictKind {
   deteriorates,
   inconclusive,
   interim,
-  not_timed,
   no_data,
   not_comparable,
   broken
@@ -54,11 +52,11 @@ enum class ReasonKind {
   none,
   few_pairs,       // too few for a test
   few_seeds,       // the test did not decide, and more seeds can
+  stopped,         // the test did not decide, and the plan ended before its last pair
   narrow_margin,   // the test did not decide, and no number of seeds that is planned for can
   constant,        // all differences are equal
   diverged,        // the loss of an arm is not finite
   planned_runs,    // they are not finished
-  placement,       // more ranks than devices
   no_values,       // of an arm
   load,            // the times of no run of an arm count, because of other processes
   no_ratio,        // a value is not above zero
@@ -79,10 +77,12 @@ struct Caveat {
   std::string text;  // names runs or seeds, values and numbers
 };
 
+inline constexpr const char* identical_mark =
+    "IDENTICAL";                                          // does not weaken the word, but limits what it says
 inline constexpr const char* replaced_mark = "REPLACED";  // `compare --fail-on replaced` looks for it
 
-// Start of the note that names the look of the decision: "decided at the first look, n = 3".
-inline constexpr const char* decided_at_look = "decided at ";
+// Start of the note on a word before the last look: "decided after 6 of at most 20 pairs".
+inline constexpr const char* decided_after = "decided after ";
 
 // The interval whose place decides, after Holm's correction.
 struct DecisionInterval {
@@ -90,7 +90,7 @@ struct DecisionInterval {
   Interval interval;      // of the effect
 };
 
-// The estimate of a later look than the one that decided.
+// The estimate of all pairs, if more have finished than the word is based on.
 struct LaterEstimate {
   int n = 0;
   double effect = 0;
@@ -104,23 +104,22 @@ struct Verdict {
   VerdictKind kind = VerdictKind::inconclusive;
   Reason reason;                     // for example why it is inconclusive or interim
   std::vector<Caveat> caveats;       // what weakens the word
-  std::vector<std::string> notes;    // on other looks, changed margins, warm-up
+  std::vector<std::string> notes;    // on looks and later seeds, changed margins, warm-up
   std::vector<std::string> dropped;  // planned pairs (unpaired: runs) left out, each with its reason
   Scale scale = Scale::log_ratio;
-  std::optional<double> effect;              // the change of the arm against the baseline, on its scale
-  std::optional<Interval> ci95;              // of the effect; belongs to the tests of a shift; empty if n < 2
+  std::optional<double> effect;  // the change of the arm against the baseline, on its scale
+  // Intervals of the effect at all looks of the plan together; empty if n < 2.
+  std::optional<Interval> ci95;              // belongs to the tests of a shift
   std::optional<Interval> ci90;              // belongs to the test of equivalence
   std::optional<DecisionInterval> decision;  // only if the 95 % interval alone contradicts the word
   std::optional<Interval> margin;            // as a change; empty if there is none
   std::optional<double> p;                   // after Holm; empty if nothing was tested
-  std::string hypothesis;  // of p: "better than the margin", "inside the margin"; empty without p
-  std::optional<double>
-      level;         // the part of α that this look spends: the threshold of p; empty if not tested
-  double alpha = 0;  // of the cell's first plan
-  int look = 1;      // from 1: the look of all values here
-  int looks = 1;     // number of looks
-  int n = 0;         // pairs (unpaired: runs of the smaller arm)
-  std::optional<LaterEstimate> later;  // of the last look, on the same scale, if an earlier one decided
+  std::string hypothesis;              // of p: "better than the margin", "inside the margin"; empty without p
+  double alpha = 0;                    // of the cell's first plan: the threshold of p
+  int first_look = 0;                  // pairs at the first look of this plan
+  int last_look = 0;                   // pairs at its last look; equal: there is one look
+  int n = 0;                           // pairs (unpaired: runs of the smaller arm)
+  std::optional<LaterEstimate> later;  // on the same scale, if the word is based on fewer
   // Strategies with the same first weights and global batches, and an interval within a thousandth of the
   // margin: the differences are rounding.
   bool identical = false;
@@ -131,7 +130,7 @@ struct Verdict {
   // that agrees with the data.
   std::optional<int> seeds_needed;
   bool cannot_be_resolved = false;         // with the measured spread, more seeds than can be planned
-  std::vector<std::string> baseline_runs;  // keys of all runs of this look, also of those left out
+  std::vector<std::string> baseline_runs;  // keys of all runs of the plan, also of those left out
   std::vector<std::string> arm_runs;
 };
 

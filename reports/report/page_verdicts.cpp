@@ -234,7 +234,7 @@ Markup verdict_cell(const Verdict* verdict) {
     out.leaf("i", {}, verdict->reason.text);
   }
   for (const std::string& note : verdict->notes)
-    if (note.starts_with(decided_at_look)) out.leaf("i", {}, note);
+    if (note.starts_with(decided_after)) out.leaf("i", {}, note);
   if (verdict->later) out.leaf("i", {}, later_text(*verdict));
   for (const std::string& mark : marks_of(verdict->caveats)) out.leaf("i", {}, mark);
   out.close().close();

@@ -242,8 +242,7 @@ std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Comp
 
 bool value_counts(const Observation& observation, const Metric& metric) {
   if (!metric.kind->is_cost() || observation.final->times_count) return true;
-  if (metric.kind->depends_on_others) return false;
-  return observation.launched == nullptr || useless_placement(*observation.launched).empty();
+  return !metric.kind->depends_on_others;
 }
 
 const Observation* partner_of(const Observation& run, const ArmRuns& arm) {

@@ -1,7 +1,9 @@
 #include "reports/results/provenance.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -37,8 +39,12 @@ std::string counts_text(const ReportData& data, bool in_latest_plan) {
     if (run.in_latest_plan == in_latest_plan) ++status[run.status];
   if (status.empty() && !in_latest_plan) return "";
   std::string text = fmt::format("{} complete, {} failed", status["finished"], status["failed"]);
+  const bool has_range = std::ranges::any_of(
+      data.plan.compare, [](const experiments::Compare& compare) { return compare.seeds.has_value(); });
   for (const char* other : {"running", "interrupted", "planned"})
-    if (status[other] > 0) text += fmt::format(", {} {}", status[other], other);
+    if (status[other] > 0)
+      text += fmt::format(", {} {}{}", status[other], other,
+                          has_range && std::string_view(other) == "planned" ? " and not trained" : "");
   return text;
 }
 

@@ -57,7 +57,7 @@ ReportData results_alone(const db::Database& database, const std::string& experi
 
 }  // namespace
 
-std::string useless_placement(const Launched& launched) {
+std::string sharing_text(const Launched& launched) {
   if (!launched.devices_shared) return "";
   if (launched.ranks == 0 || launched.devices == 0) return "more ranks than devices";
   const std::string ranks = counted_in_words(launched.ranks, "rank");

@@ -25,9 +25,9 @@ struct Launched {
   std::string commit = {};             // of trainyard; empty: unknown
 };
 
-// Why the placement of a run makes its times useless: "four ranks on two devices", "two ranks with two
-// threads each on two cores". More runs do not help. Empty if the placement is fine.
-std::string useless_placement(const Launched& launched);
+// How the ranks of a run shared devices: "four ranks on two devices", "two ranks with two threads each on two cores".
+// Empty if they did not.
+std::string sharing_text(const Launched& launched);
 
 struct ReportData {
   std::string experiment;  // its name; for several: "a, b"

@@ -9,7 +9,7 @@
 #include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 
-#include "reports/statistics/procedure.h"
+#include "reports/statistics/sequential.h"
 
 namespace trainyard::reports {
 

@@ -21,8 +21,8 @@ double shift_power(double mean, double margin, double standard_error, double fre
 // standard deviation `spread`. Empty if `most_seeds_planned` are not enough.
 std::optional<int> seeds_needed(double mean, double spread, double margin, double alpha, double power = 0.8);
 
-// A planned test of one cell, for `trainyard plan`. `level`: the look's part of α divided by the number of
-// cells in the family, the strictest level of Holm's correction.
+// A planned test of one cell, for `trainyard plan`. `level`: the nominal level of a look, for α divided by the
+// number of cells in the family: the strictest level of Holm's correction.
 struct PlannedTest {
   int n = 0;           // pairs, or runs of each arm
   bool paired = true;  // unpaired: Welch with equal spreads

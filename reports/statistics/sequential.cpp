@@ -3,13 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <numeric>
 #include <utility>
 
 #include <boost/math/distributions/students_t.hpp>
 
 #include "base/error.h"
-#include "reports/statistics/procedure.h"
 
 namespace trainyard::reports {
 
@@ -31,12 +29,14 @@ double boundary(double nominal, double freedom) {
 }
 
 // For mean > δ, < δ, > −δ, < −δ, in this order.
-std::array<double, 4> p_of_look(std::span<const double> differences, double margin, Looks looks) {
-  const Estimate estimate = paired_estimate(differences);
+std::array<double, 4> p_of_look(std::span<const double> differences, double margin, Looks looks,
+                                double least_spread) {
+  const Estimate estimate = with_least_spread(paired_estimate(differences), least_spread);
   if (!std::isfinite(estimate.spread)) return {1, 1, 1, 1};
   const bool constant = estimate.spread == 0 || is_constant(estimate, margin);
   const auto p = [&](double distance) {
     if (constant) return distance > 0 ? std::pow(0.5, estimate.n) : 1.0;
+    if (distance <= 0 && looks.first < looks.last) return 1.0;  // as every nominal p above 0.4
     return crossing_probability(beyond(distance / estimate.standard_error, estimate.freedom), looks);
   };
   const double above = estimate.mean - margin;
@@ -45,16 +45,16 @@ std::array<double, 4> p_of_look(std::span<const double> differences, double marg
 }
 
 // One family at one look. Cells without a look have p = 1.
-void take_sequential_look(std::span<const std::vector<ThreeSided>> cells, std::size_t look, Looks looks,
-                          double alpha, std::vector<SequentialDecision>& decisions) {
-  const int n = looks.first + static_cast<int>(look);
+void take_look(std::span<const SequentialCell> cells, std::size_t look, double alpha,
+               std::vector<SequentialDecision>& decisions) {
   std::vector<double> p;
   for (std::size_t cell = 0; cell < cells.size(); ++cell) {
     SequentialDecision& decision = decisions[cell];
-    if (look < cells[cell].size() && !is_decided(decision.kind)) {
-      decision.n = n;
-      if (cells[cell][look].cell < decision.p.cell || decision.earned == 0) decision.earned = decision.n;
-      decision.p = cells[cell][look];
+    const std::vector<ThreeSided>& looks = cells[cell].p;
+    if (look < looks.size() && !is_decided(decision.kind)) {
+      decision.n = cells[cell].first + static_cast<int>(look);
+      if (looks[look].cell < decision.p.cell || decision.earned == 0) decision.earned = decision.n;
+      decision.p = looks[look];
     }
     p.push_back(decision.p.cell);
   }
@@ -70,7 +70,6 @@ void take_sequential_look(std::span<const std::vector<ThreeSided>> cells, std::s
     decision.adjusted_p = adjusted[cell];
     if (!passed(cell)) continue;
     decision.kind = smallest_hypothesis(decision.p);
-    decision.n = n;
   }
 }
 
@@ -96,12 +95,18 @@ std::vector<double> centred(std::span<const double> differences, std::size_t few
 
 }  // namespace
 
-std::vector<ThreeSided> sequential_p(std::span<const double> differences, double margin, Looks looks) {
+VerdictKind smallest_hypothesis(const ThreeSided& p) {
+  if (p.equivalent <= 2 * std::min(p.better, p.worse)) return VerdictKind::no_change;
+  return p.better <= p.worse ? VerdictKind::improves : VerdictKind::deteriorates;
+}
+
+std::vector<ThreeSided> sequential_p(std::span<const double> differences, double margin, Looks looks,
+                                     double least_spread) {
   std::array<double, 4> smallest{1, 1, 1, 1};
   std::vector<ThreeSided> result;
   const std::size_t last = std::min(differences.size(), static_cast<std::size_t>(looks.last));
   for (auto n = static_cast<std::size_t>(looks.first); n <= last; ++n) {
-    const std::array<double, 4> now = p_of_look(differences.first(n), margin, looks);
+    const std::array<double, 4> now = p_of_look(differences.first(n), margin, looks, least_spread);
     for (std::size_t i = 0; i < now.size(); ++i) smallest[i] = std::min(smallest[i], now[i]);
     const auto [better, below_upper, above_lower, worse] = smallest;
     const double equivalent = std::max(below_upper, above_lower);
@@ -110,13 +115,13 @@ std::vector<ThreeSided> sequential_p(std::span<const double> differences, double
   return result;
 }
 
-std::vector<SequentialDecision> decide_sequentially(std::span<const std::vector<ThreeSided>> cells,
-                                                    Looks looks, double alpha) {
-  std::size_t number = 0;
-  for (const std::vector<ThreeSided>& cell : cells) number = std::max(number, cell.size());
-  std::vector<SequentialDecision> decisions(cells.size());
-  for (std::size_t look = 0; look < number; ++look)
-    take_sequential_look(cells, look, looks, alpha, decisions);
+std::vector<SequentialDecision> decide_family(std::span<const SequentialCell> cells, double alpha) {
+  std::size_t looks = 0;
+  for (const SequentialCell& cell : cells) looks = std::max(looks, cell.p.size());
+  SequentialDecision none;
+  none.holm_level = alpha / static_cast<double>(std::max<std::size_t>(cells.size(), 1));
+  std::vector<SequentialDecision> decisions(cells.size(), none);
+  for (std::size_t look = 0; look < looks; ++look) take_look(cells, look, alpha, decisions);
   return decisions;
 }
 
@@ -162,11 +167,6 @@ std::optional<Diagnostic> order_diagnostic(std::span<const double> differences) 
   }
   const auto n = static_cast<double>(d.size());
   return Diagnostic{(2 - steps / squares) / std::sqrt(4 * (n - 2) / (n * n - 1)), limit_at(n, limits)};
-}
-
-Diagnostic family_order_diagnostic(std::span<const double> scores) {
-  const double sum = std::accumulate(scores.begin(), scores.end(), 0.0);
-  return {sum / std::sqrt(std::max(static_cast<double>(scores.size()), 1.0)), 2.33};
 }
 
 std::optional<Diagnostic> skewness_diagnostic(std::span<const double> differences) {

@@ -53,15 +53,6 @@ double two_sided_quantile(double freedom, double level) {
   return last.t;
 }
 
-ThreeSided constant_difference(double difference, double margin) {
-  ThreeSided p;
-  p.better = difference > margin ? 0 : 1;
-  p.worse = difference < -margin ? 0 : 1;
-  p.equivalent = std::abs(difference) < margin ? 0 : 1;
-  p.cell = std::min({p.better, p.worse, p.equivalent});
-  return p;
-}
-
 }  // namespace
 
 double mean_of(std::span<const double> values) {
@@ -116,6 +107,14 @@ Estimate welch_estimate(std::span<const double> baseline, std::span<const double
   return estimate;
 }
 
+Estimate with_least_spread(Estimate estimate, double least) {
+  if (estimate.spread < least) {
+    estimate.spread = least;
+    estimate.standard_error = least / std::sqrt(estimate.n);
+  }
+  return estimate;
+}
+
 bool is_constant(const Estimate& estimate, double margin) {
   return estimate.spread < constant_spread * std::max(std::abs(estimate.mean), margin);
 }
@@ -127,7 +126,6 @@ Interval confidence_interval(const Estimate& estimate, double level) {
 }
 
 ThreeSided three_sided_test(const Estimate& estimate, double margin) {
-  if (is_constant(estimate, margin)) return constant_difference(estimate.mean, margin);
   const double above = (estimate.mean - margin) / estimate.standard_error;
   const double below = (estimate.mean + margin) / estimate.standard_error;
   ThreeSided p;

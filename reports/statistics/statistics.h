@@ -27,12 +27,16 @@ struct Estimate {
 Estimate paired_estimate(std::span<const double> differences);                           // ν = n − 1
 Estimate welch_estimate(std::span<const double> baseline, std::span<const double> arm);  // arm − baseline
 
-// Whether the spread is only rounding (s_d < 1e-12 · max(|d̄|, δ)). Then d̄ is compared with ±δ, not tested.
+// The same with a spread of at least `least`, for paired differences that are measured in steps.
+Estimate with_least_spread(Estimate estimate, double least);
+
+// Whether the spread is only rounding (s_d < 1e-12 · max(|d̄|, δ)). Then there is no t test.
 bool is_constant(const Estimate& estimate, double margin);
 
 Interval confidence_interval(const Estimate& estimate, double level);  // two-sided: level 0.95
 
-// The p-values of the three-sided test against the margin δ, see docs/verdicts-and-statistics.md.
+// The p-values of the three-sided test against the margin δ, see docs/verdicts-and-statistics.md. The spread must not
+// be 0.
 struct ThreeSided {
   double better = 1;      // p₊
   double worse = 1;       // p₋

@@ -369,14 +369,17 @@ std::string broken_by_probes(const ReportData& data, const ArmRuns& arm) {
   return "";
 }
 
+// Probes of a foreign program do not count: trainyard did not compare anything.
+bool has_parity_check(const ReportData& data, const ArmRuns& arm) {
+  return std::ranges::any_of(arm.runs, [&](const Observation& run) {
+    return run.run->kind != "foreign" && data.probes.contains(run.run->run_key);
+  });
+}
+
 std::vector<std::string> not_probed(const ReportData& data, const std::vector<CellRuns>& cells) {
   std::vector<std::string> names;
-  // Probes of a foreign program do not count: trainyard did not compare anything.
-  const auto probed = [&](const Observation& run) {
-    return run.run->kind != "foreign" && data.probes.contains(run.run->run_key);
-  };
   const auto look_at = [&](const CellRuns& cell, const ArmRuns& arm) {
-    if (!arm.runs.empty() && std::ranges::none_of(arm.runs, probed))
+    if (!arm.runs.empty() && !has_parity_check(data, arm))
       names.push_back(fmt::format("{} {}", cell.label, arm.value));
   };
   for (const CellRuns& cell : cells) {

@@ -39,6 +39,9 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
 // gradient that differs from the reference by more than the tolerance. Empty if there is none.
 std::string broken_by_probes(const ReportData& data, const ArmRuns& arm);
 
+// Whether a run of the arm had a parity check.
+bool has_parity_check(const ReportData& data, const ArmRuns& arm);
+
 // Names of the arms and baselines without any parity check: "MLP ddp".
 std::vector<std::string> not_probed(const ReportData& data, const std::vector<CellRuns>& cells);
 

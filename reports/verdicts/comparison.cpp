@@ -186,7 +186,7 @@ JudgedComparison compare_groups(ReportData& data, const GroupOptions& options) {
   JudgedComparison comparison{usual, {}};
   comparison.compare.axis = group_axis;
   comparison.compare.baseline = a.text;
-  comparison.compare.final_look = false;
+  comparison.compare.seeds.reset();
   if (!a.run_key.empty() && !b.run_key.empty())
     comparison.compare.pair.clear();  // single runs may have different seeds
   std::vector<std::string>& differs = comparison.compare.differs;

@@ -20,17 +20,6 @@ bool no_loss_where_others_count(double loss, double accuracy) {
   return std::isinf(loss) || (std::isnan(loss) && !std::isnan(accuracy));
 }
 
-// Whether a loss is infinite, or NaN although the accuracy of the same samples is known. NaN as training loss
-// counts only for models that are known to have one: a foreign arm may not report a loss.
-bool has_diverged(const Observation& observation) {
-  if (observation.final == nullptr) return false;
-  const db::FinalMetrics& final = *observation.final;
-  return no_loss_where_others_count(final["train_loss"], final["train_accuracy"]) ||
-         no_loss_where_others_count(final["validation_loss"], final["validation_accuracy"]) ||
-         no_loss_where_others_count(final["test_loss"], final["test_accuracy"]) ||
-         (std::isnan(final["train_loss"]) && known_to_have(*observation.run, find_metric("train-loss")));
-}
-
 // Why two times cannot be compared: another machine, program or environment. Empty if they can.
 std::string other_circumstances(const Observation& a, const Observation& b) {
   if (a.launched == nullptr || b.launched == nullptr) return "";
@@ -46,12 +35,11 @@ std::string other_circumstances(const Observation& a, const Observation& b) {
 // Runs of one arm without a value, by reason.
 struct Lacks {
   int failed = 0;
-  int placed = 0;     // times do not count: placement of the ranks
-  int uncounted = 0;  // times do not count: other reasons
+  int uncounted = 0;  // times do not count
   int unmeasured = 0;
   std::set<std::string> problems;  // of the uncounted, without the load of other processes
   std::vector<double> loads;       // of the uncounted: shares of their cores that other processes took
-  int all() const { return failed + placed + uncounted + unmeasured; }
+  int all() const { return failed + uncounted + unmeasured; }
 };
 
 // "the only run of ddp", "both runs of ddp", "all three runs of ddp".
@@ -94,7 +82,7 @@ std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& met
   if (lacks.failed == runs) return every_run_of(arm) + " failed";
   const std::string_view cost = metric.kind->measured;
   const std::string not_counted = metric.kind->plural ? " do not count" : " does not count";
-  if (lacks.placed + lacks.uncounted == runs)
+  if (lacks.uncounted == runs)
     return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, causes_of({&lacks}));
   if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
   std::vector<std::string> parts;
@@ -102,7 +90,7 @@ std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& met
     if (count > 0) parts.push_back(fmt::format("{} {}", in_words(count), what));
   };
   add(lacks.failed, "failed");
-  add(lacks.placed + lacks.uncounted, fmt::format("measured {} that{}", cost, not_counted));
+  add(lacks.uncounted, fmt::format("measured {} that{}", cost, not_counted));
   add(lacks.unmeasured, "recorded no " + words_of(metric));
   return fmt::format("no run of {} has a value: {}", arm.value, joined(parts));
 }
@@ -134,7 +122,7 @@ class Collector {
     result_.dropped.push_back(fmt::format("{}: {}", pair_name(observation, compare_), why));
   }
 
-  // Whether all runs of the arm have times that do not count, for other reasons than their placement.
+  // Whether all runs of the arm have times that do not count.
   bool all_uncounted(const ArmRuns& arm) {
     return !arm.runs.empty() && lacks_[arm.value].uncounted == static_cast<int>(arm.runs.size());
   }
@@ -152,12 +140,6 @@ class Collector {
           parts.push_back(std::move(part));
     }
     if (first.problems.empty() && second.problems.empty()) result_.load = load_of({&first, &second});
-    const bool placed = std::ranges::any_of(std::array{&baseline_, &arm_}, [&](const ArmRuns* arm) {
-      const Lacks& lacks = lacks_[arm->value];
-      return lacks.placed > 0 && lacks.all() == static_cast<int>(arm->runs.size()) && lacks.uncounted == 0;
-    });
-    if (!placed) placement_.clear();
-    result_.placement = placement_;
     result_.missing = parts.empty() ? "no pair of runs has a value in both arms" : joined(parts, {}, "; ");
   }
 
@@ -172,19 +154,14 @@ class Collector {
     }
     if (observation.final == nullptr) return false;
     if (!value_counts(observation, metric_)) {
-      const std::string placement =
-          observation.launched == nullptr ? "" : useless_placement(*observation.launched);
-      ++(placement.empty() ? lacks.uncounted : lacks.placed);
+      ++lacks.uncounted;
       const std::string& problem = observation.final->times_problem;
       const db::FinalMetrics& final = *observation.final;
-      if (placement.empty() && final.other_share > final.others_limit)
+      if (final.other_share > final.others_limit)
         lacks.loads.push_back(final.other_share);
-      else if (placement.empty() && !problem.empty())
+      else if (!problem.empty())
         lacks.problems.insert(problem);
-      if (!placement.empty())
-        placement_ = arm == arm_.value ? placement : fmt::format("{} had {}", arm, placement);
-      const std::string why = !placement.empty() ? " had " + placement : ": " + problem;
-      drop(observation, fmt::format("{}{}: {} not count", arm, why, costs("its")));
+      drop(observation, fmt::format("{}: {}: {} not count", arm, problem, costs("its")));
       return false;
     }
     if (!std::isfinite((*observation.final)[column_])) {
@@ -241,7 +218,6 @@ class Collector {
   const db::MetricColumn column_;  // looked up once
   const experiments::Compare& compare_;
   std::map<std::string, Lacks> lacks_;  // by arm
-  std::string placement_;
   Differences result_;
 };
 
@@ -277,6 +253,16 @@ Measure loss_measure(const std::vector<double>& baseline, const experiments::Los
 }
 
 }  // namespace
+
+// NaN as training loss counts only for models that are known to have one: a foreign arm may not report a loss.
+bool has_diverged(const Observation& observation) {
+  if (observation.final == nullptr) return false;
+  const db::FinalMetrics& final = *observation.final;
+  return no_loss_where_others_count(final["train_loss"], final["train_accuracy"]) ||
+         no_loss_where_others_count(final["validation_loss"], final["validation_accuracy"]) ||
+         no_loss_where_others_count(final["test_loss"], final["test_accuracy"]) ||
+         (std::isnan(final["train_loss"]) && known_to_have(*observation.run, find_metric("train-loss")));
+}
 
 bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric) {
   bool known = false;
@@ -337,14 +323,15 @@ double mean_difference(const Differences& differences, const Measure& measure) {
   return mean_of(transformed(differences.arm, measure)) - mean_of(transformed(differences.baseline, measure));
 }
 
-Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired) {
+std::vector<double> paired_differences(const Differences& differences, const Measure& measure) {
   const std::vector<double> a = transformed(differences.baseline, measure);
-  const std::vector<double> b = transformed(differences.arm, measure);
-  if (!paired) return welch_estimate(a, b);
-  std::vector<double> difference;
-  difference.reserve(a.size());
-  for (std::size_t i = 0; i < a.size(); ++i) difference.push_back(b[i] - a[i]);
-  return paired_estimate(difference);
+  std::vector<double> b = transformed(differences.arm, measure);
+  for (std::size_t i = 0; i < b.size(); ++i) b[i] -= a[i];
+  return b;
+}
+
+Estimate welch(const Differences& differences, const Measure& measure) {
+  return welch_estimate(transformed(differences.baseline, measure), transformed(differences.arm, measure));
 }
 
 }  // namespace trainyard::reports

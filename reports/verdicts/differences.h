@@ -17,13 +17,15 @@ struct Differences {
   std::vector<std::string> dropped;  // "seed 3: single failed: …"
   std::string missing;             // why there is no value at all: "all three runs of ddp failed"; else empty
   std::optional<Interval> load;    // if other processes are why: least and most that they took of the cores
-  std::string placement;           // why times can never count: "four ranks on two devices"; else empty
   bool warm_up_counts = false;     // a run has fewer than 3 epochs, so its time includes the warm-up epoch
   bool baseline_diverged = false;  // while the arm's run of the pair did not
   bool arm_diverged = false;
   bool both_diverged = false;  // in the same pair
   bool diverged() const { return baseline_diverged || arm_diverged || both_diverged; }
 };
+
+// Whether a loss is infinite, or NaN although the accuracy of the same samples is known.
+bool has_diverged(const Observation& observation);
 
 // Whether a run of the two arms has the metric, will have it, or lost it by divergence.
 bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric);
@@ -46,9 +48,10 @@ struct Measure {
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins);
 
-// The mean difference, positive if the arm is better, and its estimate. An estimate needs two pairs. On the
-// logarithmic scale, values must be above zero.
+// The differences, positive if the arm is better, of each pair and of the means. Welch's estimate of runs without pairs
+// needs two in each arm. On the logarithmic scale, values must be above zero.
+std::vector<double> paired_differences(const Differences& differences, const Measure& measure);
 double mean_difference(const Differences& differences, const Measure& measure);
-Estimate estimate_of(const Differences& differences, const Measure& measure, bool paired);
+Estimate welch(const Differences& differences, const Measure& measure);
 
 }  // namespace trainyard::reports

@@ -400,6 +400,14 @@ void add_failed_runs(const ReportData& data, const std::vector<CellRuns>& cells,
 
 }  // namespace
 
+// ", for each of 6 families"; empty for one.
+static std::string families_text(const experiments::Compare& compare, const std::vector<CellRuns>& cells) {
+  const std::size_t families = number_of_families(cells);
+  if (families < 2) return "";
+  return fmt::format(", {} {} families", compare.families == "all" ? "divided among" : "for each of",
+                     families);
+}
+
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<CellRuns>& cells) {
   const bool compared = std::ranges::any_of(
@@ -419,9 +427,11 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
   if (compared)
     statements.push_back(
         {Severity::note, fmt::format("p-values: corrected for the number of cells of one metric and arm "
-                                     "(Holm, α = {}{}). Intervals are not corrected.",
-                                     plain_number(compare.alpha),
-                                     compare.final_look ? ", one look" : ", 0.8 α for the first look")});
+                                     "(Holm, α = {}{}{}). Intervals are not corrected for it.",
+                                     plain_number(compare.alpha), families_text(compare, cells),
+                                     compare.seeds ? fmt::format(", a look after each seed from {} to {}",
+                                                                 compare.seeds->min, compare.seeds->max)
+                                                   : std::string())});
   return statements;
 }
 
@@ -443,14 +453,13 @@ std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cell
       if (!found.broken.empty()) add(Severity::unfair, "BROKEN", {found.broken});
       add(Severity::unfair, "NOT COMPARABLE", found.refused);
       add(Severity::unfair, "Times NOT COMPARABLE", found.times_refused);
-      for (const TestedVerdict& verdict : judged.verdicts)
-        if (verdict.arm == value && verdict.kind == VerdictKind::not_timed)
-          add(Severity::unfair, "NOT TIMED", {verdict.reason.text});
       add(Severity::unfair, "NOT VERIFIED", found.not_stated);
       add(Severity::note, "Declared", found.declared);
       for (const TestedVerdict& verdict : judged.verdicts)
         for (const Caveat& caveat : verdict.caveats)
-          if (verdict.arm == value) add(Severity::unfair, caveat.mark, {caveat.text});
+          if (verdict.arm == value)
+            add(caveat.mark == identical_mark ? Severity::note : Severity::unfair, caveat.mark,
+                {caveat.text});
     }
   std::vector<Statement> statements;
   for (const auto& [line, arms] : lines) {

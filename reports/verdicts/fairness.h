@@ -12,7 +12,7 @@ namespace trainyard::reports {
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<CellRuns>& cells);
 
-// Result of the fair-comparison contract per arm: broken, not comparable, not timed, not verified, declared,
+// Result of the fair-comparison contract per arm: broken, not comparable, not verified, declared,
 // and the caveats of its verdicts.
 std::vector<Statement> contract_statements(const std::vector<CellVerdicts>& cells);
 

@@ -11,7 +11,7 @@
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/statistics/statistics.h"
-#include "reports/verdicts/interim_analyses.h"
+#include "reports/verdicts/first_plan.h"
 
 namespace trainyard::reports {
 

@@ -1,21 +1,43 @@
 #include "reports/verdicts/verdict.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 
 #include <fmt/format.h>
 
 #include "base/text.h"
 #include "reports/statistics/power_analysis.h"
 #include "reports/verdicts/differences.h"
-#include "reports/verdicts/interim_analyses.h"
+#include "reports/verdicts/first_plan.h"
 #include "reports/verdicts/plan_caveats.h"
+#include "reports/verdicts/tested_cell.h"
 
 namespace trainyard::reports {
 
 namespace {
+
+// One cell, arm and metric.
+struct Hypothesis {
+  std::size_t cell = 0;
+  bool of_strategies = false;
+  bool has_parity_check = false;
+  const Comparability* comparability = nullptr;
+  TestedCell tested;
+  std::optional<TestedCell> later;   // with the pairs of later plans
+  bool later_open = false;           // one of these has not finished
+  std::vector<std::string> changes;  // of the rules since the first plan
+  std::vector<Caveat> caveats;
+};
+
+Looks looks_of(const Verdict& verdict) {
+  return {.first = verdict.first_look, .last = verdict.last_look};
+}
+
+bool is_sequential(const Verdict& verdict) {
+  return verdict.first_look < verdict.last_look;
+}
 
 void plan_seeds(TestedVerdict& verdict, double holm_level) {
   const Estimate& estimate = *verdict.estimate;
@@ -34,92 +56,43 @@ void plan_seeds(TestedVerdict& verdict, double holm_level) {
                     "too few seeds for this margin: plan " + least_seeds(verdict.seeds_needed) + " in total"};
 }
 
-// One cell, arm and metric, with its result at each look.
-struct Hypothesis {
-  std::size_t cell = 0;
-  bool of_strategies = false;
-  const Comparability* comparability = nullptr;
-  std::vector<TestedVerdict> looks;
-  std::vector<std::string> changes;  // of the rules since the first plan
-  std::vector<Caveat> caveats;
-};
-
-bool decided_outside(const TestedVerdict& verdict) {
-  return !verdict.tested &&
-         (verdict.kind == VerdictKind::improves || verdict.kind == VerdictKind::deteriorates);
+// "all 7 differences are equal, and were tested by signs: up to 35 % of the runs may differ".
+std::string constant_text(const TestedVerdict& verdict) {
+  if (verdict.kind == VerdictKind::inconclusive)
+    return "all differences are equal, and too few to be tested by their signs";
+  const double others = 1 - std::pow(verdict.alpha, 1.0 / verdict.n);
+  return fmt::format(
+      "all {} differences are equal, so their signs were tested; up to {:.0f} % of other seeds may differ",
+      verdict.n, 100 * others);
 }
 
-std::vector<LookTest> tests_of(const Hypothesis& one) {
-  std::vector<LookTest> tests;
-  for (const TestedVerdict& look : one.looks)
-    tests.push_back({look.tested ? std::optional(look.three_sided) : std::nullopt, look.look_level});
-  return tests;
-}
-
-// The look that gives the verdict: the first that decided, by its test or by divergence; else the last look.
-std::size_t deciding_analysis(const Hypothesis& one, const Decision& decision) {
-  for (std::size_t look = 0; look < one.looks.size(); ++look) {
-    const bool by_test = decision.kind != VerdictKind::inconclusive && decision.look == look;
-    if (by_test || decided_outside(one.looks[look])) return look;
-  }
-  return one.looks.size() - 1;
-}
-
-void take_decision(TestedVerdict& verdict, const Decision& decision) {
+void take_decision(TestedVerdict& verdict, const SequentialDecision& decision) {
+  verdict.three_sided = decision.p;
   verdict.adjusted_p = decision.adjusted_p;
   verdict.kind = decision.kind;
-  if (verdict.constant) {
-    verdict.reason = {
-        ReasonKind::constant,
-        verdict.kind == VerdictKind::inconclusive
-            ? "all differences are equal to the margin"
-            : "the difference is the same for every seed, so it is compared with the margin without a test"};
-  } else if (verdict.kind == VerdictKind::inconclusive) {
+  if (verdict.constant)
+    verdict.reason = {ReasonKind::constant, constant_text(verdict)};
+  else if (verdict.kind == VerdictKind::inconclusive)
     plan_seeds(verdict, decision.holm_level);
-  }
-}
-
-std::string look_name(const TestedVerdict& look) {
-  return fmt::format("look {} (n = {})", look.look, look.n);
-}
-
-// "decided at the first look, n = 3"; only if there are several looks.
-std::string decided_at(const TestedVerdict& standing) {
-  static constexpr std::array ordinals{"first", "second", "third", "fourth", "fifth", "sixth"};
-  const auto index = static_cast<std::size_t>(standing.look - 1);
-  const std::string look = index < ordinals.size() ? fmt::format("the {} look", ordinals[index])
-                                                   : fmt::format("look {}", standing.look);
-  return fmt::format("{}{}, n = {}", decided_at_look, look, standing.n);
-}
-
-void note_other_looks(TestedVerdict& standing, const Hypothesis& one, const Decision& decision) {
-  for (const TestedVerdict& look : one.looks) {
-    const auto index = static_cast<std::size_t>(look.look - 1);
-    const VerdictKind kind =
-        decided_outside(look) ? look.kind : decision.by_look[index].value_or(VerdictKind::interim);
-    if (look.look < standing.look && look.kind != VerdictKind::interim)
-      standing.notes.push_back(look_name(look) + " gave no decision");
-    if (look.look <= standing.look) continue;
-    if (look.kind == VerdictKind::interim) {
-      standing.notes.push_back(fmt::format("{}: {}", look_name(look), look.reason.text));
-    } else if (kind != standing.kind && kind != VerdictKind::interim && kind != VerdictKind::inconclusive) {
-      standing.notes.push_back(fmt::format("{}: {}", look_name(look), text_of(kind)));
-    }
-  }
+  if (!is_sequential(verdict) || verdict.kind == VerdictKind::inconclusive) return;
+  std::string note = fmt::format("{}{} of at most {} pairs", decided_after, verdict.n, verdict.last_look);
+  if (decision.earned < verdict.n) note += fmt::format(", on its first {} pairs", decision.earned);
+  verdict.notes.push_back(std::move(note));
 }
 
 // Why the arms must not be compared, whatever their values are; empty if they may be.
 std::string refusal(const Hypothesis& one) {
   const Comparability& found = *one.comparability;
   std::string text = joined(found.refused, {}, "; ");
-  if (!find_metric(one.looks.front().metric).kind->is_cost() || found.times_refused.empty()) return text;
+  if (!find_metric(one.tested.verdict.metric).kind->is_cost() || found.times_refused.empty()) return text;
   return text + (text.empty() ? "" : "; ") + joined(found.times_refused, {}, "; ");
 }
 
 bool in_family(const Hypothesis& one) {
   if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
-  return std::ranges::any_of(
-      one.looks, [](const TestedVerdict& look) { return look.tested || look.kind == VerdictKind::interim; });
+  const TestedVerdict& verdict = one.tested.verdict;
+  return verdict.tested || verdict.kind == VerdictKind::interim ||
+         (one.tested.open_pairs > 0 && !verdict.diverged);
 }
 
 // Replaces the verdict by `kind`. Effect and intervals stay, as they may help to find the reason.
@@ -148,6 +121,13 @@ Interval shown(Scale scale, const Interval& differences) {
   return {std::min(first, second), std::max(first, second)};
 }
 
+// The interval of the effect at all looks of the plan together.
+Interval interval_of(const TestedVerdict& verdict, double confidence) {
+  return shown(verdict.scale, is_sequential(verdict)
+                                  ? repeated_interval(*verdict.estimate, confidence, looks_of(verdict))
+                                  : confidence_interval(*verdict.estimate, confidence));
+}
+
 // A shift is decided by the interval of 1 − h, equivalence by that of 1 − 2 h. `holm_level`: h.
 std::optional<DecisionInterval> decision_interval(const TestedVerdict& verdict, double holm_level) {
   if (!verdict.tested || verdict.constant || !verdict.ci95 || !verdict.margin || holm_level <= 0) return {};
@@ -159,8 +139,7 @@ std::optional<DecisionInterval> decision_interval(const TestedVerdict& verdict, 
       no_change ? !inside : verdict.kind == VerdictKind::inconclusive && (inside || outside);
   if (!contradicts) return {};
   const double confidence = 1 - (outside ? 1 : 2) * holm_level;
-  return DecisionInterval{confidence,
-                          shown(verdict.scale, confidence_interval(*verdict.estimate, confidence))};
+  return DecisionInterval{confidence, interval_of(verdict, confidence)};
 }
 
 std::string hypothesis_text(const ThreeSided& p) {
@@ -169,29 +148,40 @@ std::string hypothesis_text(const ThreeSided& p) {
   return smallest == VerdictKind::improves ? "better than the margin" : "worse than the margin";
 }
 
-// Sets the numbers that publishing reads. Constant differences have no p-value, but count as members of their
-// family.
+// Sets the numbers that publishing reads.
 void set_numbers(TestedVerdict& verdict) {
   if (verdict.difference) verdict.effect = as_change(verdict.scale, *verdict.difference);
   if (verdict.estimate) {
     verdict.effect = as_change(verdict.scale, verdict.estimate->mean);
-    verdict.ci95 = shown(verdict.scale, confidence_interval(*verdict.estimate, 0.95));
-    verdict.ci90 = shown(verdict.scale, confidence_interval(*verdict.estimate, 0.90));
+    verdict.ci95 = interval_of(verdict, 0.95);
+    verdict.ci90 = interval_of(verdict, 0.90);
   }
   if (verdict.delta > 0) verdict.margin = shown(verdict.scale, {-verdict.delta, verdict.delta});
-  if (verdict.tested) verdict.level = verdict.look_level;
-  if (!verdict.tested || verdict.constant) return;
+  if (!verdict.tested) return;
   verdict.p = verdict.adjusted_p;
   verdict.hypothesis = hypothesis_text(verdict.three_sided);
 }
 
-// The estimate of all seeds, if more were added after the decision.
+// The estimate of all pairs that have finished, if the word is based on fewer.
 std::optional<LaterEstimate> later_estimate(const Hypothesis& one, const TestedVerdict& standing) {
-  const TestedVerdict& last = one.looks.back();
-  if (!is_decided(standing.kind) || last.look == standing.look) return std::nullopt;
+  const TestedVerdict& last = one.later ? one.later->verdict : one.tested.verdict;
+  if (!is_decided(standing.kind) || last.n <= standing.n) return std::nullopt;
   if (!last.estimate || last.scale != standing.scale) return std::nullopt;
   return LaterEstimate{last.n, as_change(last.scale, last.estimate->mean),
                        shown(last.scale, confidence_interval(*last.estimate, 0.95))};
+}
+
+// The parity check has shown that the arm computes what the baseline computes, and all values of the first look are the
+// same. Later pairs do not change that.
+bool is_identical(const Hypothesis& one) {
+  const Comparability& found = *one.comparability;
+  const TestedCell& tested = one.tested;
+  if (!one.of_strategies || !one.has_parity_check || !found.declared.empty() || !tested.verdict.tested)
+    return false;
+  const int first = is_sequential(tested.verdict) ? tested.verdict.first_look : tested.verdict.n;
+  return tested.differences.size() >= static_cast<std::size_t>(std::max(first, fewest_pairs)) &&
+         std::all_of(tested.differences.begin(), tested.differences.begin() + first,
+                     [](double difference) { return difference == 0; });
 }
 
 bool differs_by_rounding(const Hypothesis& one, const TestedVerdict& verdict) {
@@ -201,35 +191,162 @@ bool differs_by_rounding(const Hypothesis& one, const TestedVerdict& verdict) {
   return std::max(std::abs(verdict.ci95->low), std::abs(verdict.ci95->high)) < verdict.margin->high / 1000;
 }
 
-TestedVerdict verdict_of(const Hypothesis& one, const Decision& decision) {
-  const std::size_t deciding = deciding_analysis(one, decision);
-  TestedVerdict verdict = one.looks[deciding];
-  if (verdict.tested && in_family(one)) take_decision(verdict, decision);
-  if (verdict.looks > 1 && is_decided(verdict.kind)) verdict.notes.push_back(decided_at(verdict));
-  note_other_looks(verdict, one, decision);
+TestedVerdict identical_verdict(const Hypothesis& one) {
+  TestedCell kept = one.tested;
+  if (is_sequential(kept.verdict)) keep_pairs(kept, kept.verdict.first_look);
+  TestedVerdict& verdict = kept.verdict;
+  verdict.kind = VerdictKind::no_change;
+  verdict.constant = true;
+  verdict.caveats.push_back(
+      {identical_mark,
+       fmt::format("identical in {0} of {0} seeds; at 95 % confidence fewer than {1:.0f} % of seeds differ",
+                   verdict.n, 100 * (1 - std::pow(0.05, 1.0 / verdict.n)))});
+  return verdict;
+}
+
+// Advice that never changes a word: 1 % of independent normal differences give each note.
+void note_diagnostics(const std::vector<double>& differences, TestedVerdict& verdict) {
+  if (const auto order = order_diagnostic(differences); order && order->alarm())
+    verdict.notes.push_back(
+        fmt::format("differences of neighbouring seeds are alike (z = {:.1f}), so the test may be too sure",
+                    order->score));
+  if (const auto skewness = skewness_diagnostic(differences); skewness && skewness->alarm())
+    verdict.notes.push_back(fmt::format(
+        "the differences are skewed ({:.1f} standard errors): one arm may have bad runs of its own",
+        skewness->score));
+}
+
+// The word, before the contract is applied.
+TestedVerdict word_of(const Hypothesis& one, const SequentialDecision& decision) {
+  if (is_identical(one)) return identical_verdict(one);
+  if (one.tested.diverged && !is_decided(decision.kind)) return *one.tested.diverged;
+  TestedCell kept = one.tested;
+  if (is_decided(decision.kind)) keep_pairs(kept, decision.n);
+  if (kept.verdict.tested && in_family(one)) {
+    take_decision(kept.verdict, decision);
+    note_diagnostics(kept.differences, kept.verdict);
+  }
+  return kept.verdict;
+}
+
+TestedVerdict verdict_of(const Hypothesis& one, const SequentialDecision& decision) {
+  TestedVerdict verdict = word_of(one, decision);
   verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
-  verdict.caveats = one.caveats;
+  verdict.caveats.insert(verdict.caveats.end(), one.caveats.begin(), one.caveats.end());
+  const bool identical =
+      std::ranges::find(verdict.caveats, identical_mark, &Caveat::mark) != verdict.caveats.end();
   apply(one, verdict);
   set_numbers(verdict);
+  if (identical) {  // no test was needed
+    verdict.p.reset();
+    verdict.hypothesis.clear();
+  }
   verdict.decision = decision_interval(verdict, decision.holm_level);
   verdict.later = later_estimate(one, verdict);
   verdict.identical = differs_by_rounding(one, verdict);
   return verdict;
 }
 
-// Family: one metric and one arm over all cells, without the cells that can never be tested.
-void judge_family(const std::vector<Hypothesis>& cases, std::vector<CellVerdicts>& cells) {
-  std::vector<std::vector<LookTest>> tests;
-  for (const Hypothesis& one : cases) {
-    if (in_family(one)) tests.push_back(tests_of(one));
+// The word of all pairs, in place of one of the first plan that did not decide.
+void take_later(const Hypothesis& one, const SequentialDecision& decision, TestedVerdict& verdict) {
+  const std::string first =
+      fmt::format("the first plan, of {} pairs, says {}", verdict.last_look, text_of(verdict.kind));
+  if (is_decided(verdict.kind)) {
+    if (is_decided(decision.kind) && decision.kind != verdict.kind)
+      verdict.notes.push_back(fmt::format("all {} pairs, {}: {}", one.later->verdict.n, exploratory_mark,
+                                          text_of(decision.kind)));
+    return;
   }
-  const std::vector<Decision> decisions = decide_family(tests);
+  Hypothesis later = one;
+  later.tested = *one.later;
+  later.later.reset();
+  TestedVerdict word = verdict_of(later, decision);
+  word.caveats.push_back({exploratory_mark, "more seeds were planned when results could be seen: " + first});
+  verdict = std::move(word);
+}
+
+// Family: one metric and one arm over all cells, without the cells that can never be tested.
+// Cells that were first planned with another α share the smallest one.
+void judge_family(std::vector<Hypothesis>& cases, std::vector<CellVerdicts>& cells) {
+  double alpha = 1;
+  for (const Hypothesis& one : cases) alpha = std::min(alpha, one.tested.verdict.alpha);
+  for (Hypothesis& one : cases) {
+    one.tested.verdict.alpha = alpha;
+    if (one.later) one.later->verdict.alpha = alpha;
+  }
+  std::vector<SequentialCell> first;
+  std::vector<SequentialCell> all;
+  for (const Hypothesis& one : cases) {
+    if (!in_family(one)) continue;
+    first.push_back(one.tested.looks);
+    all.push_back(one.later ? one.later->looks : one.tested.looks);
+  }
+  const std::vector<SequentialDecision> decisions = decide_family(first, alpha);
+  const std::vector<SequentialDecision> of_all = decide_family(all, alpha);
   std::size_t next = 0;
   for (const Hypothesis& one : cases) {
-    Decision none;
-    none.by_look.resize(one.looks.size());
-    cells[one.cell].verdicts.push_back(verdict_of(one, in_family(one) ? decisions[next++] : none));
+    const bool member = in_family(one);
+    TestedVerdict verdict = verdict_of(one, member ? decisions[next] : SequentialDecision{});
+    if (member && one.later) take_later(one, of_all[next], verdict);
+    if (member) ++next;
+    cells[one.cell].verdicts.push_back(std::move(verdict));
   }
+}
+
+// Whether further pairs of the plan may decide.
+bool may_be_decided(const Hypothesis& one, const TestedVerdict& verdict) {
+  if (verdict.kind == VerdictKind::interim) return true;
+  if (is_decided(verdict.kind) || verdict.diverged) return false;
+  if (one.later_open && verdict.kind == VerdictKind::inconclusive) return true;
+  if (one.tested.open_pairs == 0) return false;
+  if (verdict.reason.kind == ReasonKind::few_pairs) return true;
+  return verdict.tested && verdict.kind == VerdictKind::inconclusive &&
+         !hopeless(*verdict.estimate, verdict.delta, looks_of(verdict), verdict.alpha);
+}
+
+// A metric whose pairs ended before the last look is INTERIM if the cell gets more of them, else it was stopped.
+void say_why_open(const Hypothesis& one, bool gets_more, TestedVerdict& verdict) {
+  if (one.tested.open_pairs == 0 || verdict.kind != VerdictKind::inconclusive) return;
+  const std::string done = fmt::format("{} of at most {} pairs", verdict.n, verdict.last_look);
+  if (gets_more) {
+    verdict.kind = VerdictKind::interim;
+    verdict.reason = {ReasonKind::planned_runs, done + " have finished, and more may decide"};
+    verdict.seeds_needed.reset();
+    verdict.cannot_be_resolved = false;
+    verdict.decision.reset();
+  } else if (!verdict.tested) {
+    return;
+  } else if (hopeless(*verdict.estimate, verdict.delta, looks_of(verdict), verdict.alpha)) {
+    verdict.reason = {
+        ReasonKind::stopped,
+        fmt::format("stopped after {}: the others would decide with a probability below 5 %; {}", done,
+                    verdict.reason.text)};
+  } else {
+    verdict.reason = {
+        ReasonKind::stopped,
+        fmt::format("stopped after {}, because the published metrics of this arm need no more pairs", done)};
+  }
+}
+
+using Families = std::map<std::pair<std::string, std::string>, std::vector<Hypothesis>>;  // by arm and metric
+
+void settle_open_cells(const Families& families, std::vector<CellVerdicts>& cells) {
+  const auto verdict_of = [&](const Hypothesis& one) {
+    const Verdict& own = one.tested.verdict;
+    return std::ranges::find_if(cells[one.cell].verdicts, [&](const TestedVerdict& verdict) {
+      return verdict.arm == own.arm && verdict.metric == own.metric;
+    });
+  };
+  for (const auto& [family, cases] : families)
+    for (const Hypothesis& one : cases)
+      if (const auto verdict = verdict_of(one);
+          find_metric(verdict->metric).published && may_be_decided(one, *verdict)) {
+        double& largest = cells[one.cell].undecided[verdict->arm];
+        largest = std::max(largest, verdict->adjusted_p);
+      }
+  for (const auto& [family, cases] : families)
+    for (const Hypothesis& one : cases)
+      say_why_open(one, cells[one.cell].undecided.contains(one.tested.verdict.arm), *verdict_of(one));
 }
 
 // Sorts by arm, then metric.
@@ -240,6 +357,14 @@ void in_order(CellVerdicts& judged) {
     return std::pair(arm - judged.cell.arms.begin(), metric - metrics().begin());
   };
   std::ranges::sort(judged.verdicts, {}, place);
+}
+
+bool has_open_runs(const ArmRuns& baseline, const ArmRuns& arm, const std::set<std::string>& pairs) {
+  const auto open_in = [&](const ArmRuns& runs) {
+    return std::ranges::any_of(
+        runs.runs, [&](const Observation& run) { return pairs.contains(run.pair) && is_open(run); });
+  };
+  return open_in(baseline) || open_in(arm);
 }
 
 bool share_a_run(const std::vector<std::string>& some, const std::vector<std::string>& others) {
@@ -275,6 +400,13 @@ const TestedVerdict* CellVerdicts::find(const std::string& arm, const std::strin
   return nullptr;
 }
 
+std::size_t number_of_families(const std::vector<CellRuns>& cells) {
+  std::set<std::string> arms;
+  for (const CellRuns& cell : cells)
+    for (const ArmRuns& arm : cell.arms) arms.insert(arm.value);
+  return arms.size() * published_metrics().size();
+}
+
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare) {
   std::vector<CellVerdicts> result;
   for (CellRuns& cell : make_cells(data, compare)) {
@@ -283,19 +415,26 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
       judged.comparability.push_back(comparability_of(data, compare, judged.cell, arm));
     result.push_back(std::move(judged));
   }
-  std::map<std::pair<std::string, std::string>, std::vector<Hypothesis>> families;  // by arm and metric
+  Families families;
   for (std::size_t i = 0; i < result.size(); ++i) {
     const CellRuns& cell = result[i].cell;
     for (std::size_t j = 0; j < cell.arms.size(); ++j) {
       const ArmRuns& arm = cell.arms[j];
-      const InterimPlan plan = plan_interim_analyses(data, compare, cell, arm);
-      const std::vector<Caveat> caveats = plan_caveats(data, compare, cell, arm);
+      const FirstPlan plan = first_plan(data, compare, cell, arm);
+      std::vector<Caveat> caveats = plan_caveats(data, compare, cell, arm);
+      if (plan.abandoned > 0)
+        caveats.push_back(
+            {exploratory_mark, fmt::format("{} of {} planned pairs were given up later", plan.abandoned,
+                                           plan.abandoned + plan.pairs.size())});
       for (const Metric& metric : metrics()) {
         if (!is_defined(cell.baseline, arm, metric)) continue;
         Hypothesis one{i,
                        compare.axis == "strategy",
+                       has_parity_check(data, arm),
                        &result[i].comparability[j],
-                       at_looks(cell, arm, metric, plan),
+                       tested_cell(data, cell, arm, metric, plan),
+                       tested_later(data, cell, arm, metric, plan),
+                       has_open_runs(cell.baseline, arm, plan.later),
                        plan.changes,
                        caveats};
         for (Caveat& caveat : replaced_results(data, compare, cell, arm, metric))
@@ -304,7 +443,8 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
       }
     }
   }
-  for (const auto& [family, cases] : families) judge_family(cases, result);
+  for (auto& [family, cases] : families) judge_family(cases, result);
+  settle_open_cells(families, result);
   for (CellVerdicts& judged : result) in_order(judged);
   add_first_words(data, result);
   return result;

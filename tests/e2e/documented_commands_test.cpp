@@ -43,8 +43,8 @@ struct Placeholder {
   std::string query;  // gives the real one
 };
 const std::vector<Placeholder> placeholders{
-    {"3f9a", "SELECT min(run_key) FROM run"},
-    {"77b2", "SELECT max(run_key) FROM run"},
+    {"3f9a", "SELECT min(run_key) FROM attempt"},
+    {"77b2", "SELECT max(run_key) FROM attempt"},
 };
 
 constexpr const char* exported_models = "exported-models.md";  // needs a Python with torch

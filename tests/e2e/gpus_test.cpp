@@ -54,7 +54,7 @@ TEST_CASE("one file trains on GPUs if there are any, and the database names them
   // On one GPU two ranks share it: other circumstances, and flagged times.
   const Output one = host.at({"run", "small.toml", "--no-report"}, {{"FAKE_RANK_GPUS", "1"}});
   REQUIRE_MESSAGE(one.code == 0, one.err);
-  CHECK(contains(one.err, "has 2 ranks on 1 device: ranks share devices, so its times do not count"));
+  CHECK(contains(one.err, "has 2 ranks on 1 device: its ranks share devices, which takes longer"));
   CHECK(contains(host.at({"sql", sql, "--format", "csv"}, {}).out, "ddp,NVIDIA H200,1,2.29.7\n"));
 }
 
@@ -91,7 +91,7 @@ TEST_CASE("check reports the same machine problems as run") {
     return host.at(more, {{"FAKE_RANK_GPUS", gpus}});
   };
   checked_output(check("", "2"), 0, "small.toml: ok, 2 runs, on cuda:0 (NVIDIA H200), cuda:1 (NVIDIA H200)");
-  CHECK(contains(check("", "1").err, "has 2 ranks on 1 device: ranks share devices"));
+  CHECK(contains(check("", "1").err, "has 2 ranks on 1 device: its ranks share devices"));
   checked_error(check("accelerator = \"cuda\"\n", "0"), 2, "accelerator` is \"cuda\", but trainyard-runner");
   checked_error(check("communicator = \"nccl\"\n", "1"), 2, "ranks 0 and 1 share a GPU");
   checked_error(check("accelerator = \"cpu\"\n", "1", {"--set", "precision=tf32"}), 2,

@@ -131,7 +131,6 @@ baseline = 1
 pair = []
 margins = { time = 2, loss = { ratio = 1.5, absolute = 0 }, accuracy_points = 1 }
 alpha = 0.01
-final = true
 differs = ["epochs"]
 [[compare]]
 )");
@@ -145,7 +144,6 @@ differs = ["epochs"]
   CHECK(rates.margins.loss.absolute == 0);
   CHECK(rates.margins.accuracy_points == 1);
   CHECK(rates.alpha == 0.01);
-  CHECK(rates.final_look);
   CHECK(rates.differs == Labels{"epochs"});
   CHECK(to_json(experiment.compare[1]) == to_json(Compare{}));
 }

@@ -60,10 +60,10 @@ TEST_CASE("the shipped files are valid") {
     std::string file, name;
     std::size_t runs, comparisons;
   };
-  for (const Shipped& shipped : {Shipped{"demo", "demo", 20, 1},
+  for (const Shipped& shipped : {Shipped{"demo", "demo", 80, 1},
                                  {"mnist", "mnist", 6, 1},
                                  {"cluster", "cluster", 20, 1},
-                                 {"six-models", "six models", 96, 1},
+                                 {"six-models", "six models", 366, 1},
                                  {"published-study", "published study", 105, 2},
                                  {"published-study-fair", "published study fair", 105, 2},
                                  {"parallel-ml", "parallel ml", 60, 3},

@@ -221,14 +221,14 @@ TEST_CASE("a comparison survives its JSON") {
                   .pair = {},
                   .margins = {},
                   .alpha = 0.01,
-                  .final_look = true,
+                  .seeds = SeedRange{4, 20},
                   .differs = {"epochs"}};
   compare.margins = {.time = 1.5, .loss = {.ratio = 1.25, .absolute = 0.5}, .accuracy_points = 2};
   const auto json = to_json(compare);
   CHECK(json.at("margins").at("loss").at("ratio") == 1.25);
   const Compare back = compare_from_json(nlohmann::json::parse(json.dump()));
   CHECK(to_json(back) == json);
-  CHECK(back.final_look);
+  CHECK(back.seeds == SeedRange{4, 20});
   CHECK(back.pair.empty());
   CHECK_THROWS_AS(compare_from_json({{"axis", "batch"}}), InternalError);
 }

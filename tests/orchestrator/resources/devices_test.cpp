@@ -195,6 +195,6 @@ TEST_CASE("a strategy with more ranks than devices gives one warning with its pl
   CHECK(contains(problems[0].message, "\"wide\" has 4 ranks on 2 devices:"));
   experiment.runs = {with_threads(2, 2)};
   CHECK(contains(device_problems(experiment, core_devices({0, 1, 2})).at(0).message,
-                 "\"wide\" has 2 ranks on 1 device of 2 cores: ranks share devices, so its times"));
+                 "\"wide\" has 2 ranks on 1 device of 2 cores: its ranks share devices"));
   CHECK(device_problems(experiment, core_devices({0, 1, 2, 3})).empty());
 }

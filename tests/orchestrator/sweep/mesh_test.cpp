@@ -7,7 +7,7 @@
 using namespace trainyard;
 using namespace trainyard::orchestrator;
 
-TEST_CASE("four ranks on two devices train as a mesh, and their times are flagged") {
+TEST_CASE("four ranks on two devices train as a mesh, and their times count") {
   SweepFixture bench({mesh_run(0)});
   if (!have_two_cores()) return;
   bench.devices.resize(2);
@@ -21,7 +21,7 @@ TEST_CASE("four ranks on two devices train as a mesh, and their times are flagge
   CHECK(launch.run.strategy.boundaries == std::vector<std::int64_t>{2});
   const auto finals = db::final_metrics(bench.database, "bench");
   REQUIRE(finals.size() == 1);
-  CHECK_FALSE(finals[0].times_count);
+  CHECK((finals[0].times_count || finals[0].times_problem.starts_with("other processes")));
   CHECK(finals[0]["test_accuracy"] == doctest::Approx(0.9));       // of both last stages, 9 of 10 each
   CHECK(db::epoch_replicas(bench.database, "bench").size() == 4);  // two epochs with two replicas each
   CHECK(*bench.status.outcomes["mlp mp-ddp seed 0"].test_accuracy == doctest::Approx(0.9));

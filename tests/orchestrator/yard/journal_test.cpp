@@ -26,7 +26,6 @@ TEST_CASE("a run entry has the whole file, its comparisons, and every run by key
   CHECK(entry.at("experiment") == "bench");
   CHECK(entry.at("toml") == "name = \"bench\"\n");
   CHECK(entry.at("varied") == nlohmann::json{"strategy"});
-  CHECK(entry.at("final") == false);
   REQUIRE(entry.at("keys").size() == 2);
   const std::string second = entry.at("keys")[1];
   CHECK(second == experiments::run_key(experiment.runs[1]));

@@ -48,7 +48,9 @@ void check_on_all_screens(const std::string& name, ReportData data) {
   if (page == nullptr) return;
   const tests::ScratchFolder folder;
   for (db::FinalMetrics& final : data.finals)  // so that the widest table has all columns
-    final["epoch_processor_seconds"] = 1 + 0.01 * static_cast<double>(final.seed);
+    final["epoch_processor_seconds"] =
+        1 + 0.01 * static_cast<double>(final.seed) +
+        (final.strategy == "single" ? 0 : 1e-4 * static_cast<double>(final.seed % 2));
   const auto file = write_page(folder, data);
   for (const bool dark : {false, true}) {
     for (const int width : {390, 800, 1400}) {

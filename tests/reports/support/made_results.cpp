@@ -161,8 +161,8 @@ void add_run(ReportData& data, const InventedOptions& options, const std::string
       std::vector<std::size_t>(static_cast<std::size_t>(run.replicas * run.stages), 1),
       true,
       false};
-  const std::uint64_t which =
-      (model.empty() ? 0U : static_cast<unsigned char>(model[0])) * 7U + strategy.size();
+  const std::uint64_t which = (model.empty() ? 0U : static_cast<unsigned char>(model[0])) * 7U +
+                              strategy.size() + (strategy == "mp-ddp" ? 3U : 0U);
   add_epochs(data, run, options.epochs, which, options.energy);
   add_final(data, run, options.epochs);
   add_time_parts(data, run);

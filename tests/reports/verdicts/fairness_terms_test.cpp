@@ -200,28 +200,6 @@ TEST_CASE("arms that leave out the same terms share one line") {
   CHECK(occurrences("NOT VERIFIED", terminal_table(compose(data))) == 1);
 }
 
-TEST_CASE("NOT TIMED is printed with its reason: compare, page, Markdown and LaTeX") {
-  ReportData data = two_arms();
-  for (int seed = 0; seed < 3; ++seed) {
-    final_of(data, "mlp", "ddp", seed).times_count = false;
-    Launched& launched = data.launched.at(run_of(data, "mlp", "ddp", seed).run_key);
-    launched.devices_shared = true;
-    launched.ranks = 4;
-    launched.devices = 2;
-  }
-  const Content content = compose(data);
-  const std::string said = "NOT TIMED: four ranks on two devices";
-  const std::vector<std::string> lines = grouped_remarks(content.report->comparisons);
-  CHECK(std::ranges::find(lines, said + " [MLP ddp: train seconds, validation seconds]") != lines.end());
-  CHECK(occurrences(said, markdown_report(content, {})) == 2);
-  CHECK(prints(data, Severity::unfair, "NOT TIMED: MLP ddp: four ranks on two devices."));
-  CHECK(occurrences("warning: NOT TIMED", terminal_table(content)) == 1);
-  CHECK(contains(page_html(content, {}), "<b>– Not timed</b><i>four ranks on two devices</i>"));
-  for (const PaperTable& paper : content.tables)
-    if (paper.slug == "effects")
-      CHECK(contains(latex_table(paper.table, "tab:effects", LatexLayout::long_table), "& " + said + " &"));
-}
-
 TEST_CASE("the page and its tables label each p-value with its hypothesis") {
   const ReportData data = two_arms();
   const Content content = compose(data);

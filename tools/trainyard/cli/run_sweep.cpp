@@ -1,7 +1,9 @@
 #include "tools/trainyard/cli/run_sweep.h"
 
+#include <algorithm>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include <fmt/format.h>
 #include <unistd.h>
@@ -14,6 +16,7 @@
 #include "reports/analysis/analysis.h"
 #include "reports/report/report.h"
 #include "reports/results/sanity_checks.h"
+#include "reports/verdicts/needed_runs.h"
 #include "tools/trainyard/cli/checked_experiment.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/sweep_display.h"
@@ -32,6 +35,18 @@ std::string times_offer(const orchestrator::Plan& plan) {
   return text.empty() ? "" : text + "`run` with --retrain-times trains them again\n";
 }
 
+std::function<orchestrator::Needed(const db::Database&)> needed_in(
+    const experiments::Experiment& experiment) {
+  const auto has_range = [](const experiments::Compare& compare) { return compare.seeds.has_value(); };
+  if (std::ranges::none_of(experiment.compare, has_range)) return nullptr;
+  return [name = experiment.name](const db::Database& database) {
+    reports::NeededRuns needed = reports::needed_runs(reports::gather_results(database, name));
+    return orchestrator::Needed{
+        std::move(needed.order), std::move(needed.unneeded),
+        fmt::format("{} of {} need no more seeds", needed.settled, counted(needed.cells, "cell"))};
+  };
+}
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -43,6 +58,7 @@ nlohmann::json asked_json(const ExperimentOptions& options) {
                          {"where", options.selection.where},
                          {"exclude_where", options.selection.exclude_where}};
   if (!options.selection.as.empty()) json["as"] = options.selection.as;
+  if (options.selection.max_seeds > 0) json["max_seeds"] = options.selection.max_seeds;
   if (options.data) json["data"] = fs::absolute(*options.data).string();
   return json;
 }
@@ -50,7 +66,8 @@ nlohmann::json asked_json(const ExperimentOptions& options) {
 void print_result(const orchestrator::SweepResult& result) {
   std::cout << counted(result.finished, "run") << " finished, " << result.skipped
             << (result.skipped == 1 ? " was" : " were") << " finished before, " << result.failures.size()
-            << " failed\n";
+            << " failed" << (result.not_needed > 0 ? fmt::format(", {} not needed", result.not_needed) : "")
+            << '\n';
   for (const auto& failure : result.failures) {
     std::cerr << "failed: " << failure.label << " (" << failure.key << "): " << failure.first_error << '\n';
     if (!failure.log.empty()) std::cerr << "        log " << failure.log << '\n';  // no rank was started
@@ -129,13 +146,14 @@ int run_sweep(const ExperimentOptions& options, const SweepChoices& choices, con
   const log::Level level = choices.log_level ? *choices.log_level : log::level_from_environment();
   const auto yard = orchestrator::yard_from(options.yard);
   auto machine = ready(*experiment, yard, options.data);
-  const orchestrator::SweepRequest request{.experiment = std::move(*experiment),
-                                           .machine = std::move(machine),
-                                           .command = command,
-                                           .asked = asked_json(options),
-                                           .plan = choices.plan,
-                                           .sweep = choices.sweep,
-                                           .no_wait = choices.no_wait};
+  orchestrator::SweepRequest request{.experiment = std::move(*experiment),
+                                     .machine = std::move(machine),
+                                     .command = command,
+                                     .asked = asked_json(options),
+                                     .plan = choices.plan,
+                                     .sweep = choices.sweep,
+                                     .no_wait = choices.no_wait};
+  request.sweep.needed = needed_in(request.experiment);
   const orchestrator::YardLock lock(yard, command);
   const log::File file(yard.log(), level);
   log::pass_on(level);

@@ -2,9 +2,12 @@
 
 #include <CLI/CLI.hpp>
 
+#include "experiments/config/config.h"
 #include "tools/trainyard/cli/command.h"
 
 namespace trainyard::tools {
+
+constexpr int usual_max_seeds = 20;
 
 void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
   refuse_empty(command.add_option("FILE", options.file, "experiment file (TOML)")->required());
@@ -12,6 +15,17 @@ void add_experiment_options(CLI::App& command, ExperimentOptions& options) {
     command.add_option(name, texts, about)->type_name("KEY=VALUE")->allow_extra_args(false);
   };
   add("--set", options.selection.set, "set a key for all runs: --set epochs=1");
+  CLI::Option* max_seeds = command
+                               .add_option("--max-seeds", options.selection.max_seeds,
+                                           "train 4 to N seeds of each cell, until it is decided")
+                               ->type_name("N")
+                               ->check(CLI::Range(3, experiments::most_seeds));
+  command.add_flag_callback(
+      "--until-decided",
+      [&options, max_seeds] {
+        if (max_seeds->count() == 0) options.selection.max_seeds = usual_max_seeds;
+      },
+      "the same as --max-seeds 20");
   add("--where", options.selection.where, "only runs with this value: --where model=mlp (can be repeated)");
   add("--exclude-where", options.selection.exclude_where,
       "leave out runs with all of these values: --exclude-where model=mlp,seed=3 (can be repeated)");

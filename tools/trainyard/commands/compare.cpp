@@ -18,7 +18,7 @@
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
 #include "reports/results/report_data.h"
-#include "reports/verdicts/interim_analyses.h"
+#include "reports/verdicts/first_plan.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"

@@ -19,8 +19,7 @@ const std::array<FailOnWord, 7> all_words{
      {"broken", FailOn::broken, "an arm trains something else"},
      {"not-comparable", FailOn::not_comparable, "the arms differ in more than is declared"},
      {"not-verified", FailOn::not_verified, "a program of your own did not record values that must be equal"},
-     {"undecided", FailOn::undecided,
-      "no decision: inconclusive, interim, not timed, no data, or too few seeds"},
+     {"undecided", FailOn::undecided, "no decision: inconclusive, interim, no data, or too few seeds"},
      {"missing", FailOn::missing, "a planned run has no result, or its result was removed"},
      {"replaced", FailOn::replaced, "results were trained again after they were seen"}}};
 
@@ -81,11 +80,10 @@ std::vector<FailOn> parse_fail_on(const std::vector<std::string>& asked) {
 }
 
 GateCase gate_case(const reports::Verdict& verdict) {
-  // NOT TIMED is not missing: the run has a result, only its times do not count
-  const bool missing = !verdict.dropped.empty() && verdict.kind != VerdictKind::not_timed;
+  const bool missing = !verdict.dropped.empty();
   const bool replaced = std::ranges::find(verdict.caveats, reports::replaced_mark, &reports::Caveat::mark) !=
                         verdict.caveats.end();
-  return {verdict.kind, verdict.level.has_value(), verdict.verified, missing, replaced};
+  return {verdict.kind, verdict.p.has_value(), verdict.verified, missing, replaced};
 }
 
 bool fails(const GateCase& verdict, FailOn word) {

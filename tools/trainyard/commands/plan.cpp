@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/text.h"
+#include "db/queries/queries.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
 #include "experiments/matrix/stage_split.h"
@@ -25,7 +26,7 @@
 #include "orchestrator/resources/cpu_topology.h"
 #include "reports/format/aligned_text.h"
 #include "reports/statistics/power_analysis.h"
-#include "reports/statistics/procedure.h"
+#include "reports/statistics/sequential_levels.h"
 #include "tools/trainyard/cli/checked_experiment.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/run_sweep.h"
@@ -93,9 +94,11 @@ std::vector<PlannedArm> planned_arms(const Experiment& experiment, const Compare
   return arms;
 }
 
+// The nominal level of the last look, as Holm's correction begins.
 double level_for(const std::vector<PlannedArm>& arms, const std::string& arm, const Compare& compare) {
   const auto family = std::ranges::count(arms, arm, &PlannedArm::arm);
-  return reports::level_of_look(0, compare.alpha, compare.final_look) / static_cast<double>(family);
+  const double level = compare.alpha / static_cast<double>(family);
+  return compare.seeds ? reports::nominal_level(level, {compare.seeds->min, compare.seeds->max}) : level;
 }
 
 std::string percent(double log_ratio) {
@@ -259,6 +262,8 @@ std::string state_text(const orchestrator::Plan& plan, const orchestrator::Plann
       return plan.reuse ? "reused (done elsewhere)" : "to run (done elsewhere)";
     case orchestrator::PlanState::left_out:
       return "left out";
+    case orchestrator::PlanState::not_needed:
+      return "not needed";
     case orchestrator::PlanState::to_run:
       break;
   }
@@ -287,15 +292,23 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
                               ? std::string()
                               : orchestrator::duration_text(*run.expected_seconds)});
   const auto expected = plan.expected_seconds();
+  const auto not_needed = static_cast<std::size_t>(
+      std::ranges::count(plan.runs, orchestrator::PlanState::not_needed, &orchestrator::PlannedRun::state));
   return reports::aligned_table(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
-         fmt::format("\n{}: {}, {} finished, {} to run{}; yard {}\n", experiment.name,
-                     counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run(), plan.to_run(),
-                     plan.to_run() == 0 ? std::string()
-                     : expected
-                         ? ", about " + orchestrator::duration_text(*expected)
-                         : std::string(", expected time unknown until one run of each kind has finished"),
-                     yard.root().string()) +
+         fmt::format(
+             "\n{}: {}, {} finished, {}{} to run{}; yard {}\n", experiment.name,
+             counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run() - not_needed,
+             not_needed == 0 ? std::string() : fmt::format("{} not needed, ", not_needed), plan.to_run(),
+             plan.to_run() == 0 ? std::string()
+             : expected         ? ", about " + orchestrator::duration_text(*expected)
+                        : std::string(", expected time unknown until one run of each kind has finished"),
+             yard.root().string()) +
          times_offer(plan);
+}
+
+bool is_planned(const db::Database& database, const std::string& experiment) {
+  const auto names = db::experiment_names(database);
+  return std::ranges::find(names, experiment) != names.end();
 }
 
 }  // namespace
@@ -307,8 +320,11 @@ int plan_experiment(const ExperimentOptions& options) {
   const auto machine = ready(*experiment, yard, options.data);
   std::optional<db::Database> database;
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
-  const auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
-                                            database ? &*database : nullptr, options.plan);
+  auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
+                                      database ? &*database : nullptr, options.plan);
+  if (const auto needed = needed_in(*experiment);
+      needed && database && is_planned(*database, experiment->name))
+    orchestrator::leave_out_unneeded(plan, needed(*database));
   const PlanOutlook outlook = plan_outlook(*experiment);
   std::cout << plan_text(*experiment, plan, yard) << outlook.text;
   for (const auto& warning : outlook.warnings)

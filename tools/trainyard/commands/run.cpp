@@ -54,7 +54,7 @@ ExperimentOptions journalled_experiment(const db::Database& database, const std:
   found.file = plan.file;
   if (asked.contains("folder")) found.file = asked.at("folder").get<std::string>() / found.file.filename();
   found.selection = {asked.value("set", none), asked.value("where", none), asked.value("exclude_where", none),
-                     asked.value("as", std::string())};
+                     asked.value("as", std::string()), asked.value("max_seeds", 0)};
   if (asked.contains("data")) found.data = asked.at("data").get<std::string>();
   note_change(found, again);
   return found;
@@ -80,6 +80,7 @@ void complete_from_journal(ExperimentOptions& options) {
   prefer(options.selection.where, journalled.selection.where);
   prefer(options.selection.exclude_where, journalled.selection.exclude_where);
   if (options.selection.as.empty()) options.selection.as = journalled.selection.as;
+  if (options.selection.max_seeds == 0) options.selection.max_seeds = journalled.selection.max_seeds;
   if (!options.data) options.data = journalled.data;
 }
 

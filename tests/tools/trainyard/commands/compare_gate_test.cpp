@@ -53,7 +53,6 @@ std::map<std::string, GateCase> verdicts() {
           {"INCONCLUSIVE, tested", {VerdictKind::inconclusive, true}},
           {"INCONCLUSIVE, fewer than 3 seeds or not tested", {VerdictKind::inconclusive, false}},
           {"INTERIM", {VerdictKind::interim, false}},
-          {"NOT TIMED", {VerdictKind::not_timed, false}},
           {"NO DATA", {VerdictKind::no_data, false}},
           {"NOT COMPARABLE", {VerdictKind::not_comparable, false}},
           {"BROKEN", {VerdictKind::broken, false}},
@@ -75,7 +74,7 @@ reports::Verdict verdict_of(const std::string& arm, const std::string& metric, V
   verdict.arm = arm;
   verdict.metric = metric;
   verdict.kind = kind;
-  if (tested) verdict.level = 0.04;
+  if (tested) verdict.p = 0.04;
   return verdict;
 }
 

@@ -1,6 +1,7 @@
-// Looks from the journal: the planned sets of seeds, their rules, and the verdicts that follow.
-#include "reports/verdicts/interim_analyses.h"
+// First plans from the journal: seeds, looks and rules, and the verdicts that follow.
+#include "reports/verdicts/first_plan.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
@@ -30,10 +31,10 @@ void set_accuracy(ReportData& data, double mean, double spread) {
             [&](int seed) { return 0.9 + (mean + (seed % 2 == 0 ? spread : -spread)) / 100; });
 }
 
-InterimPlan planned(const ReportData& data) {
+FirstPlan planned(const ReportData& data) {
   const experiments::Compare& compare = data.plan.compare.front();
   const std::vector<CellRuns> cells = make_cells(data, compare);
-  return plan_interim_analyses(data, compare, cells.front(), cells.front().arms.front());
+  return first_plan(data, compare, cells.front(), cells.front().arms.front());
 }
 
 TestedVerdict accuracy_verdict(const ReportData& data) {
@@ -49,56 +50,70 @@ bool has_note(const TestedVerdict& verdict, const std::string& text) {
   return false;
 }
 
-TEST_CASE("each larger planned set of seeds is a look, and the same set again is not") {
-  ReportData data = unplanned();
-  plan_again(data, keys_of_seeds(data, 0, 4));
-  plan_again(data, keys_of_seeds(data, 0, 4));
-  plan_again(data, keys_of_seeds(data, 2, 3));  // run --where
-  plan_again(data, keys_of_seeds(data, 0, 9));
-  const InterimPlan plan = planned(data);
-  REQUIRE(plan.looks.size() == 2);
-  CHECK(plan.looks[0] == std::set<std::string>{"0", "1", "2", "3", "4"});
-  CHECK(plan.looks[1].size() == 10);
+bool has_mark(const TestedVerdict& verdict, const std::string& mark, const std::string& text) {
+  return std::ranges::any_of(verdict.caveats, [&](const Caveat& caveat) {
+    return caveat.mark == mark && contains(caveat.text, text);
+  });
 }
 
-TEST_CASE("a set of fewer than three seeds cannot be tested and is not a look") {
+void use_range(ReportData& data, int min, int max) {
+  data.plan.compare.front().seeds = {min, max};
+}
+
+TEST_CASE("the first plan has the first seeds that are enough for a test, and others are later") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 0));
   plan_again(data, keys_of_seeds(data, 0, 4));
-  CHECK(planned(data).looks.size() == 1);
+  plan_again(data, keys_of_seeds(data, 2, 3));  // run --where
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  const FirstPlan plan = planned(data);
+  CHECK(plan.pairs == std::set<std::string>{"0", "1", "2", "3", "4"});
+  CHECK(plan.later.size() == 5);
+  CHECK(plan.looks.first == 5);
+  CHECK(plan.looks.last == 5);
 }
 
-TEST_CASE("arms that are planned one after the other have one look, after both are planned") {
+TEST_CASE("arms that are planned one after the other have a plan after both are planned") {
   ReportData data = unplanned();
   std::vector<std::string> single;
   for (const db::RunSummary& run : data.runs)
     if (run.strategy == "single") single.push_back(run.run_key);
   plan_again(data, single);
   plan_again(data, keys_of_seeds(data, 0, 9));
-  CHECK(planned(data).looks.size() == 1);
+  CHECK(planned(data).pairs.size() == 10);
+  CHECK(planned(data).later.empty());
 }
 
-TEST_CASE("the verdict is that of the first look that decided") {
+TEST_CASE("a range of seeds has a look after each pair, and one look if the runs are not paired") {
+  ReportData data = unplanned();
+  use_range(data, 4, 10);
+  plan_again(data, keys_of_seeds(data, 0, 9));
+  CHECK(planned(data).looks.first == 4);
+  CHECK(planned(data).looks.last == 10);
+  data.plan.compare.front().pair.clear();
+  CHECK(planned(data).looks.first == planned(data).looks.last);
+}
+
+TEST_CASE("the word of the first plan stays, and all seeds are an estimate beside it") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   plan_again(data, keys_of_seeds(data, 0, 9));
   set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
   set_final(data, "mlp", "ddp", "validation_accuracy",
-            [](int seed) { return 0.9 + (seed < 5 ? 0.02 : -0.0198) + 0.0001 * (seed % 2); });
+            [](int seed) { return 0.9 + (seed < 5 ? 0.006 : 0.003) + 0.00002 * (seed % 2); });
   const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 5);
-  CHECK(verdict.look == 1);
-  CHECK(verdict.looks == 2);
-  CHECK(verdict.look_level == doctest::Approx(0.04));
-  set_final(data, "mlp", "ddp", "validation_accuracy",
-            [](int seed) { return 0.9 + (seed < 5 ? 0.0060 : 0.0005) + 0.00005 * (seed % 2); });
-  const TestedVerdict first = accuracy_verdict(data);
-  CHECK(first.kind == VerdictKind::improves);
-  CHECK_FALSE(has_note(first, "look 2"));  // look 2 decides nothing
+  CHECK_FALSE(has_note(verdict, "EXPLORATORY"));  // all seeds do not decide
+  REQUIRE(verdict.later.has_value());
+  CHECK(verdict.later->n == 10);
+  CHECK(verdict.later->effect == doctest::Approx(0.451));
+  const Content content = compose(data);
+  CHECK(contains(page_html(content, {}), "<i>all 10: +0.4"));
+  CHECK(contains(csv_table(verdict_numbers(content.report->comparisons)), ",10,0.451"));
 }
 
-TEST_CASE("a later look with another decision is printed beside the verdict") {
+TEST_CASE("a word of later seeds that contradicts the first one is a note") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 2));
   plan_again(data, keys_of_seeds(data, 0, 9));
@@ -108,62 +123,35 @@ TEST_CASE("a later look with another decision is printed beside the verdict") {
   const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 3);
-  CHECK(has_note(verdict, "decided at the first look, n = 3"));
-  const Content content = compose(data);  // each row has the note
-  CHECK(contains(page_html(content, {}), "<i>decided at the first look, n = 3</i>"));
-  const std::string markdown = markdown_report(content, {});
-  CHECK(contains(markdown, "| IMPROVES \\["));  // a long remark is once below the table
-  CHECK(contains(markdown, "\\] decided at the first look, n = 3; all 10: +0.2"));
   // of ten: mean 0.216, spread 0.265, inside ± 0.5 with p₌ = 0.00404 (SciPy)
-  CHECK(has_note(verdict, "look 2 (n = 10): NO CHANGE"));
-  REQUIRE(verdict.later.has_value());
-  CHECK(verdict.later->n == 10);
-  CHECK(verdict.later->effect == doctest::Approx(0.216).epsilon(1e-9));
-  CHECK(contains(page_html(content, {}), "<i>all 10: +0.2"));
-  CHECK(contains(csv_table(verdict_numbers(content.report->comparisons)), ",10,0.216"));
+  CHECK(has_note(verdict, "all 10 pairs, EXPLORATORY: NO CHANGE"));
 }
 
-TEST_CASE("a second look tests at a tenth of α") {
+TEST_CASE("if the first plan does not decide, the word of all seeds is EXPLORATORY") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 3));
   plan_again(data, keys_of_seeds(data, 0, 9));
   set_accuracy(data, 0.05, 0.45);
   const TestedVerdict verdict = accuracy_verdict(data);
-  CHECK(verdict.look == 2);
-  CHECK(verdict.level == doctest::Approx(0.005));
   CHECK(verdict.n == 10);
   CHECK(std::abs(verdict.three_sided.equivalent - 0.007478181955207111) < 1e-9);  // SciPy
-  CHECK(verdict.kind == VerdictKind::inconclusive);
-  CHECK(has_note(verdict, "look 1 (n = 4) gave no decision"));
-  CHECK_FALSE(has_note(verdict, "decided at"));
+  CHECK(verdict.kind == VerdictKind::no_change);
+  CHECK(has_mark(verdict, exploratory_mark, "the first plan, of 4 pairs, says INCONCLUSIVE"));
+  set_status(data, "mlp", "ddp", 8, "running");
+  CHECK(accuracy_verdict(data).n == 4);  // until all later seeds have finished
+  CHECK(accuracy_verdict(data).kind == VerdictKind::inconclusive);
 }
 
-TEST_CASE("with `final` the planned look has all of α, and later seeds change nothing") {
-  ReportData data = unplanned();
-  data.plan.compare.front().final_look = true;
-  plan_again(data, keys_of_seeds(data, 0, 3));
-  plan_again(data, keys_of_seeds(data, 0, 9));
-  set_accuracy(data, 0, 0.01);
-  const TestedVerdict verdict = accuracy_verdict(data);
-  CHECK(verdict.n == 4);
-  CHECK(verdict.looks == 1);
-  CHECK(verdict.level == 0.05);
-}
-
-TEST_CASE("while runs of a new look are missing, the previous verdict is kept, or else it is INTERIM") {
+TEST_CASE("while runs of the first plan are missing, the verdict is INTERIM") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
-  plan_again(data, keys_of_seeds(data, 0, 9));
   set_accuracy(data, 0, 0.01);
-  set_status(data, "mlp", "ddp", 8, "running");
-  const TestedVerdict decided = accuracy_verdict(data);
-  CHECK(decided.kind == VerdictKind::no_change);
-  CHECK(has_note(decided, "look 2 (n = 9): 1 planned run not finished yet"));
-  set_accuracy(data, 0.5, 0.4);
+  CHECK(accuracy_verdict(data).kind == VerdictKind::no_change);
+  set_status(data, "mlp", "ddp", 3, "running");
   CHECK(accuracy_verdict(data).kind == VerdictKind::interim);
 }
 
-TEST_CASE("if planned runs are dropped from the plan, the remaining runs are a new look") {
+TEST_CASE("if planned runs are dropped from the plan, the remaining runs are the plan") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 9));
   for (int seed = 5; seed < 10; ++seed)
@@ -172,22 +160,23 @@ TEST_CASE("if planned runs are dropped from the plan, the remaining runs are a n
   CHECK(accuracy_verdict(data).kind == VerdictKind::interim);
   plan_again(data, keys_of_seeds(data, 0, 4));
   const TestedVerdict verdict = accuracy_verdict(data);
-  CHECK(verdict.look == 2);
   CHECK(verdict.n == 5);
   CHECK(verdict.kind == VerdictKind::no_change);
 }
 
-TEST_CASE("margins and α come from the first plan, and a later change is printed") {
+TEST_CASE("margins, α and seeds come from the first plan, and a later change is printed") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   data.plan.compare.front().margins.accuracy_points = 5;
   data.plan.compare.front().alpha = 0.2;
+  use_range(data, 4, 20);
   plan_again(data, keys_of_seeds(data, 0, 4));
   const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.delta == 0.5);
-  CHECK(verdict.look_level == doctest::Approx(0.04));
+  CHECK(verdict.alpha == 0.05);
   CHECK(has_note(verdict, "margin of accuracy was 0.5 in the first plan, now 5"));
   CHECK(has_note(verdict, "alpha was 0.05 in the first plan, now 0.2"));
+  CHECK(has_note(verdict, "seeds was all planned ones in the first plan, now 4 to 20"));
 }
 
 }  // namespace
