@@ -36,11 +36,11 @@ std::string value_of_sums(const models::Metric& metric) {
          listed(metric.sums) + ") GROUP BY name))";
 }
 
-std::string each_recorded(Phases phases, std::string_view pattern, bool loss_parts) {
+std::string each(Phases phases, std::string_view pattern, bool (*wanted)(const models::Metric&)) {
   std::string text;
   for (const std::string_view phase : phases)
     for (const models::Metric& metric : models::all_metrics)
-      if (!metric.record.empty() && (metric.part > 0) == loss_parts)
+      if (!metric.record.empty() && wanted(metric))
         text += filled(pattern, fmt::arg("phase", phase), fmt::arg("name", metric.name),
                        fmt::arg("record", metric.record));
   return text;
@@ -48,12 +48,16 @@ std::string each_recorded(Phases phases, std::string_view pattern, bool loss_par
 
 }  // namespace
 
+std::string each_recorded(Phases phases, std::string_view pattern) {
+  return each(phases, pattern, [](const models::Metric&) { return true; });
+}
+
 std::string each_mean(Phases phases, std::string_view pattern) {
-  return each_recorded(phases, pattern, /*loss_parts=*/false);
+  return each(phases, pattern, [](const models::Metric& metric) { return metric.part == 0; });
 }
 
 std::string each_loss_part(Phases phases, std::string_view pattern) {
-  return each_recorded(phases, pattern, /*loss_parts=*/true);
+  return each(phases, pattern, [](const models::Metric& metric) { return metric.part > 0; });
 }
 
 std::string each_of_loss(Phases phases) {

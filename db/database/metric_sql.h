@@ -16,7 +16,9 @@ inline constexpr Phases epoch_phases = all_phases.first(2);
 inline constexpr Phases test_phase = all_phases.last(1);
 
 // `pattern` for each phase and each metric that is a mean over ranks, for example "e.{phase}_{name}".
-// Placeholders: {phase}, {name} and {record} of the metric. `each_loss_part`: the same for parts of a network's own loss.
+// Placeholders: {phase}, {name} and {record} of the metric. `each_recorded` has all of them, `each_mean` those
+// without parts of a network's own loss, and `each_loss_part` these parts.
+std::string each_recorded(Phases phases, std::string_view pattern);
 std::string each_mean(Phases phases, std::string_view pattern);
 std::string each_loss_part(Phases phases, std::string_view pattern);
 

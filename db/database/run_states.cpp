@@ -149,13 +149,10 @@ FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_h
 
 // Insert the final values of a finished run: metrics of its last epoch, and those after training.
 std::string put_final() {
-  return "INSERT INTO run_final (run_key" + each_mean(all_phases, "{phase}_{name}") +
-         each_loss_part(all_phases, "{phase}_{name}") + each_of_sums("test_{name}") +
-         ", total_validation_seconds)" + std::string(with_epochs) + " SELECT ?1" +
-         each_mean(epoch_phases, "e.{phase}_{name}") +
-         each_mean(test_phase, mean_over_ranks(test_metrics, "{phase}", "{record}")) +
-         each_loss_part(epoch_phases, "e.{phase}_{name}") +
-         each_loss_part(test_phase, mean_over_ranks(test_metrics, "{phase}", "{record}")) +
+  return "INSERT INTO run_final (run_key" + each_recorded(all_phases, "{phase}_{name}") +
+         each_of_sums("test_{name}") + ", total_validation_seconds)" + std::string(with_epochs) +
+         " SELECT ?1" + each_recorded(epoch_phases, "e.{phase}_{name}") +
+         each_recorded(test_phase, mean_over_ranks(test_metrics, "{phase}", "{record}")) +
          each_of_sums("{value}") +
          ", (SELECT SUM(validation_seconds) FROM done) "
          "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
@@ -174,11 +171,10 @@ std::string put_epoch() {
   static constexpr const char* same_epoch =
       "x.run_key = e.run_key AND x.attempt = e.attempt AND x.epoch = e.epoch";
   return "INSERT OR REPLACE INTO attempt_epoch (run_key, attempt, epoch, ranks" +
-         each_mean(epoch_phases, "{phase}_{name}") + each_loss_part(epoch_phases, "{phase}_{name}") +
+         each_recorded(epoch_phases, "{phase}_{name}") +
          ", train_seconds, processor_seconds, validation_seconds, energy_joules, peak_device_bytes) "
          "SELECT e.run_key, e.attempt, e.epoch, COUNT(*)" +
-         each_mean(epoch_phases, mean_over_ranks(same_epoch, "{phase}", "{record}")) +
-         each_loss_part(epoch_phases, mean_over_ranks(same_epoch, "{phase}", "{record}")) +
+         each_recorded(epoch_phases, mean_over_ranks(same_epoch, "{phase}", "{record}")) +
          ", MAX(e.train_seconds), IIF(COUNT(e.processor_seconds) = COUNT(*), MAX(e.processor_seconds), "
          "NULL), "
          "MAX(e.validation_seconds), " +

@@ -305,8 +305,7 @@ CREATE TABLE attempt_epoch (
   attempt INTEGER NOT NULL,
   epoch INTEGER NOT NULL,
   ranks INTEGER NOT NULL)sql" +
-         each_mean(epoch_phases, "{phase}_{name} REAL") +
-         each_loss_part(epoch_phases, "{phase}_{name} REAL") +
+         each_recorded(epoch_phases, "{phase}_{name} REAL") +
          R"sql(,
   train_seconds REAL,
   processor_seconds REAL,
@@ -319,8 +318,7 @@ CREATE TABLE attempt_epoch (
 
 CREATE TABLE run_final (
   run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE)sql" +
-         each_mean(all_phases, "{phase}_{name} REAL") + each_loss_part(all_phases, "{phase}_{name} REAL") +
-         each_of_sums("test_{name} REAL") + R"sql(,
+         each_recorded(all_phases, "{phase}_{name} REAL") + each_of_sums("test_{name} REAL") + R"sql(,
   total_validation_seconds REAL
 ) STRICT, WITHOUT ROWID;
 

@@ -67,7 +67,7 @@ JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 std::string run_epoch() {
   return "CREATE VIEW run_epoch AS\n"
          "SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds" +
-         each_mean(epoch_phases, "e.{phase}_{name}") + each_loss_part(epoch_phases, "e.{phase}_{name}") +
+         each_recorded(epoch_phases, "e.{phase}_{name}") +
          R"sql(, e.energy_joules, e.peak_device_bytes, e.processor_seconds, s.times_count
 FROM run_state s
 CROSS JOIN attempt_chain k ON k.run_key = s.run_key

@@ -132,7 +132,7 @@ WITH r AS (
   GROUP BY 1, 2 HAVING COUNT(*) = r.stages
 ), means AS (
   SELECT m.epoch, m.rank / r.stages AS replica)sql" +
-         each_mean(epoch_phases, of_replica) + each_loss_part(epoch_phases, of_replica) +
+         each_recorded(epoch_phases, of_replica) +
          R"sql(
   FROM r CROSS JOIN run_chain c ON c.run_key = ?1
   CROSS JOIN metric m

@@ -86,9 +86,7 @@ Plan Session::planned(const std::vector<LiveAttempt>& live) const {
   const Machine& machine = request_.machine;
   Plan plan =
       make_plan(request_.experiment, machine.devices, machine.circumstances, &database_, request_.plan, live);
-  const auto names = db::experiment_names(database_);
-  if (!request_.sweep.needed || std::ranges::find(names, request_.experiment.name) == names.end())
-    return plan;
+  if (!request_.sweep.needed) return plan;
   leave_out_unneeded(plan, request_.sweep.needed(database_));
   choose_probes(plan, database_);  // none on a run that is left out
   return plan;

@@ -116,7 +116,7 @@ class Sweep {
 
   // Sets aside the waiting runs that are not needed, takes back those that are again, and puts all in the order of need.
   void keep_needed() {
-    if (!options().needed) return;
+    if (!options().needed || (waiting_.empty() && set_aside_.empty())) return;
     const Needed needed = options().needed(workplace_.database);
     waiting_.splice(waiting_.end(), set_aside_);
     const auto place_of = [&](const Waiting& each) {

@@ -400,9 +400,12 @@ void add_failed_runs(const ReportData& data, const std::vector<CellRuns>& cells,
 
 }  // namespace
 
-// ", for each of 6 families"; empty for one.
+// ", for each of 6 families": arms and published metrics. Empty for one.
 static std::string families_text(const experiments::Compare& compare, const std::vector<CellRuns>& cells) {
-  const std::size_t families = number_of_families(cells);
+  std::set<std::string> arms;
+  for (const CellRuns& cell : cells)
+    for (const ArmRuns& arm : cell.arms) arms.insert(arm.value);
+  const std::size_t families = arms.size() * published_metrics().size();
   if (families < 2) return "";
   return fmt::format(", {} {} families", compare.families == "all" ? "divided among" : "for each of",
                      families);

@@ -42,9 +42,9 @@ Pairs compared_pairs(const Pairs& baseline, const Pairs& arm, bool paired) {
   return both;
 }
 
-// "4 to 20"; empty if all planned seeds are one look.
+// "4 to 20", or "fixed".
 std::string seeds_text(const experiments::Compare& compare) {
-  return compare.seeds ? fmt::format("{} to {}", compare.seeds->min, compare.seeds->max) : "all planned ones";
+  return compare.seeds ? fmt::format("{} to {}", compare.seeds->min, compare.seeds->max) : "fixed";
 }
 
 std::string list_of(const std::vector<std::string>& names) {
@@ -67,7 +67,7 @@ std::vector<std::string> changes_since(const experiments::Compare& first, const 
   number("margin of accuracy", first.margins.accuracy_points, now.margins.accuracy_points);
   number("alpha", first.alpha, now.alpha);
   add_change(changes, "families", first.families, now.families);
-  add_change(changes, "seeds", seeds_text(first), seeds_text(now));
+  add_change(changes, "number of seeds", seeds_text(first), seeds_text(now));
   add_change(changes, "pair", list_of(first.pair), list_of(now.pair));
   return changes;
 }

@@ -167,16 +167,15 @@ std::optional<LaterEstimate> later_estimate(const Hypothesis& one, const TestedV
   const TestedVerdict& last = one.later ? one.later->verdict : one.tested.verdict;
   if (!is_decided(standing.kind) || last.n <= standing.n) return std::nullopt;
   if (!last.estimate || last.scale != standing.scale) return std::nullopt;
-  return LaterEstimate{last.n, as_change(last.scale, last.estimate->mean),
-                       shown(last.scale, confidence_interval(*last.estimate, 0.95))};
+  return LaterEstimate{last.n, as_change(last.scale, last.estimate->mean), interval_of(last, 0.95)};
 }
 
 // The parity check has shown that the arm computes what the baseline computes, and all values of the first look are the
 // same. Later pairs do not change that.
 bool is_identical(const Hypothesis& one) {
-  const Comparability& found = *one.comparability;
   const TestedCell& tested = one.tested;
-  if (!one.of_strategies || !one.has_parity_check || !found.declared.empty() || !tested.verdict.tested)
+  if (!one.of_strategies || !one.has_parity_check || !one.comparability->declared.empty() ||
+      !in_family(one) || !tested.verdict.tested)
     return false;
   const int first = is_sequential(tested.verdict) ? tested.verdict.first_look : tested.verdict.n;
   return tested.differences.size() >= static_cast<std::size_t>(std::max(first, fewest_pairs)) &&
@@ -218,7 +217,6 @@ void note_diagnostics(const std::vector<double>& differences, TestedVerdict& ver
 
 // The word, before the contract is applied.
 TestedVerdict word_of(const Hypothesis& one, const SequentialDecision& decision) {
-  if (is_identical(one)) return identical_verdict(one);
   if (one.tested.diverged && !is_decided(decision.kind)) return *one.tested.diverged;
   TestedCell kept = one.tested;
   if (is_decided(decision.kind)) keep_pairs(kept, decision.n);
@@ -230,11 +228,10 @@ TestedVerdict word_of(const Hypothesis& one, const SequentialDecision& decision)
 }
 
 TestedVerdict verdict_of(const Hypothesis& one, const SequentialDecision& decision) {
-  TestedVerdict verdict = word_of(one, decision);
+  const bool identical = is_identical(one);
+  TestedVerdict verdict = identical ? identical_verdict(one) : word_of(one, decision);
   verdict.notes.insert(verdict.notes.end(), one.changes.begin(), one.changes.end());
   verdict.caveats.insert(verdict.caveats.end(), one.caveats.begin(), one.caveats.end());
-  const bool identical =
-      std::ranges::find(verdict.caveats, identical_mark, &Caveat::mark) != verdict.caveats.end();
   apply(one, verdict);
   set_numbers(verdict);
   if (identical) {  // no test was needed
@@ -307,6 +304,7 @@ bool may_be_decided(const Hypothesis& one, const TestedVerdict& verdict) {
 // A metric whose pairs ended before the last look is INTERIM if the cell gets more of them, else it was stopped.
 void say_why_open(const Hypothesis& one, bool gets_more, TestedVerdict& verdict) {
   if (one.tested.open_pairs == 0 || verdict.kind != VerdictKind::inconclusive) return;
+  if (!gets_more && !verdict.tested) return;
   const std::string done = fmt::format("{} of at most {} pairs", verdict.n, verdict.last_look);
   if (gets_more) {
     verdict.kind = VerdictKind::interim;
@@ -314,8 +312,6 @@ void say_why_open(const Hypothesis& one, bool gets_more, TestedVerdict& verdict)
     verdict.seeds_needed.reset();
     verdict.cannot_be_resolved = false;
     verdict.decision.reset();
-  } else if (!verdict.tested) {
-    return;
   } else if (hopeless(*verdict.estimate, verdict.delta, looks_of(verdict), verdict.alpha)) {
     verdict.reason = {
         ReasonKind::stopped,
@@ -398,13 +394,6 @@ const TestedVerdict* CellVerdicts::find(const std::string& arm, const std::strin
     if (verdict.arm == arm && verdict.metric == metric) return &verdict;
   }
   return nullptr;
-}
-
-std::size_t number_of_families(const std::vector<CellRuns>& cells) {
-  std::set<std::string> arms;
-  for (const CellRuns& cell : cells)
-    for (const ArmRuns& arm : cell.arms) arms.insert(arm.value);
-  return arms.size() * published_metrics().size();
 }
 
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare) {

@@ -40,9 +40,6 @@ struct CellVerdicts {
   const TestedVerdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
 };
 
-// Arms times published metrics.
-std::size_t number_of_families(const std::vector<CellRuns>& cells);
-
 // Cells that are in the journal use seeds, margins and α of their first plan, others those of `compare`.
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare);
 

@@ -227,10 +227,10 @@ nlohmann::ordered_json to_json(const MetricSums& sums, const std::string& phase)
                        const nlohmann::ordered_json& weight) {
     metrics.push_back({{"phase", phase}, {"name", name}, {"sum", sum}, {"weight", weight}});
   };
-  const double loss_weight = sums.loss_weight();
-  const auto whole = static_cast<std::int64_t>(loss_weight);
-  const bool is_whole = static_cast<double>(whole) == loss_weight;
-  add("loss", sums.loss(), is_whole ? nlohmann::ordered_json(whole) : nlohmann::ordered_json(loss_weight));
+  if (sums.has_own_weight())
+    add("loss", sums.loss(), sums.loss_weight());
+  else
+    add("loss", sums.loss(), sums.weight());
   for (const auto& [record, sum] : sums.counts()) add(record, sum, sums.weight());
   for (const MetricSums::Named& named : sums.further()) add(named.name, named.sum, named.weight);
   return metrics;

@@ -84,6 +84,7 @@ class MetricSums {
   std::int64_t weight() const { return weight_; }
   // The weight of the loss: the same, or Σ of the weights that the network computes.
   double loss_weight() const;
+  bool has_own_weight() const { return task_->is_weighted; }
   // Σ of the task's first count; empty if it has none, or no integer.
   std::optional<std::int64_t> correct() const;
   bool counts_correct() const { return !counts_.empty() && task_->counts.front().type == at::kLong; }

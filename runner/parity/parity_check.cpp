@@ -178,8 +178,8 @@ std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape&
     ProbedStep outcome = outcome_of(trainer, gradients, k + 1);
     const MetricSums sums = trainer.take_metrics();
     const auto whole = [&](double own) { return sum_over(*ranks.stages, sum_over(*ranks.replicas, own)); };
-    outcome.loss = resolved.task.is_weighted ? whole(sums.loss()) / whole(sums.loss_weight())
-                                             : whole(batches.part_of_mean(sums.loss(), replica, k));
+    outcome.loss = sums.has_own_weight() ? whole(sums.loss()) / whole(sums.loss_weight())
+                                         : whole(batches.part_of_mean(sums.loss(), replica, k));
     outcome.gradient_norm = std::sqrt(sum_over(*ranks.stages, sum_of_squares(outcome)));
     if (reference) {
       outcome.reference_loss = batches.train(*reference, k);

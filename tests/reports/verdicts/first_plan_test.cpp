@@ -31,6 +31,13 @@ void set_accuracy(ReportData& data, double mean, double spread) {
             [&](int seed) { return 0.9 + (mean + (seed % 2 == 0 ? spread : -spread)) / 100; });
 }
 
+// Differences of 0.6 points, and from this seed on of `later`.
+void set_accuracy_from(ReportData& data, int from, double later) {
+  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
+  set_final(data, "mlp", "ddp", "validation_accuracy",
+            [&](int seed) { return 0.9 + (seed < from ? 0.006 : later) + 0.00002 * (seed % 2); });
+}
+
 FirstPlan planned(const ReportData& data) {
   const experiments::Compare& compare = data.plan.compare.front();
   const std::vector<CellRuns> cells = make_cells(data, compare);
@@ -98,9 +105,7 @@ TEST_CASE("the word of the first plan stays, and all seeds are an estimate besid
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 4));
   plan_again(data, keys_of_seeds(data, 0, 9));
-  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
-  set_final(data, "mlp", "ddp", "validation_accuracy",
-            [](int seed) { return 0.9 + (seed < 5 ? 0.006 : 0.003) + 0.00002 * (seed % 2); });
+  set_accuracy_from(data, 5, 0.003);
   const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 5);
@@ -117,9 +122,7 @@ TEST_CASE("a word of later seeds that contradicts the first one is a note") {
   ReportData data = unplanned();
   plan_again(data, keys_of_seeds(data, 0, 2));
   plan_again(data, keys_of_seeds(data, 0, 9));
-  set_final(data, "mlp", "single", "validation_accuracy", [](int) { return 0.9; });
-  set_final(data, "mlp", "ddp", "validation_accuracy",
-            [](int seed) { return 0.9 + (seed < 3 ? 0.006 : 0.0005) + 0.00002 * (seed % 2); });
+  set_accuracy_from(data, 3, 0.0005);
   const TestedVerdict verdict = accuracy_verdict(data);
   CHECK(verdict.kind == VerdictKind::improves);
   CHECK(verdict.n == 3);
@@ -176,7 +179,7 @@ TEST_CASE("margins, α and seeds come from the first plan, and a later change is
   CHECK(verdict.alpha == 0.05);
   CHECK(has_note(verdict, "margin of accuracy was 0.5 in the first plan, now 5"));
   CHECK(has_note(verdict, "alpha was 0.05 in the first plan, now 0.2"));
-  CHECK(has_note(verdict, "seeds was all planned ones in the first plan, now 4 to 20"));
+  CHECK(has_note(verdict, "number of seeds was fixed in the first plan, now 4 to 20"));
 }
 
 }  // namespace

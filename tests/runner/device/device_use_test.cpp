@@ -73,12 +73,19 @@ TEST_CASE("the library is loaded by the name under which the driver installs it"
   ::dlclose(loaded);
 }
 
-TEST_CASE("the energy of an epoch is the difference of the counter over its training") {
-  const Counters counters("GPU-a 1000\n");
-  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML), 0);
+// A meter after a training of 250 J, if an epoch must take `shortest` seconds to be measured.
+DeviceMeter measured(const Counters& counters, double shortest) {
+  counters.write("GPU-a 1000\n");
+  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML), shortest);
   meter.training_begins();
   counters.write("GPU-a 251000\n");
   meter.training_ends();
+  return meter;
+}
+
+TEST_CASE("the energy of an epoch is the difference of the counter over its training") {
+  const Counters counters("GPU-a 1000\n");
+  DeviceMeter meter = measured(counters, 0);
   counters.write("GPU-a 999000\n");  // validation
   CHECK(meter.use().energy_joules.value() == 250);
   CHECK(meter.use().energy_device == "GPU-a");
@@ -95,11 +102,7 @@ TEST_CASE("the energy of an epoch is the difference of the counter over its trai
 
 TEST_CASE("an epoch that is short for the counter of the GPU has no energy") {
   const Counters counters("GPU-a 1000\n");
-  DeviceMeter meter(at::kCPU, GpuEnergy::of("GPU-a", FAKE_NVML), 3600);
-  meter.training_begins();
-  counters.write("GPU-a 251000\n");
-  meter.training_ends();
-  CHECK_FALSE(meter.use().energy_joules);
+  CHECK_FALSE(measured(counters, 3600).use().energy_joules);
 }
 
 TEST_CASE("the record of an epoch has energy, device and memory only if they were measured") {

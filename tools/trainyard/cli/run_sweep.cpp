@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
+#include "db/queries/queries.h"
 #include "orchestrator/plan/status.h"
 #include "orchestrator/sweep/session.h"
 #include "orchestrator/yard/yard.h"
@@ -40,6 +41,8 @@ std::function<orchestrator::Needed(const db::Database&)> needed_in(
   const auto has_range = [](const experiments::Compare& compare) { return compare.seeds.has_value(); };
   if (std::ranges::none_of(experiment.compare, has_range)) return nullptr;
   return [name = experiment.name](const db::Database& database) {
+    const auto names = db::experiment_names(database);
+    if (std::ranges::find(names, name) == names.end()) return orchestrator::Needed{};  // not planned yet
     reports::NeededRuns needed = reports::needed_runs(reports::gather_results(database, name));
     return orchestrator::Needed{
         std::move(needed.order), std::move(needed.unneeded),

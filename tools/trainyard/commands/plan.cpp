@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "db/queries/queries.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
 #include "experiments/matrix/stage_split.h"
@@ -306,11 +305,6 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
          times_offer(plan);
 }
 
-bool is_planned(const db::Database& database, const std::string& experiment) {
-  const auto names = db::experiment_names(database);
-  return std::ranges::find(names, experiment) != names.end();
-}
-
 }  // namespace
 
 int plan_experiment(const ExperimentOptions& options) {
@@ -322,8 +316,7 @@ int plan_experiment(const ExperimentOptions& options) {
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
                                       database ? &*database : nullptr, options.plan);
-  if (const auto needed = needed_in(*experiment);
-      needed && database && is_planned(*database, experiment->name))
+  if (const auto needed = needed_in(*experiment); needed && database)
     orchestrator::leave_out_unneeded(plan, needed(*database));
   const PlanOutlook outlook = plan_outlook(*experiment);
   std::cout << plan_text(*experiment, plan, yard) << outlook.text;

@@ -110,7 +110,9 @@ def reduction_of(name, whole, first, others):
         return "mean"
     what = "the loss" if name == "loss" else f'the part "{name}" of the loss'
     if not isinstance(whole, torch.Tensor) or whole.dim():
-        raise Refused(f"{what} gives {described(whole)}", "return one value per sample, or a scalar that is their mean or their sum")
+        weights = ", or two tensors, values and weights per sample" if name == "loss" else ""
+        raise Refused(f"{what} gives {described(whole)}",
+                      f"return one value per sample{weights}, or a scalar that is their mean or their sum")
     for how, expected in (("mean", (first + (SAMPLES - 1) * others) / SAMPLES), ("sum", first + others)):
         if (whole - expected).abs() <= TOLERANCE * whole.abs().clamp(min=1e-30):
             return how
