@@ -36,7 +36,7 @@ std::array<double, 4> p_of_look(std::span<const double> differences, double marg
   const bool constant = estimate.spread == 0 || is_constant(estimate, margin);
   const auto p = [&](double distance) {
     if (constant) return distance > 0 ? std::pow(0.5, estimate.n) : 1.0;
-    if (distance <= 0 && looks.first < looks.last) return 1.0;  // as every nominal p above 0.4
+    if (distance <= 0 && looks.several()) return 1.0;  // as every nominal p above 0.4
     return crossing_probability(beyond(distance / estimate.standard_error, estimate.freedom), looks);
   };
   const double above = estimate.mean - margin;
@@ -68,8 +68,7 @@ void take_look(std::span<const SequentialCell> cells, std::size_t look, double a
       if (p[other] < p[cell] && passed(other)) ++before;
     decision.holm_level = alpha / static_cast<double>(cells.size() - before);
     decision.adjusted_p = adjusted[cell];
-    if (!passed(cell)) continue;
-    decision.kind = smallest_hypothesis(decision.p);
+    if (passed(cell)) decision.kind = smallest_hypothesis(decision.p);
   }
 }
 

@@ -14,6 +14,8 @@ namespace trainyard::reports {
 struct Looks {
   int first = 3;  // at least 3
   int last = 20;  // at least `first`; if equal, the test is a fixed one
+
+  bool several() const { return first < last; }
 };
 
 // A(λ): the probability that a look of `looks` has a one-sided nominal p ≤ `nominal`, if the mean is on the

@@ -398,10 +398,8 @@ void add_failed_runs(const ReportData& data, const std::vector<CellRuns>& cells,
   }
 }
 
-}  // namespace
-
 // ", for each of 6 families": arms and published metrics. Empty for one.
-static std::string families_text(const experiments::Compare& compare, const std::vector<CellRuns>& cells) {
+std::string families_text(const experiments::Compare& compare, const std::vector<CellRuns>& cells) {
   std::set<std::string> arms;
   for (const CellRuns& cell : cells)
     for (const ArmRuns& arm : cell.arms) arms.insert(arm.value);
@@ -410,6 +408,8 @@ static std::string families_text(const experiments::Compare& compare, const std:
   return fmt::format(", {} {} families", compare.families == "all" ? "divided among" : "for each of",
                      families);
 }
+
+}  // namespace
 
 std::vector<Statement> fairness_statements(const ReportData& data, const experiments::Compare& compare,
                                            const std::vector<CellRuns>& cells) {

@@ -97,13 +97,13 @@ bool has_ratio(const TestedCell& tested) {
          std::ranges::none_of(tested.arm, not_positive);
 }
 
-// Adds effect and spread, or a reason if there are too few values.
-void estimate(TestedCell& tested, const Differences& differences, const Measure& measure, bool paired) {
+// Adds effect and spread, or a reason if there are fewer values than `least`.
+void estimate(TestedCell& tested, const Differences& differences, const Measure& measure, bool paired,
+              int least) {
   TestedVerdict& verdict = tested.verdict;
   verdict.n = static_cast<int>(std::min(tested.baseline.size(), tested.arm.size()));
   verdict.baseline_mean = mean_of(tested.baseline);
   verdict.arm_mean = mean_of(tested.arm);
-  const int least = std::max(fewest_pairs, verdict.first_look == verdict.last_look ? 0 : verdict.first_look);
   if (verdict.n < least) verdict.reason = {ReasonKind::few_pairs, too_few(verdict, paired, least)};
   if (verdict.n < 1) return;
   if (verdict.scale == Scale::log_ratio && !has_ratio(tested)) {
@@ -132,7 +132,7 @@ void test(TestedCell& tested, Looks looks) {
         .first = verdict.n};
     return;
   }
-  if (looks.first == looks.last) looks = {verdict.n, verdict.n};
+  if (!looks.several()) looks = {verdict.n, verdict.n};
   tested.looks = {sequential_p(tested.differences, verdict.delta, looks, tested.least_spread), looks.first};
 }
 
@@ -163,7 +163,7 @@ void keep_before_divergence(ArmRuns& baseline, ArmRuns& arm) {
 void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
                 const FirstPlan& plan, int finished, TestedCell& tested) {
   const bool paired = !plan.rules.pair.empty();
-  const bool sequential = plan.looks.first < plan.looks.last;
+  const int least = plan.looks.several() ? std::max(fewest_pairs, plan.looks.first) : fewest_pairs;
   TestedVerdict& verdict = tested.verdict;
   const Differences differences = collect_differences(baseline, arm, metric, plan.rules);
   const Measure measure = measure_of(differences, metric, plan);
@@ -173,12 +173,11 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   tested.least_spread = paired ? step_of(data, baseline, metric) : 0;
   tested.baseline = differences.baseline;
   tested.arm = differences.arm;
-  estimate(tested, differences, measure, paired);
-  const int least = std::max(fewest_pairs, sequential ? plan.looks.first : 0);
+  estimate(tested, differences, measure, paired, least);
   if (differences.open_runs > 0 || (tested.open_pairs > 0 && finished < plan.looks.first)) {
     verdict.kind = VerdictKind::interim;
     verdict.reason = {ReasonKind::planned_runs,
-                      sequential
+                      plan.looks.several()
                           ? fmt::format("{} of at most {} pairs have finished", finished, plan.looks.last)
                           : counted(differences.open_runs, "planned run") + " not finished yet"};
   } else if (differences.diverged()) {
@@ -193,9 +192,10 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
     verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch is included");
 }
 
-TestedCell tested_runs(const ReportData& data, const CellRuns& cell, const ArmRuns& arm, const Metric& metric,
+}  // namespace
+
+TestedCell tested_cell(const ReportData& data, const CellRuns& cell, const ArmRuns& arm, const Metric& metric,
                        const FirstPlan& plan) {
-  const bool sequential = plan.looks.first < plan.looks.last;
   ArmRuns baseline = runs_in(cell.baseline, plan.pairs);
   ArmRuns compared = runs_in(arm, plan.pairs);
   TestedCell tested;
@@ -207,11 +207,11 @@ TestedCell tested_runs(const ReportData& data, const CellRuns& cell, const ArmRu
   verdict.last_look = plan.looks.last;
   verdict.baseline_runs = keys_of(baseline);
   verdict.arm_runs = keys_of(compared);
-  if (sequential) tested.open_pairs = keep_finished_prefix(baseline, compared);
+  if (plan.looks.several()) tested.open_pairs = keep_finished_prefix(baseline, compared);
   const auto finished = static_cast<int>(std::min(baseline.runs.size(), compared.runs.size()));
   TestedCell all = tested;
   judge_runs(data, baseline, compared, metric, plan, finished, all);
-  if (sequential && all.verdict.diverged) {
+  if (plan.looks.several() && all.verdict.diverged) {
     keep_before_divergence(baseline, compared);
     judge_runs(data, baseline, compared, metric, plan, finished, tested);
     if (tested.verdict.tested) tested.diverged = all.verdict;
@@ -222,13 +222,6 @@ TestedCell tested_runs(const ReportData& data, const CellRuns& cell, const ArmRu
   return std::move(result);
 }
 
-}  // namespace
-
-TestedCell tested_cell(const ReportData& data, const CellRuns& cell, const ArmRuns& arm, const Metric& metric,
-                       const FirstPlan& plan) {
-  return tested_runs(data, cell, arm, metric, plan);
-}
-
 std::optional<TestedCell> tested_later(const ReportData& data, const CellRuns& cell, const ArmRuns& arm,
                                        const Metric& metric, const FirstPlan& plan) {
   if (plan.later.empty()) return std::nullopt;
@@ -236,7 +229,7 @@ std::optional<TestedCell> tested_later(const ReportData& data, const CellRuns& c
   all.pairs.insert(plan.later.begin(), plan.later.end());
   const int last = static_cast<int>(all.pairs.size());
   all.looks = {last, last};
-  TestedCell tested = tested_runs(data, cell, arm, metric, all);
+  TestedCell tested = tested_cell(data, cell, arm, metric, all);
   if (!tested.verdict.tested) return std::nullopt;
   return tested;
 }

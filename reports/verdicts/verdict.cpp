@@ -35,10 +35,6 @@ Looks looks_of(const Verdict& verdict) {
   return {.first = verdict.first_look, .last = verdict.last_look};
 }
 
-bool is_sequential(const Verdict& verdict) {
-  return verdict.first_look < verdict.last_look;
-}
-
 void plan_seeds(TestedVerdict& verdict, double holm_level) {
   const Estimate& estimate = *verdict.estimate;
   const auto needed = [&](double spread) {
@@ -74,7 +70,7 @@ void take_decision(TestedVerdict& verdict, const SequentialDecision& decision) {
     verdict.reason = {ReasonKind::constant, constant_text(verdict)};
   else if (verdict.kind == VerdictKind::inconclusive)
     plan_seeds(verdict, decision.holm_level);
-  if (!is_sequential(verdict) || verdict.kind == VerdictKind::inconclusive) return;
+  if (!looks_of(verdict).several() || verdict.kind == VerdictKind::inconclusive) return;
   std::string note = fmt::format("{}{} of at most {} pairs", decided_after, verdict.n, verdict.last_look);
   if (decision.earned < verdict.n) note += fmt::format(", on its first {} pairs", decision.earned);
   verdict.notes.push_back(std::move(note));
@@ -123,7 +119,7 @@ Interval shown(Scale scale, const Interval& differences) {
 
 // The interval of the effect at all looks of the plan together.
 Interval interval_of(const TestedVerdict& verdict, double confidence) {
-  return shown(verdict.scale, is_sequential(verdict)
+  return shown(verdict.scale, looks_of(verdict).several()
                                   ? repeated_interval(*verdict.estimate, confidence, looks_of(verdict))
                                   : confidence_interval(*verdict.estimate, confidence));
 }
@@ -177,7 +173,7 @@ bool is_identical(const Hypothesis& one) {
   if (!one.of_strategies || !one.has_parity_check || !one.comparability->declared.empty() ||
       !in_family(one) || !tested.verdict.tested)
     return false;
-  const int first = is_sequential(tested.verdict) ? tested.verdict.first_look : tested.verdict.n;
+  const int first = looks_of(tested.verdict).several() ? tested.verdict.first_look : tested.verdict.n;
   return tested.differences.size() >= static_cast<std::size_t>(std::max(first, fewest_pairs)) &&
          std::all_of(tested.differences.begin(), tested.differences.begin() + first,
                      [](double difference) { return difference == 0; });
@@ -192,7 +188,7 @@ bool differs_by_rounding(const Hypothesis& one, const TestedVerdict& verdict) {
 
 TestedVerdict identical_verdict(const Hypothesis& one) {
   TestedCell kept = one.tested;
-  if (is_sequential(kept.verdict)) keep_pairs(kept, kept.verdict.first_look);
+  if (looks_of(kept.verdict).several()) keep_pairs(kept, kept.verdict.first_look);
   TestedVerdict& verdict = kept.verdict;
   verdict.kind = VerdictKind::no_change;
   verdict.constant = true;
