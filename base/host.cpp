@@ -64,16 +64,21 @@ fs::path file_of(int pid, const char* name) {
 
 }  // namespace
 
-std::optional<ProcessFacts> facts_of(int pid) {
+std::optional<ProcessFacts> facts_of(int pid, bool ended_too) {
   const std::string stat = whole_file(file_of(pid, "stat"));  // "4711 (name) S 1 …"
   const auto name_begin = stat.find('('), name_end = stat.rfind(')');
   if (name_end == std::string::npos || name_begin > name_end) return std::nullopt;
   std::istringstream text(stat.substr(name_end + 1));
   const std::vector<std::string> fields{std::istream_iterator<std::string>(text), {}};
-  constexpr std::size_t first = 3, parent = 4, start = 22, begin = 48, end = 49;  // as proc(5) counts them
+  constexpr std::size_t first = 3, parent = 4, reaped_user = 16, reaped_system = 17, start = 22, begin = 48,
+                        end = 49;  // as proc(5) counts them
   ProcessFacts process{.pid = pid, .name = stat.substr(name_begin + 1, name_end - name_begin - 1)};
-  if (fields.size() <= end - first || fields[0] == "Z" || fields[0] == "X") return std::nullopt;
+  if (fields.size() <= end - first) return std::nullopt;
+  process.ended = fields[0] == "Z" || fields[0] == "X";
+  if (process.ended && !ended_too) return std::nullopt;
   process.parent = parse_number<int>(fields[parent - first]).value_or(0);
+  process.reaped_ticks = parse_number<std::uint64_t>(fields[reaped_user - first]).value_or(0) +
+                         parse_number<std::uint64_t>(fields[reaped_system - first]).value_or(0);
   process.start_ticks = parse_number<std::uint64_t>(fields[start - first]).value_or(0);
   process.arguments_begin = parse_number<std::uintptr_t>(fields[begin - first]).value_or(0);
   process.arguments_end = parse_number<std::uintptr_t>(fields[end - first]).value_or(0);

@@ -40,10 +40,13 @@ struct ProcessFacts {
   int pid = 0;
   std::string name;  // may hold any bytes
   int parent = 0;
-  std::uint64_t start_ticks = 0;  // since boot: distinguishes it from a later process with the same pid
+  bool ended = false;              // but not reaped: a zombie
+  std::uint64_t reaped_ticks = 0;  // processor time of children that it has waited for
+  std::uint64_t start_ticks = 0;   // since boot: distinguishes it from a later process with the same pid
   std::uintptr_t arguments_begin = 0, arguments_end = 0;  // where its own memory has them
 };
-std::optional<ProcessFacts> facts_of(int pid);  // empty also if it has ended, but was not reaped
+// Empty also if it has ended, but was not reaped, unless `ended_too`.
+std::optional<ProcessFacts> facts_of(int pid, bool ended_too = false);
 
 struct ProcessUsers {
   uid_t real = 0, effective = 0;

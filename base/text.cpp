@@ -1,6 +1,7 @@
 #include "base/text.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include <fmt/format.h>
 #include <utf8proc.h>
@@ -129,6 +130,19 @@ std::string padded(const std::string& text, std::size_t width) {
 std::string padded_left(const std::string& text, std::size_t width) {
   const std::size_t used = columns(text);
   return std::string(width > used ? width - used : 0, ' ') + text;
+}
+
+std::string clock_text(double seconds) {
+  const auto total = static_cast<long>(std::lround(std::max(0.0, seconds)));
+  if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
+  return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
+}
+
+std::string duration_text(double seconds) {
+  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
+  const auto total = static_cast<long>(std::lround(seconds));
+  if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
+  return fmt::format("{} h {} min", total / 3600, total / 60 % 60);
 }
 
 std::string first_line(std::string_view text) {

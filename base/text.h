@@ -39,6 +39,9 @@ std::string shortened(std::string_view text, std::size_t width);
 std::string padded(const std::string& text, std::size_t width);
 std::string padded_left(const std::string& text, std::size_t width);
 
+std::string clock_text(double seconds);     // "0:03", "12:34", "1:02:03"
+std::string duration_text(double seconds);  // "4.2 s", "3 min 20 s", "2 h 5 min"
+
 // The first line. LibTorch's error messages have a stack trace below it.
 std::string first_line(std::string_view text);
 

@@ -19,7 +19,11 @@ namespace trainyard::db {
 
 // `PRAGMA user_version`. Increase it with every change of a table (db/database/schema.h). A new metric
 // increases it too, because each metric has columns.
-inline constexpr int schema_version = 10 + static_cast<int>(models::all_metrics.size());
+inline constexpr int schema_version = 11 + static_cast<int>(models::all_metrics.size());
+
+// Why times do not count that nobody needs: `times_problem` of a run whose run.json has `times_needed` false.
+inline constexpr const char* times_not_needed =
+    "it was trained beside other runs, because its times were not needed";
 
 // The database can no longer be read or written: the disk is full, read-only or broken. Committed data is
 // intact.

@@ -53,21 +53,38 @@ FROM (SELECT e.rank, SUM(e.train_seconds) AS trained, COUNT(e.processor_seconds)
     AND p.device LIKE 'cpu%' GROUP BY e.rank)
 WHERE known AND NOT attempt.devices_shared AND trained > 1.2 * explained AND trained - explained > 0.5 ORDER BY rank LIMIT 1)sql";
 
+// What other processes took while the epochs of attempt ?2 of run ?1 trained: docs/other-processes.md. Less than
+// 0.02 s per core disturbs no epoch, because ticks of 10 ms cannot measure it.
+constexpr const char* put_epoch_use = R"sql(
+UPDATE attempt_epoch SET other_share = u.share, disturbed = COALESCE(u.share > u.most AND u.others > u.least, 0)
+FROM (SELECT LAG(up_to, 1, 0) OVER (ORDER BY up_to) AS after, up_to, others, others / (cores * seconds) AS share,
+        most, 0.02 * cores AS least
+      FROM (SELECT CAST(value ->> '$[0]' AS INTEGER) AS up_to, CAST(value ->> '$[1]' AS REAL) AS seconds,
+              CAST(value ->> '$[2]' AS REAL) AS others, CAST(e.extra ->> '$.cores' AS REAL) AS cores,
+              CAST(e.extra ->> '$.limit' AS REAL) AS most
+            FROM event e, json_each(e.extra, '$.epochs') w
+            WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.type = 'processor_use' AND w.type = 'array')) u
+WHERE run_key = ?1 AND attempt = ?2 AND epoch > u.after AND epoch <= u.up_to
+)sql";
+
+constexpr const char* put_attempt_use = R"sql(
+UPDATE attempt SET (other_share, others_limit) = (
+  SELECT e.extra ->> '$.other_share', e.extra ->> '$.limit' FROM event e
+  WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+  ORDER BY e.seq DESC LIMIT 1)
+WHERE run_key = ?1
+)sql";
+
 // Set the first reason why the times of an attempt do not count.
 std::string put_times_problem() {
-  return std::string(R"sql(
-UPDATE attempt SET
-  (other_share, others_limit) = (
-    SELECT e.extra ->> '$.other_share', e.extra ->> '$.limit' FROM event e
-    WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
-    ORDER BY e.seq DESC LIMIT 1),
-  times_problem = COALESCE(
-    IIF(host_exclusive, NULL, 'other runs shared the host'),
+  return std::string(
+             "UPDATE attempt SET times_problem = COALESCE(CASE WHEN launch ->> '$.times_needed' = 0 THEN '") +
+         times_not_needed + R"sql(' WHEN NOT host_exclusive THEN 'other runs shared the host' END,
     (SELECT e.why FROM event e
      WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
      ORDER BY e.seq DESC LIMIT 1),
     CASE WHEN EXISTS (SELECT 1 FROM process p WHERE p.run_key = attempt.run_key AND p.attempt = attempt.attempt
-                        AND p.status = 'finished') THEN COALESCE(()sql") +
+                        AND p.status = 'finished') THEN COALESCE(()sql" +
          unaccounted + "), (" + stopped + R"sql()) END)
 WHERE run_key = ?1
 )sql";
@@ -84,40 +101,47 @@ constexpr const char* test_metrics = "x.run_key = ?1 AND x.attempt = ?2 AND x.ep
 // The epochs of the run, each once. While the run is not finished, only epochs that all ranks have written.
 constexpr const char* with_epochs = R"sql(
 WITH done AS (
-  SELECT e.*, e.epoch = k.after_epoch + 1 AS first_of_attempt
+  SELECT e.*, e.epoch = k.after_epoch + 1 AS first_of_attempt, COALESCE(e.other_share, a.other_share) AS taken
   FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt
   JOIN attempt_epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch > k.after_epoch
     AND e.epoch <= k.up_to_epoch
   WHERE k.run_key = ?1 AND (?3 = 'finished' OR e.ranks >= a.world_size)
 ))sql";
 
-// The median over the timed epochs that have a value, as a named part of `put_state`.
-std::string median_of(const std::string& column) {
+// The median over the epochs of `of` that have a value, as a named part of `put_state`.
+std::string median_of(const std::string& column, const std::string& of) {
   return fmt::format(R"sql(median_{0} AS (
   SELECT AVG({0}) AS value
   FROM (SELECT {0}, ROW_NUMBER() OVER (ORDER BY {0}) AS place, COUNT(*) OVER () AS epochs
-        FROM done JOIN timed WHERE {0} IS NOT NULL AND (first_epochs_timed OR NOT first_of_attempt))
+        FROM {1} WHERE {0} IS NOT NULL)
   WHERE place IN ((epochs + 1) / 2, (epochs + 2) / 2)
 ), )sql",
-                     column);
+                     column, of);
 }
 
 // Insert the row of `run_state`.
 // - Timed epochs are all but the first of each attempt, which warms up. If there are fewer than 3 epochs, or
-//   if each attempt has trained only one, all epochs are timed.
+//   if each attempt has trained only one, all epochs are timed (`warm`).
+// - Epochs that other processes disturbed are left out (`timed`), unless all are. Then the times do not count. If first
+//   epochs are timed, one that is disturbed is enough for that, because it cannot be left out of only one arm.
 // - A resumed attempt contributes the time up to the epoch from which it was resumed (`before`).
 // - Times count if they count for all attempts of the chain, under the same circumstances.
 std::string put_state() {
   return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
-         "first_epochs_timed, epoch_train_seconds, epoch_processor_seconds, energy_joules, "
+         "first_epochs_timed, timed_epochs, disturbed_epochs, epoch_train_seconds, epoch_processor_seconds, "
+         "energy_joules, "
          "epoch_energy_joules, "
          "peak_device_bytes, total_seconds, test_accuracy, failure, updated, times_problem, times_count, "
          "other_share, others_limit)" +
-         std::string(with_epochs) + R"sql(, timed AS (
-  SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
-  FROM done WHERE train_seconds IS NOT NULL
-), )sql" +
-         median_of("train_seconds") + median_of("processor_seconds") + median_of("energy_joules") +
+         std::string(with_epochs) + R"sql(, warm AS (
+  SELECT done.*, first_epochs_timed,
+    IIF(first_epochs_timed, MAX(disturbed) OVER (), MIN(disturbed) OVER ()) AS all_disturbed
+  FROM done JOIN (SELECT COUNT(*) < 3 OR COUNT(*) FILTER (WHERE NOT first_of_attempt) = 0 AS first_epochs_timed
+                  FROM done WHERE train_seconds IS NOT NULL)
+  WHERE first_epochs_timed OR NOT first_of_attempt
+), timed AS (SELECT * FROM warm WHERE all_disturbed OR NOT disturbed), )sql" +
+         median_of("train_seconds", "timed") + median_of("processor_seconds", "warm") +
+         median_of("energy_joules", "timed") +
          R"sql(before AS (
   SELECT MAX(e.elapsed_seconds) AS seconds
   FROM attempt_chain k JOIN epoch e ON e.run_key = ?1 AND e.attempt = k.attempt AND e.epoch = k.up_to_epoch
@@ -126,7 +150,8 @@ std::string put_state() {
 )
 SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   (SELECT COUNT(*) FROM done), (SELECT SUM(train_seconds) FROM done),
-  (SELECT first_epochs_timed FROM timed),
+  (SELECT MAX(first_epochs_timed) FROM warm), (SELECT COUNT(*) FROM timed),
+  (SELECT COUNT(*) FROM warm) - (SELECT COUNT(*) FROM timed),
   (SELECT value FROM median_train_seconds),
   (SELECT value FROM median_processor_seconds),
   (SELECT IIF(COUNT(energy_joules) = COUNT(*), SUM(energy_joules), NULL) FROM done),
@@ -138,12 +163,19 @@ SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
   s.failure,
   COALESCE((SELECT MAX(o.last_time) FROM record_log o WHERE o.run_key = ?1),
            (SELECT MAX(a.created) FROM attempt a WHERE a.run_key = ?1)),
-  t.problem, t.problem IS NULL, t.other_share, t.others_limit
+  COALESCE(d.problem, t.problem), COALESCE(d.problem, t.problem) IS NULL,
+  (SELECT IIF(COUNT(taken) = COUNT(*), COALESCE(SUM(taken * train_seconds) / SUM(train_seconds), AVG(taken)), NULL)
+   FROM timed),
+  t.others_limit
 FROM (SELECT COALESCE(MIN(a.times_problem), IIF(COUNT(DISTINCT a.circumstances_hash) = 1, NULL,
                'its attempts ran under different circumstances')) AS problem,
-        IIF(COUNT(a.other_share) = COUNT(*), MAX(a.other_share), NULL) AS other_share,
         MAX(a.others_limit) AS others_limit
       FROM attempt_chain k JOIN attempt a ON a.run_key = ?1 AND a.attempt = k.attempt WHERE k.run_key = ?1) t,
+  (SELECT CASE WHEN MAX(all_disturbed) THEN
+     printf('other processes took %.3g %% of its cores in %s (limit %.3g %%)',
+            100 * IIF(first_epochs_timed, MAX(taken), MIN(taken)),
+            IIF(first_epochs_timed, 'an epoch', 'the least disturbed epoch'),
+            100 * (SELECT MAX(a.others_limit) FROM attempt a WHERE a.run_key = ?1)) END AS problem FROM warm) d,
   attempt_summary s WHERE s.run_key = ?1 AND s.attempt = ?2)sql";
 }
 
@@ -154,7 +186,11 @@ std::string put_final() {
          " SELECT ?1" + each_recorded(epoch_phases, "e.{phase}_{name}") +
          each_recorded(test_phase, mean_over_ranks(test_metrics, "{phase}", "{record}")) +
          each_of_sums("{value}") +
-         ", (SELECT SUM(validation_seconds) FROM done) "
+         R"sql(,
+  (SELECT SUM(validation_seconds) FILTER (WHERE counts) * (1.0 * COUNT(*) / COUNT(*) FILTER (WHERE counts))
+   FROM (SELECT validation_seconds, NOT disturbed OR MIN(disturbed) OVER () AS counts FROM done
+         WHERE validation_seconds IS NOT NULL))
+)sql"
          "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
 }
 
@@ -187,6 +223,8 @@ std::string put_epoch() {
 
 RunStates::RunStates(SQLite::Database& connection)
     : put_epoch_(connection, put_epoch()),
+      put_epoch_use_(connection, put_epoch_use),
+      put_attempt_use_(connection, put_attempt_use),
       put_times_problem_(connection, put_times_problem()),
       faults_(connection),
       clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
@@ -200,13 +238,17 @@ RunStates::RunStates(SQLite::Database& connection)
 void RunStates::refresh() {
   for (const auto& [run_key, changes] : changed_) {
     for (const auto& [attempt, epoch] : changes.epochs) execute(put_epoch_, run_key, attempt, epoch);
-    for (const int attempt : changes.attempts) faults_.put(run_key, attempt);
+    for (const int attempt : changes.attempts) {
+      execute(put_epoch_use_, run_key, attempt);
+      faults_.put(run_key, attempt);
+    }
     refresh(run_key);
   }
   changed_.clear();
 }
 
 void RunStates::refresh(const std::string& run_key) {
+  execute(put_attempt_use_, run_key);
   execute(put_times_problem_, run_key);
   for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
   Bound counted(find_counted_, run_key);

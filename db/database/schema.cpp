@@ -257,6 +257,8 @@ CREATE TABLE run_state (
   epoch_train_seconds REAL,
   epoch_processor_seconds REAL,
   first_epochs_timed INTEGER,
+  timed_epochs INTEGER,
+  disturbed_epochs INTEGER,
   energy_joules REAL,
   epoch_energy_joules REAL,
   peak_device_bytes INTEGER,
@@ -312,6 +314,8 @@ CREATE TABLE attempt_epoch (
   validation_seconds REAL,
   energy_joules REAL,
   peak_device_bytes INTEGER,
+  other_share REAL,
+  disturbed INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (run_key, attempt, epoch),
   FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;

@@ -68,7 +68,8 @@ std::string run_epoch() {
   return "CREATE VIEW run_epoch AS\n"
          "SELECT e.run_key, e.epoch, e.attempt, e.train_seconds, e.validation_seconds" +
          each_recorded(epoch_phases, "e.{phase}_{name}") +
-         R"sql(, e.energy_joules, e.peak_device_bytes, e.processor_seconds, s.times_count
+         R"sql(, e.energy_joules, e.peak_device_bytes, e.processor_seconds,
+  s.times_count AND NOT e.disturbed AS times_count, e.other_share
 FROM run_state s
 CROSS JOIN attempt_chain k ON k.run_key = s.run_key
 CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
@@ -92,7 +93,7 @@ SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS str
   s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
   m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes, s.times_problem,
-  s.other_share, s.others_limit
+  s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs
 FROM run r
 LEFT JOIN experiment_run m ON m.run_key = r.run_key
 LEFT JOIN experiment n ON n.name = m.experiment
@@ -116,7 +117,7 @@ std::string epoch_average() {
          ", e.train_seconds, e.validation_seconds, e.energy_joules, e.peak_device_bytes, "
          "e.processor_seconds, e.times_count" +
          each_loss_part(epoch_phases, "e.{phase}_{name}") +
-         "\nFROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key";
+         ", e.other_share\nFROM run_in_experiment r CROSS JOIN run_epoch e ON e.run_key = r.run_key";
 }
 
 std::string epoch_rank() {
@@ -159,7 +160,7 @@ CROSS JOIN attempt a ON a.run_key = k.run_key AND a.attempt = k.attempt
 CROSS JOIN attempt_epoch e
   ON e.run_key = k.run_key AND e.attempt = k.attempt AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
 WHERE (s.status = 'finished' OR e.ranks >= a.world_size) AND e.train_seconds IS NOT NULL
-  AND (s.first_epochs_timed OR e.epoch <> k.after_epoch + 1)
+  AND (s.first_epochs_timed OR e.epoch <> k.after_epoch + 1) AND (s.disturbed_epochs = 0 OR NOT e.disturbed)
 )sql";
 
 constexpr const char* epoch_train_seconds = R"sql(

@@ -27,6 +27,7 @@ EpochRow epoch_of(RowReader row) {
   epoch.replica = row.integer();
   epoch.epoch = row.integer();
   for (const NamedColumn& value : epoch_columns()) epoch[value.column] = row.number();
+  epoch.times_count = row.flag();
   return epoch;
 }
 
@@ -49,6 +50,8 @@ FinalMetrics final_of(RowReader row) {
   final.times_problem = row.text();
   final.other_share = row.number();
   final.others_limit = row.number();
+  final.timed_epochs = static_cast<int>(row.integer());
+  final.disturbed_epochs = static_cast<int>(row.integer());
   final.attempt = static_cast<int>(row.integer());
   final.launched = row.text();
   return final;
@@ -59,7 +62,8 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
       database,
       fmt::format(
           "SELECT f.run_key, f.model, f.strategy, f.seed{}, s.epochs_done, s.times_count, s.times_problem, "
-          "s.other_share, s.others_limit, s.attempt, a.created FROM task_final_metrics f "
+          "s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs, s.attempt, a.created FROM "
+          "task_final_metrics f "
           "JOIN run_state s ON s.run_key = f.run_key "
           "JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt{}",
           listed(final_columns(), "f."), which),
@@ -109,7 +113,7 @@ std::vector<PlannedRun> planned_runs(const Database& database, const std::string
 // The averages of the epochs of run ?1. `experiment`: SQL of the experiment whose labels they have.
 std::string averages_of_run(const std::string& experiment) {
   return fmt::format(
-      "SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch{} FROM task_epoch_average e "
+      "SELECT e.run_key, e.model, e.strategy, e.seed, -1, e.epoch{}, e.times_count FROM task_epoch_average e "
       "WHERE e.run_key = ?1 AND e.experiment IS {} ORDER BY e.epoch",
       listed(epoch_columns(), "e."), experiment);
 }
@@ -125,10 +129,12 @@ WITH r AS (
   FROM run r JOIN experiment_run m ON m.run_key = r.run_key WHERE r.run_key = ?1 AND m.experiment = ?2
 ), times AS (
   SELECT e.epoch, e.rank / r.stages AS replica, MAX(e.train_seconds) AS train_seconds,
-    MAX(e.validation_seconds) AS validation_seconds, MAX(e.processor_seconds) AS processor_seconds
+    MAX(e.validation_seconds) AS validation_seconds, MAX(e.processor_seconds) AS processor_seconds,
+    NOT MAX(a.disturbed) AS times_count
   FROM r CROSS JOIN run_chain c ON c.run_key = ?1
   CROSS JOIN epoch e
     ON e.run_key = ?1 AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+  CROSS JOIN attempt_epoch a ON a.run_key = ?1 AND a.attempt = e.attempt AND a.epoch = e.epoch
   GROUP BY 1, 2 HAVING COUNT(*) = r.stages
 ), means AS (
   SELECT m.epoch, m.rank / r.stages AS replica)sql" +
@@ -144,7 +150,7 @@ WITH r AS (
   SELECT v.*)sql" +
          each_of_loss(epoch_phases) +
          " FROM v JOIN r) SELECT r.run_key, r.model, r.strategy, r.seed, e.replica, e.epoch" +
-         listed(epoch_columns(), "e.") + " FROM r JOIN e ORDER BY e.replica, e.epoch";
+         listed(epoch_columns(), "e.") + ", e.times_count FROM r JOIN e ORDER BY e.replica, e.epoch";
 }
 
 }  // namespace

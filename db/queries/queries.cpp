@@ -104,6 +104,8 @@ Attempt attempt_of(RowReader row) {
   attempt.launch = json::parse(row.text());
   attempt.times_problem = row.text();
   attempt.other_share = row.number();
+  attempt.measured_epochs = row.integer();
+  attempt.disturbed_epochs = row.integer();
   return attempt;
 }
 
@@ -247,7 +249,10 @@ int last_known_attempt(const Database& database, const std::string& run_key) {
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
   return read_rows(database, R"sql(
     SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch,
-           s.times_problem, s.other_share
+           COALESCE((SELECT r.times_problem FROM run_state r
+                     WHERE r.run_key = s.run_key AND r.attempt = s.attempt), s.times_problem), s.other_share,
+           (SELECT COUNT(e.other_share) FROM attempt_epoch e WHERE e.run_key = s.run_key AND e.attempt = s.attempt),
+           (SELECT COUNT(*) FROM attempt_epoch e WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.disturbed)
     FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
     WHERE s.run_key = ? ORDER BY s.attempt)sql",
                    attempt_of, run_key);

@@ -131,6 +131,7 @@ struct EpochRow : MetricValues {
   std::int64_t seed = 0;
   std::int64_t replica = -1;  // −1: the average over replicas; without stages a replica is a rank
   std::int64_t epoch = 0;
+  bool times_count = true;  // false if other processes disturbed it; of averages also those of the run
 };
 std::vector<EpochRow> epoch_averages(const Database& database, const std::string& experiment);
 std::vector<EpochRow> epoch_replicas(const Database& database, const std::string& experiment);
@@ -158,8 +159,10 @@ struct FinalMetrics : MetricValues {
   std::int64_t epochs = 0;
   bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
   std::string times_problem;  // why they do not; empty if they count
-  double other_share = not_defined;   // of its cores that other processes took; not defined: not recorded
-  double others_limit = not_defined;  // up to which its times count
+  double other_share = not_defined;   // of its cores, taken in these epochs; not defined: not recorded
+  double others_limit = not_defined;  // up to which the times of an epoch count
+  int timed_epochs = 0;               // whose times are used
+  int disturbed_epochs = 0;           // that are left out, because other processes took too much
 };
 std::vector<FinalMetrics> final_metrics(const Database& database, const std::string& experiment);
 std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const std::string& run_key);
@@ -184,8 +187,9 @@ struct Attempt {
   double total_seconds = 0;
   std::string cause;                 // first error line; empty without an error
   nlohmann::json launch;             // its run.json
-  std::string times_problem;         // why its times do not count; empty if they do
+  std::string times_problem;         // why its times, or those of the run, do not count; empty if they do
   double other_share = not_defined;  // of its cores that other processes took; not defined: not recorded
+  std::int64_t measured_epochs = 0, disturbed_epochs = 0;
 };
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key);
 

@@ -108,6 +108,7 @@ json to_json(const Launch& launch) {
   object["axes"] = object["work"]["axes"];
   if (!launch.commit.empty()) object["commit"] = launch.commit;
   if (!launch.checkpoints.empty()) object["checkpoints"] = launch.checkpoints.string();
+  if (!launch.times_needed) object["times_needed"] = false;
   if (launch.retries_left > 0) object["retries_left"] = launch.retries_left;
   if (launch.resumes) {
     object["resumes_attempt"] = launch.resumes->attempt;
@@ -131,6 +132,7 @@ Launch launch_from_json(const json& object) try {
   read(object.at("host_exclusive"), launch.host_exclusive);
   read(object.at("devices_shared"), launch.devices_shared);
   read(object.at("probe"), launch.probe);
+  launch.times_needed = object.value("times_needed", true);
   if (object.contains("retries_left")) read(object.at("retries_left"), launch.retries_left);
   launch.circumstances = circumstances_from_json(object.at("circumstances"));
   read(object.at("created"), launch.created);

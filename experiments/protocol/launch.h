@@ -69,6 +69,7 @@ struct Launch {
   std::vector<std::string> devices;     // per rank: "cpu:0-1", "cuda:0", or `gpu_of_task`
   std::vector<std::vector<int>> cores;  // per rank: CPUs it is pinned to; empty: not pinned
   bool host_exclusive = true;           // no other timed run on the host: its times count in verdicts
+  bool times_needed = true;             // false: its cells have their words on times, so it shares the host
   bool devices_shared = false;          // more ranks than devices, or more threads than cores
   bool probe = false;                   // do the parity check first: runner/parity/parity_check.h
   int retries_left = 0;                 // further attempts if this one fails
@@ -85,7 +86,7 @@ std::string gpu_of_task(std::size_t rank);
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
 // host_exclusive, devices_shared, probe, circumstances,
 // circumstances_hash, world_size, created. The file has `crc` too.
-// Optional: checkpoints, commit, retries_left, resumes_attempt, resumes_after_epoch.
+// Optional: checkpoints, commit, retries_left, resumes_attempt, resumes_after_epoch, times_needed.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
 // Writes run.json in `records`, atomically and durably, with a seal (seal.h) as the last member `crc`.

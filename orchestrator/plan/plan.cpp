@@ -206,9 +206,14 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
 }
 
 void leave_out_unneeded(Plan& plan, const Needed& needed) {
-  for (PlannedRun& run : plan.runs)
+  plan.until_decided = true;
+  for (PlannedRun& run : plan.runs) {
     if (plan.waits(run) && !run.adopts && needed.unneeded.contains(run.key))
       run.state = PlanState::not_needed;
+    if (run.times_problem != db::times_not_needed || needed.lack_times.contains(run.key)) continue;
+    run.times_problem.clear();
+    run.state = PlanState::finished;
+  }
 }
 
 std::vector<std::size_t> execution_order(const Plan& plan) {

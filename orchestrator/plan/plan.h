@@ -43,6 +43,7 @@ struct Plan {
   std::vector<Device> devices;              // all that runs can lease: GPUs, cores or slots
   bool reuse = false;                       // `done_elsewhere` runs are not run again
   bool one_at_a_time = true;                // runs never overlap
+  bool until_decided = false;               // more runs may turn out not to be needed
   bool placed_by_launcher = false;          // ranks use no devices of this host, and each run leases one slot
   bool waits(const PlannedRun& run) const;  // whether the sweep will run it
   std::size_t to_run() const;               // number of runs that wait
@@ -79,10 +80,12 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
 struct Needed {
   std::map<std::string, std::size_t> order;  // by run key: smaller numbers first; others have 0
   std::set<std::string> unneeded;            // run keys
-  std::string progress;                      // "3 of 12 cells need no more seeds"
+  std::set<std::string> untimed;     // run keys: their times are not needed, so they can train side by side
+  std::set<std::string> lack_times;  // run keys: finished without times that are needed now
+  std::string progress;              // "3 of 12 cells need no more seeds"
 };
 
-// Marks the runs that wait and are not needed.
+// Marks the runs that wait and are not needed. Finished runs without times that nobody needs are complete. From now on the number of runs is an upper limit.
 void leave_out_unneeded(Plan& plan, const Needed& needed);
 
 // Indices of the runs that wait, in the order of execution.

@@ -19,6 +19,7 @@ class PlainStatus : public Status {
 
   void sweep_started(const Plan& plan) override {
     total_ = plan.to_run();
+    at_most_ = plan.until_decided;
     out_ << plan_text(plan) << std::endl;
   }
 
@@ -28,19 +29,21 @@ class PlainStatus : public Status {
   // "[ 3/20] mlp ddp seed 1 … finished in 4.2 s"
   void run_ended(const PlannedRun& run, const RunOutcome& outcome) override {
     const std::string total = std::to_string(total_);
-    out_ << fmt::format("[{:>{}}/{}] {} … {}", ended_ + 1, total.size(), total, experiments::label(run.run),
-                        outcome_text(outcome))
+    out_ << fmt::format("[{:>{}}/{}{}] {} … {}", ended_ + 1, total.size(), at_most_ ? "≤" : "",
+                        total_ - not_needed_, experiments::label(run.run), outcome_text(outcome))
          << std::endl;
     if (!outcome.log.empty()) out_ << "        log: " << outcome.log << std::endl;
     if (!outcome.retry_seconds) ++ended_;  // a retry gets the same number
   }
 
+  void not_needed(std::size_t runs) override { not_needed_ = runs; }
   void message(const std::string& text) override { out_ << text << std::endl; }
   void sweep_ended() override {}
 
  private:
   std::ostream& out_;
-  std::size_t total_ = 0, ended_ = 0;
+  std::size_t total_ = 0, ended_ = 0, not_needed_ = 0;
+  bool at_most_ = false;
 };
 
 }  // namespace
@@ -49,21 +52,16 @@ std::unique_ptr<Status> plain_status(std::ostream& out) {
   return std::make_unique<PlainStatus>(out);
 }
 
-std::string clock_text(double seconds) {
-  const auto total = static_cast<long>(std::lround(std::max(0.0, seconds)));
-  if (total < 3600) return fmt::format("{}:{:02}", total / 60, total % 60);
-  return fmt::format("{}:{:02}:{:02}", total / 3600, total / 60 % 60, total % 60);
-}
-
-std::string duration_text(double seconds) {
-  if (seconds < 59.95) return fmt::format("{:.1f} s", seconds);
-  const auto total = static_cast<long>(std::lround(seconds));
-  if (total < 3600) return fmt::format("{} min {} s", total / 60, total % 60);
-  return fmt::format("{} h {} min", total / 3600, total / 60 % 60);
-}
-
 std::string percent_text(double fraction) {
   return fmt::format("{:.1f} %", 100 * fraction);
+}
+
+std::string waiting_text(const Plan& plan) {
+  const std::size_t to_run = plan.to_run();
+  const auto expected = plan.expected_seconds();
+  const bool at_most = plan.until_decided && to_run > 0;
+  return fmt::format("{}{} to run", at_most ? "at most " : "", to_run) +
+         (to_run > 0 && expected ? ", about " + duration_text(*expected) + (at_most ? " at most" : "") : "");
 }
 
 std::string plan_text(const Plan& plan) {
@@ -78,10 +76,7 @@ std::string plan_text(const Plan& plan) {
   if (finished > 0) text += fmt::format("{} finished before, ", finished);
   if (left_out > 0) text += fmt::format("{} not selected, ", left_out);
   if (not_needed > 0) text += fmt::format("{} not needed, ", not_needed);
-  text += fmt::format("{} to run", to_run);
-  const auto expected = plan.expected_seconds();
-  if (to_run > 0 && expected) text += ", about " + duration_text(*expected);
-  return text;
+  return text + waiting_text(plan);
 }
 
 static std::string again_text(const RunOutcome& outcome) {

@@ -31,6 +31,7 @@ class Status {
   virtual void run_progress(const PlannedRun& run,
                             const experiments::Progress& progress) = 0;  // at most 5 per second
   virtual void run_ended(const PlannedRun& run, const RunOutcome& outcome) = 0;
+  virtual void not_needed(std::size_t runs) = 0;  // of those that wait: their cells are decided so far
   virtual void message(const std::string& text) = 0;
   virtual void sweep_ended() = 0;
 };
@@ -39,9 +40,10 @@ std::unique_ptr<Status> plain_status(std::ostream& out);
 
 // Texts that both kinds of status print.
 
-std::string clock_text(double seconds);     // "0:03", "12:34", "1:02:03"
-std::string duration_text(double seconds);  // "4.2 s", "3 min 20 s", "2 h 5 min"
 std::string percent_text(double fraction);  // "87.1 %"
+
+// "15 to run, about 2 min". "At most" if runs can turn out not to be needed.
+std::string waiting_text(const Plan& plan);
 
 // "20 runs: 3 finished before, 2 not selected, 15 to run, about 2 min".
 std::string plan_text(const Plan& plan);

@@ -5,15 +5,18 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <ctime>
+#include <map>
 #include <set>
 #include <sstream>
+#include <utility>
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/host.h"
 #include "base/number.h"
 #include "base/text.h"
 #include "orchestrator/resources/cpu_topology.h"
@@ -22,11 +25,19 @@ namespace trainyard::orchestrator {
 
 namespace {
 
-constexpr double least_seconds = 0.1;  // see `use_problem`
+constexpr double tick_error = 0.1;  // seconds by which counters of ticks of 10 ms may be too small
 
 // CPU number in "cpu12 …". Empty for the total of all CPUs and for other lines.
 std::optional<int> cpu_of(const std::string& name) {
   return name.starts_with("cpu") ? parse_number<int>(name.substr(3)) : std::nullopt;
+}
+
+double steady_seconds() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+double rounded(double seconds) {
+  return std::round(1000 * seconds) / 1000;
 }
 
 double seconds_of(const timeval& time) {
@@ -37,6 +48,31 @@ double processor_seconds(int who) {
   rusage use{};
   if (::getrusage(who, &use) != 0) return 0;
   return seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
+}
+
+// Processor time of a process that is not reaped yet, and of the children that it has waited for.
+double processor_seconds(const ProcessFacts& process, double ticks_per_second) {
+  clockid_t clock{};
+  timespec used{};
+  if (::clock_getcpuclockid(process.pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec) +
+         static_cast<double>(process.reaped_ticks) / ticks_per_second;
+}
+
+double descendants_seconds(double ticks_per_second) {
+  std::multimap<int, ProcessFacts> by_parent;
+  for (const int pid : all_processes())
+    if (auto process = facts_of(pid, true)) by_parent.emplace(process->parent, std::move(*process));
+  double sum = 0;
+  for (std::vector<int> parents{::getpid()}; !parents.empty();) {
+    const auto [begin, end] = by_parent.equal_range(parents.back());
+    parents.pop_back();
+    for (auto child = begin; child != end; ++child) {
+      sum += processor_seconds(child->second, ticks_per_second);
+      parents.push_back(child->second.pid);
+    }
+  }
+  return sum;
 }
 
 // Use of these CPUs between two moments. Counters that decreased (a CPU was removed) count as zero.
@@ -82,10 +118,10 @@ HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second) {
 }
 
 ProcessorTimes processor_times() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return {std::chrono::duration<double>(now).count(),
-          parse_proc_stat(whole_file("/proc/stat"), static_cast<double>(::sysconf(_SC_CLK_TCK))),
-          processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN)};
+  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
+  const double live = descendants_seconds(ticks_per_second);
+  return {steady_seconds(), parse_proc_stat(whole_file("/proc/stat"), ticks_per_second),
+          live + processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN)};
 }
 
 std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorTimes& after,
@@ -95,7 +131,7 @@ std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorT
   if (leased.empty() || use.seconds <= 0 || !std::ranges::all_of(leased, is_known)) return std::nullopt;
   const double own = after.own - before.own;
   const CpuSeconds here = taken(before.host, after.host, watched);
-  if (here.busy < 0.5 * own - least_seconds) return std::nullopt;  // the kernel does not count these CPUs
+  if (here.busy < 0.5 * own - tick_error) return std::nullopt;  // the kernel does not count these CPUs
   std::vector<int> all;
   for (const auto& [cpu, seconds] : after.host) all.push_back(cpu);
   const CpuSeconds everywhere = taken(before.host, after.host, all);
@@ -107,19 +143,45 @@ std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorT
   return use;
 }
 
-std::string use_problem(const OtherUse& use, double limit) {
-  if (use.share <= limit || use.other_seconds < least_seconds) return "";
-  const auto percent = [](double share) {
-    return share < 1 ? fmt::format("{:.2g} %", 100 * share) : fmt::format("{} %", std::lround(100 * share));
-  };
-  return fmt::format("other processes took {} of its cores (limit {})", percent(use.share), percent(limit));
-}
-
 std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {
   std::set<int> all(cpus.begin(), cpus.end());
   for (const int cpu : cpus)
     for (const int sibling : hyper_threads_of(cpu)) all.insert(sibling);
   return {all.begin(), all.end()};
+}
+
+EpochUse::EpochUse(std::vector<int> leased)
+    : leased_(std::move(leased)),
+      watched_(with_hyper_threads(leased_)),
+      begin_(processor_times()),
+      last_(begin_) {}
+
+void EpochUse::epoch_ended(std::int64_t epoch) {
+  const double now = steady_seconds();
+  const double least = std::max(1.0, (now - begin_.at) / 1000);  // so that the record stays short
+  if (epoch > last_epoch_ && now - last_.at >= least) measure(epoch, processor_times());
+}
+
+void EpochUse::measure(std::int64_t epoch, const ProcessorTimes& now) {
+  const auto use = other_use(last_, now, leased_, watched_);
+  epochs_.push_back(
+      {epoch, rounded(now.at - last_.at), use ? nlohmann::json(rounded(use->other_seconds)) : nullptr});
+  last_ = now;
+  last_epoch_ = epoch;
+}
+
+nlohmann::ordered_json EpochUse::record(std::int64_t epochs, double limit) {
+  const ProcessorTimes now = processor_times();
+  if (epochs > last_epoch_) measure(epochs, now);
+  nlohmann::ordered_json body{{"cores", leased_.size()}, {"limit", limit}};
+  if (const auto use = other_use(begin_, now, leased_, watched_))
+    body.update({{"seconds", use->seconds},
+                 {"other_seconds", use->other_seconds},
+                 {"other_share", use->share},
+                 {"stolen_seconds", use->stolen_seconds},
+                 {"host_other_share", use->host_share},
+                 {"epochs", epochs_}});
+  return body;
 }
 
 }  // namespace trainyard::orchestrator

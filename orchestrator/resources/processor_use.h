@@ -1,13 +1,16 @@
-// Processor time that other processes took while a run trained, from /proc/stat and getrusage(2): evidence
-// that the run had its cores to itself. docs/other-processes.md has the method, the limit and how it was
+// Processor time that other processes took while a run trained, from /proc/stat and the clocks of its own processes:
+// evidence that the run had its cores to itself. docs/other-processes.md has the method, the limit and how it was
 // measured.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <nlohmann/json.hpp>
 
 #include "experiments/protocol/launch.h"
 
@@ -32,7 +35,7 @@ HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second);
 struct ProcessorTimes {
   double at = 0;  // seconds of a steady clock
   HostSeconds host;
-  double own = 0;  // of this process and its descendants that have ended
+  double own = 0;  // of this process and its descendants
 };
 ProcessorTimes processor_times();
 
@@ -50,11 +53,27 @@ struct OtherUse {
 std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorTimes& after,
                                   const std::vector<int>& leased, const std::vector<int>& watched);
 
-// Why times do not count: "other processes took 31 % of its cores (limit 2 %)". Empty if they count. Less
-// than 0.1 s always counts, because the kernel's ticks of 10 ms cannot measure it.
-std::string use_problem(const OtherUse& use, double limit);
-
 // The CPUs and the other hyper-threads of their cores, each once.
 std::vector<int> with_hyper_threads(const std::vector<int>& cpus);
+
+// Measures what other processes take while the ranks of an attempt train on these CPUs, from its construction on.
+class EpochUse {
+ public:
+  explicit EpochUse(std::vector<int> leased);
+
+  // All ranks have finished epoch `epoch`. Epochs that take less than a second together are measured together, and after
+  // 17 minutes those that take less than a thousandth of the time so far.
+  void epoch_ended(std::int64_t epoch);
+  // The record `processor_use`, once all processes of the attempt are reaped. `epochs`: the last one.
+  nlohmann::ordered_json record(std::int64_t epochs, double limit);
+
+ private:
+  void measure(std::int64_t epoch, const ProcessorTimes& now);
+
+  std::vector<int> leased_, watched_;
+  ProcessorTimes begin_, last_;
+  std::int64_t last_epoch_ = 0;
+  nlohmann::ordered_json epochs_ = nlohmann::ordered_json::array();  // as docs/other-processes.md says
+};
 
 }  // namespace trainyard::orchestrator

@@ -105,7 +105,7 @@ void Attempt::launch() {
     if (const std::string changed = experiments::changed_file(planned().run.strategy); !changed.empty())
       throw UserError(changed);
     if (assignment_.host_exclusive && !leased_cores(assignment_.devices).empty())
-      before_launch_ = processor_times();
+      other_use_.emplace(leased_cores(assignment_.devices));
     auto ranks = workplace_.launcher.launch(launch_spec_of(assignment_, place_, workplace_.programs, token_));
     const auto marks = ranks->marks();
     ranks_.watch(std::move(ranks), false);
@@ -173,6 +173,7 @@ void Attempt::follow() {
   if (now < next_follow_) return;
   ranks_.note_job();
   collector_.collect();
+  if (other_use_) other_use_->epoch_ended(collector_.epochs());
   next_follow_ = collector_.drained() ? now + follow_interval : now;
   note_over_limits();
   report_messages();
@@ -245,27 +246,16 @@ void Attempt::end_leftovers(int ended) {
 void Attempt::report_times_problem() const {
   if (!collector_.finished() || !assignment_.host_exclusive) return;
   for (const db::Attempt& each : db::attempts_of_run(workplace_.database, place_.key))
-    if (each.attempt == place_.attempt && !each.times_problem.empty())
+    if (each.attempt == place_.attempt && !each.times_problem.empty()) {
       log_.message("its times do not count: " + each.times_problem);
+      log_.write(log::Level::warning, "times do not count", {{"why", each.times_problem}});
+    }
 }
 
 // Call it after all processes of the attempt are reaped: only then is their own processor time known.
 void Attempt::record_other_use() {
-  if (!before_launch_) return;
-  const std::vector<int> cores = leased_cores(assignment_.devices);
-  const auto use = other_use(*before_launch_, processor_times(), cores, with_hyper_threads(cores));
-  const double limit = workplace_.options.others_limit;
-  nlohmann::ordered_json body{{"cores", cores.size()}, {"limit", limit}};
-  if (use)
-    body.update({{"seconds", use->seconds},
-                 {"other_seconds", use->other_seconds},
-                 {"other_share", use->share},
-                 {"stolen_seconds", use->stolen_seconds},
-                 {"host_other_share", use->host_share}});
-  const std::string problem = use ? use_problem(*use, limit) : "";
-  if (!problem.empty()) body["why"] = problem;
-  log_.record("processor_use", body);
-  if (!problem.empty()) log_.write(log::Level::warning, "times do not count", {{"why", problem}});
+  if (other_use_)
+    log_.record("processor_use", other_use_->record(planned().run.epochs, workplace_.options.others_limit));
 }
 
 // The event fails the attempt in the database too, even if all ranks have finished.

@@ -81,10 +81,10 @@ class Attempt {
   Collector collector_;
   AttemptLog log_;
   RankSupervisor ranks_;
-  std::optional<ProcessorTimes> before_launch_;  // if its times may count and it runs on this host
-  std::size_t noted_limits_ = 0;                 // of those that were exceeded
-  std::set<int> shortened_;                      // ranks whose logs were
-  std::string changed_;                          // a declared file that changed while the ranks ran
+  std::optional<EpochUse> other_use_;  // if its times may count and it runs on this host
+  std::size_t noted_limits_ = 0;       // of those that were exceeded
+  std::set<int> shortened_;            // ranks whose logs were
+  std::string changed_;                // a declared file that changed while the ranks ran
   Clock::time_point next_follow_, next_progress_;
   RunOutcome outcome_;
 };

@@ -59,6 +59,7 @@ experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& 
   launch.experiment = experiment;
   launch.run = planned.run;
   launch.host_exclusive = assignment.host_exclusive;
+  launch.times_needed = assignment.times_needed;
   launch.devices_shared = planned.devices_shared;
   launch.probe = planned.probe;
   launch.retries_left = assignment.retries_left;

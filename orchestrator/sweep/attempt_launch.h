@@ -20,8 +20,9 @@ struct Assignment {
   const PlannedRun& planned;
   std::vector<Device> devices;  // one per rank, as leased
   bool host_exclusive = false;  // no other run starts meanwhile
-  int retries_left = 0;         // number of attempts that may follow
-  std::optional<int> adopts;    // attempt to continue, launched by an earlier orchestrator
+  bool times_needed = true;
+  int retries_left = 0;       // number of attempts that may follow
+  std::optional<int> adopts;  // attempt to continue, launched by an earlier orchestrator
 };
 
 // Creates the folder of a new attempt. UserError if the run's folder is a link.

@@ -152,6 +152,7 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
   }
   if (record.type == "cause" && !record.rank) has_cause_ = true;
   if (record.type == "end" && record.rank) note_end(record);
+  if (record.type == "epoch" && record.rank) note_epoch(record);
   if (record.type == "test") note_test(record);
   if (record.type == "message") note_message(record);
 }
@@ -159,6 +160,11 @@ void Collector::note(const experiments::Record& record, db::Accepted accepted) {
 void Collector::note_end(const experiments::Record& record) {
   ends_[*record.rank] = {text_member(record.body, "status") == "finished", text_member(record.body, "error"),
                          experiments::end_reason_named(text_member(record.body, "reason"))};
+}
+
+void Collector::note_epoch(const experiments::Record& record) {
+  const auto epoch = record.body.find("epoch");
+  if (epoch != record.body.end() && epoch->is_number_integer()) epochs_[*record.rank] = *epoch;
 }
 
 void Collector::note_test(const experiments::Record& record) {
@@ -179,6 +185,12 @@ void Collector::note_message(const experiments::Record& record) {
   const std::string level = text_member(record.body, "level");
   if (level == "warning" || level == "error")
     messages_.push_back(fmt::format("rank {}: {}", *record.rank, text_member(record.body, "text")));
+}
+
+std::int64_t Collector::epochs() const {
+  if (std::ssize(epochs_) < place_.world_size) return 0;
+  const auto of_rank = [](const auto& each) { return each.second; };
+  return std::ranges::min_element(epochs_, {}, of_rank)->second;
 }
 
 const Collector::End* Collector::end(int rank) const {

@@ -60,6 +60,7 @@ class Collector {
   bool finished(int rank) const;  // its `end` record says so
   bool finished() const;          // every rank has finished
   bool has_cause() const { return has_cause_; }
+  std::int64_t epochs() const;  // the last one that all ranks have recorded; 0 if there is none
   // Its `end` record. Null if there is none.
   struct End {
     bool finished = false;
@@ -95,6 +96,7 @@ class Collector {
   void leave_out(std::optional<int> rank, const std::string& what);
   void note(const experiments::Record& record, db::Accepted accepted);
   void note_end(const experiments::Record& record);
+  void note_epoch(const experiments::Record& record);
   void note_test(const experiments::Record& record);
   void note_message(const experiments::Record& record);
 
@@ -106,6 +108,7 @@ class Collector {
   db::Ingest& ingest_;
   std::vector<Spool> spools_;
   std::map<int, End> ends_;
+  std::map<int, std::int64_t> epochs_;  // by rank
   std::map<std::string, WeightedSum> test_;
   bool has_cause_ = false;
   std::set<std::optional<int>> incomplete_;  // writers with records that were left out

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <list>
 #include <memory>
+#include <set>
 #include <system_error>
 #include <thread>
 #include <tuple>
@@ -46,6 +47,7 @@ struct Waiting {
 struct Active {
   Waiting waited;
   std::vector<Device> devices;  // of its ranks
+  bool alone = false;           // no other run may start
   std::unique_ptr<Attempt> attempt;
 };
 
@@ -118,6 +120,7 @@ class Sweep {
   void keep_needed() {
     if (!options().needed || (waiting_.empty() && set_aside_.empty())) return;
     const Needed needed = options().needed(workplace_.database);
+    untimed_ = needed.untimed;
     waiting_.splice(waiting_.end(), set_aside_);
     const auto place_of = [&](const Waiting& each) {
       const auto found = needed.order.find(plan_.runs[each.run].key);
@@ -133,6 +136,7 @@ class Sweep {
         set_aside_.splice(set_aside_.end(), waiting_, each);
       each = next;
     }
+    workplace_.status.not_needed(set_aside_.size());
     if (needed.progress == progress_) return;
     progress_ = needed.progress;
     log::info("needed runs", {{"progress", progress_}, {"waiting", waiting_.size()}});
@@ -163,8 +167,22 @@ class Sweep {
                                            : "stopping: killing all runs");
   }
 
+  // Whether the host is kept for timed runs, but the times of this one are not needed.
+  bool is_untimed(std::size_t run) const {
+    return plan_.one_at_a_time && !plan_.placed_by_launcher && untimed_.contains(plan_.runs[run].key);
+  }
+
+  // Whether no other run trains meanwhile, and the run has the devices of the plan.
+  bool trains_alone(std::size_t run) const { return plan_.one_at_a_time && !is_untimed(run); }
+
+  // Runs that train alone come first, so that afterwards the others fill all devices.
+  bool must_wait() const {
+    const auto alone = [&](const Waiting& each) { return trains_alone(each.run); };
+    return !active_.empty() && (active_.front().alone || std::ranges::any_of(waiting_, alone));
+  }
+
   void start_what_fits() {
-    while (!waiting_.empty() && (!plan_.one_at_a_time || active_.empty())) {
+    while (!waiting_.empty() && !must_wait()) {
       const auto granted = leased();
       if (!granted) return;
       const auto found = std::find_if(waiting_.begin(), waiting_.end(),
@@ -172,15 +190,16 @@ class Sweep {
       const Waiting next = *found;
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
+      const bool times_needed = !is_untimed(next.run);
       log::debug("leased", {{"run", planned.key},
                             {"places", granted->grant.devices.size()},
                             {"failed_tries", next.failed_tries},
                             {"waiting", waiting_.size()}});
-      active_.push_back(
-          {next, granted->devices,
-           std::make_unique<Attempt>(Assignment{planned, granted->devices, exclusive_host_,
-                                                options().max_retries - next.failed_tries, next.adopts},
-                                     workplace_)});
+      active_.push_back({next, granted->devices, trains_alone(next.run),
+                         std::make_unique<Attempt>(
+                             Assignment{planned, granted->devices, exclusive_host_ && times_needed,
+                                        times_needed, options().max_retries - next.failed_tries, next.adopts},
+                             workplace_)});
     }
   }
 
@@ -194,7 +213,7 @@ class Sweep {
     while (!blocked_) {
       const auto granted = grant();
       if (!granted) break;
-      Granted found{*granted, devices_of(plan_.runs[granted->run], granted->devices)};
+      Granted found{*granted, devices_of(*granted)};
       if (leases() == nullptr || leases()->try_take(found.devices)) return found;
       pool_.release(granted->run);
       blocked_ = !withhold_taken(*granted);
@@ -214,7 +233,7 @@ class Sweep {
   // Withholds the devices that other sweeps have, so that a run can start on others. False if that does not
   // help: the devices of the run are fixed, or it borrows cores beside its devices.
   bool withhold_taken(const DevicePool::Grant& granted) {
-    if (plan_.one_at_a_time) return false;
+    if (trains_alone(granted.run)) return false;
     const std::size_t before = withheld_.size();
     for (const std::size_t place : granted.devices) {
       if (leases()->is_free(plan_.devices[place])) continue;
@@ -237,16 +256,20 @@ class Sweep {
     const auto now = Clock::now();
     for (const Waiting& each : waiting_) {
       if (each.not_before > now) continue;
-      requests.push_back({each.run, each.devices});
-      if (plan_.one_at_a_time || requests.size() > look_ahead) break;
+      if (trains_alone(each.run)) {
+        requests = {{each.run, each.devices}};
+        break;
+      }
+      if (requests.size() <= look_ahead) requests.push_back({each.run, each.devices});
     }
     return pool_.grant(requests);
   }
 
-  std::vector<Device> devices_of(const PlannedRun& run, const DevicePool::Devices& places) const {
-    if (plan_.one_at_a_time || plan_.placed_by_launcher) return run.devices;
+  std::vector<Device> devices_of(const DevicePool::Grant& granted) const {
+    const PlannedRun& run = plan_.runs[granted.run];
+    if (trains_alone(granted.run) || plan_.placed_by_launcher) return run.devices;
     std::vector<Device> leased;
-    for (const std::size_t place : places) leased.push_back(plan_.devices[place]);
+    for (const std::size_t place : granted.devices) leased.push_back(plan_.devices[place]);
     const std::size_t cores_each = run.devices.front().cores.size();
     std::vector<Device> ranks = place_ranks(run.run.strategy, grouped(leased, cores_each));
     widen_to_threads(ranks, plan_.devices, run.run.threads.value_or(1));
@@ -350,6 +373,7 @@ class Sweep {
   DevicePool pool_;
   std::list<Waiting> waiting_;
   std::list<Waiting> set_aside_;    // not needed, unless another run changes that
+  std::set<std::string> untimed_;   // keys of needed runs whose times are not needed
   std::vector<std::size_t> place_;  // of each run of the plan in the order of execution
   std::list<Active> active_;
   std::vector<std::size_t> withheld_;  // devices that other sweeps of this host have

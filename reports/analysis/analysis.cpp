@@ -200,6 +200,7 @@ RunRow row_of(const db::RunSummary& run, const db::FinalMetrics* final) {
              .values = {}};
   if (final == nullptr) return row;
   row.times_count = final->times_count;
+  row.disturbed_epochs = final->disturbed_epochs;
   for (const db::NamedColumn& column : db::final_columns())
     if (const double value = (*final)[column.column]; std::isfinite(value)) row.values[column.name] = value;
   return row;

@@ -51,6 +51,7 @@ Rows rows_of(const CellRuns& cell, const std::vector<db::EpochRow>& all) {
   return rows;
 }
 
+// A time of a disturbed epoch of a finished run is not a number.
 std::vector<RunCurve> read_curves(const Rows& rows, const std::vector<const db::RunSummary*>& runs,
                                   const Metric& metric, std::int64_t replica) {
   const double scale = metric.kind->scale;
@@ -62,7 +63,10 @@ std::vector<RunCurve> read_curves(const Rows& rows, const std::vector<const db::
     RunCurve curve;
     curve.reserve(found->second.size());
     for (const db::EpochRow* row : found->second)
-      if (row->replica == replica) curve.emplace_back(row->epoch, scale * (*row)[column]);
+      if (row->replica == replica) {
+        const bool counts = row->times_count || !metric.kind->depends_on_others || run->status != "finished";
+        curve.emplace_back(row->epoch, counts ? scale * (*row)[column] : std::nan(""));
+      }
     if (!curve.empty()) curves.push_back(std::move(curve));
   }
   return curves;
@@ -82,16 +86,18 @@ void add_values(ByEpoch& by_epoch, const RunCurve& curve) {
 // The final value of a run's curve.
 // - Accuracy and loss: last epoch.
 // - Train seconds and energy: median without the first epoch. With fewer than 3 epochs, all count.
-// - Validation seconds: sum.
+// - Validation seconds: sum, in which an epoch without a number counts as the mean of the others.
 double final_number(const Metric& metric, const RunCurve& curve) {
   if (!metric.kind->is_cost()) return curve.back().second;
   std::vector<double> values;
   const bool sum = metric.name == "validation-seconds";
   for (const auto& [epoch, value] : curve) {
     const bool warm_up = !sum && curve.size() >= 3 && epoch == curve.front().first;
-    if (!warm_up) values.push_back(value);
+    if (!warm_up && !std::isnan(value)) values.push_back(value);
   }
-  return sum ? std::accumulate(values.begin(), values.end(), 0.0) : median(values);
+  if (!sum) return median(values);
+  return std::accumulate(values.begin(), values.end(), 0.0) *
+         (static_cast<double>(curve.size()) / static_cast<double>(values.size()));
 }
 
 Curve curve_of(const std::vector<RunCurve>& runs, const Metric& metric, std::int64_t replica) {

@@ -24,12 +24,17 @@ std::string query_of(const Cell& cell, const Metric& metric, const std::string& 
   const std::string keys = joined(run_keys(cell), {}, "'), ('");
   const std::string column = metric.epoch_column + further;
   const std::string task = metric.task.empty() ? "" : "task_";
+  const std::string counting =
+      metric.kind->depends_on_others
+          ? "\nWHERE (run_key, epoch) IN (SELECT run_key, epoch FROM run_epoch WHERE times_count)"
+          : "";
   return fmt::format(
       "WITH cell (run_key) AS (VALUES ('{}'))\nSELECT DISTINCT strategy, seed, 'average' AS replica, epoch, "
-      "{}\nFROM cell JOIN {}epoch_average USING (run_key)\nUNION ALL SELECT DISTINCT strategy, seed, "
-      "replica, epoch, {}\nFROM cell JOIN {}epoch_replica USING (run_key)\nORDER BY strategy, seed, replica, "
+      "{}\nFROM cell JOIN {}epoch_average USING (run_key){}\nUNION ALL SELECT DISTINCT strategy, seed, "
+      "replica, epoch, {}\nFROM cell JOIN {}epoch_replica USING (run_key){}\nORDER BY strategy, seed, "
+      "replica, "
       "epoch",
-      keys, column, task, column, task);
+      keys, column, task, counting, column, task, counting);
 }
 
 Table bars_table(const std::vector<Series>& series) {

@@ -200,15 +200,22 @@ std::string limit_text(const MachineLimit& limit) {
 }
 
 std::string uncounted_text(const Report& report, const std::vector<const Cell*>& cells) {
-  std::set<std::string> uncounted;
-  for (const RunRow& run : report.runs)
-    if (run.has_result && !run.times_count) uncounted.insert(run.key);
-  std::set<std::string> left_out;
+  std::set<std::string> drawn;
   for (const Cell* cell : cells)
-    for (const std::string& key : run_keys(*cell))
-      if (uncounted.contains(key)) left_out.insert(key);
-  if (left_out.empty()) return "";
-  return fmt::format(" Left out: {} whose times do not count.", counted(left_out.size(), "run"));
+    for (std::string& key : run_keys(*cell)) drawn.insert(std::move(key));
+  int runs = 0, epochs = 0;
+  for (const RunRow& run : report.runs) {
+    if (!run.has_result || drawn.erase(run.key) == 0) continue;
+    if (run.times_count)
+      epochs += run.disturbed_epochs;
+    else
+      ++runs;
+  }
+  std::string text;
+  if (runs > 0) text += fmt::format(" Left out: {} whose times do not count.", counted(runs, "run"));
+  if (epochs > 0)
+    text += fmt::format(" Left out: {} that other processes disturbed.", counted(epochs, "epoch"));
+  return text;
 }
 
 std::vector<Figure> make_scaling_of_all(const Report& report, const Palette& palette) {

@@ -170,6 +170,7 @@ struct RunRow {
   std::string failure;                    // first error line, if it failed
   bool has_result = false;                // finished, with final values
   bool times_count = true;                // false: its times are not compared
+  int disturbed_epochs = 0;               // whose times are left out
   std::map<std::string, Value> settings;  // every resolved value by name
   std::map<std::string, double> values;   // final values by column: "validation_accuracy"; finite ones
 };

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/content/paper_tables.h"
 #include "reports/draw/assets.h"
@@ -412,6 +413,9 @@ struct Measured {
 
 std::string remarks(const RunRow& run) {
   std::string text = run.times_count ? "" : "times not compared";
+  if (run.disturbed_epochs > 0)
+    text += fmt::format("{}times of {} left out", text.empty() ? "" : ", ",
+                        counted(run.disturbed_epochs, "epoch"));
   if (run.attempts > 1) text += fmt::format("{}{} attempts", text.empty() ? "" : ", ", run.attempts);
   if (!run.failure.empty()) text += (text.empty() ? "" : ", ") + run.failure;
   return text;

@@ -178,6 +178,10 @@ class Collector {
 
   double number_of(const Observation& observation) {
     const bool median = metric_.kind->is_cost() && column_ != db::MetricColumn("total_validation_seconds");
+    if (metric_.kind->depends_on_others) {
+      result_.timed_epochs += observation.final->timed_epochs;
+      result_.disturbed_epochs += observation.final->disturbed_epochs;
+    }
     result_.warm_up_counts = result_.warm_up_counts || (median && observation.final->epochs < 3);
     return (*observation.final)[column_];
   }

@@ -15,10 +15,11 @@ struct Differences {
   std::vector<double> baseline;      // values of the pairs (unpaired: of all runs)
   std::vector<double> arm;           // the same length if paired
   std::vector<std::string> dropped;  // "seed 3: single failed: …"
-  std::string missing;             // why there is no value at all: "all three runs of ddp failed"; else empty
-  std::optional<Interval> load;    // if other processes are why: least and most that they took of the cores
-  bool warm_up_counts = false;     // a run has fewer than 3 epochs, so its time includes the warm-up epoch
-  bool baseline_diverged = false;  // while the arm's run of the pair did not
+  std::string missing;           // why there is no value at all: "all three runs of ddp failed"; else empty
+  std::optional<Interval> load;  // if other processes are why: least and most that they took of the cores
+  bool warm_up_counts = false;   // a run has fewer than 3 epochs, so its time includes the warm-up epoch
+  int timed_epochs = 0, disturbed_epochs = 0;  // of these runs, for a time: used, and left out
+  bool baseline_diverged = false;              // while the arm's run of the pair did not
   bool arm_diverged = false;
   bool both_diverged = false;  // in the same pair
   bool diverged() const { return baseline_diverged || arm_diverged || both_diverged; }

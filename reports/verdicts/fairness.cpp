@@ -187,32 +187,46 @@ std::string reasons_text(const std::map<std::string, int>& runs_by_reason) {
 }
 
 // Whether the times of the finished runs count.
-Statement times(const std::vector<ComparedRun>& runs) {
-  int finished = 0, not_recorded = 0;
+Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare& compare) {
+  int finished = 0, not_recorded = 0, packed = 0;
   std::map<std::string, int> problems;
-  double most_taken = 0;      // largest share of cores taken by other processes, over runs that count
-  double limit = 0;           // largest share with which times count
-  std::vector<double> loads;  // shares above the limit
+  double most_taken = 0;         // largest share of cores taken by other processes, over runs that count
+  int timed = 0, disturbed = 0;  // their epochs: used, and left out
+  double limit = 0;              // largest share with which times count
+  std::vector<double> loads;     // shares above the limit
   for (const ComparedRun& one : runs) {
     if (one.seen.final == nullptr) continue;
     const db::FinalMetrics& final = *one.seen.final;
     ++finished;
     if (final.others_limit > limit) limit = final.others_limit;
-    if (!final.times_count && final.other_share > final.others_limit) {
-      loads.push_back(final.other_share);
-    } else if (!final.times_count) {
-      ++problems[final.times_problem.empty() ? "the host or a device was shared" : final.times_problem];
-    } else if (std::isnan(final.other_share)) {
-      ++not_recorded;
-    } else {
-      most_taken = std::max(most_taken, final.other_share);
+    if (!final.times_count) {
+      if (final.other_share > final.others_limit)
+        loads.push_back(final.other_share);
+      else if (final.times_problem == db::times_not_needed && compare.seeds)
+        ++packed;
+      else
+        ++problems[final.times_problem.empty() ? "the host or a device was shared" : final.times_problem];
+      continue;
     }
+    timed += final.timed_epochs;
+    disturbed += final.disturbed_epochs;
+    if (std::isnan(final.other_share))
+      ++not_recorded;
+    else
+      most_taken = std::max(most_taken, final.other_share);
   }
   if (finished == 0) return {Severity::note, "Times: none are known yet."};
   if (!loads.empty()) {
     const auto [least, most] = std::ranges::minmax(loads);
     problems[load_text(least, most)] = static_cast<int>(loads.size());
   }
+  std::string more;
+  if (disturbed > 0)
+    more = fmt::format(" Other processes disturbed {} of {} timed epochs, which are left out.", disturbed,
+                       disturbed + timed);
+  if (packed > 0)
+    more += fmt::format(" {} trained beside others, because times were not needed any more.",
+                        counted(packed, "run"));
   std::vector<std::string> faults;
   int flagged = 0;
   for (const auto& [problem, count] : problems) flagged += count;
@@ -223,14 +237,15 @@ Statement times(const std::vector<ComparedRun>& runs) {
     faults.push_back(
         fmt::format("other processes may take {} % of the cores (TRAINYARD_OTHERS_LIMIT), not {} %",
                     plain_number(100 * limit), plain_number(100 * experiments::others_limit)));
-  if (!faults.empty()) return {Severity::unfair, "Times: " + joined(faults, {}, "; ") + "."};
+  if (!faults.empty()) return {Severity::unfair, "Times: " + joined(faults, {}, "; ") + "." + more};
   if (not_recorded > 0)
     return {Severity::note, "Times: the load of other processes was not recorded for " +
-                                counted(not_recorded, "run") + ", so devices may have been shared."};
+                                counted(not_recorded, "run") + ", so devices may have been shared." + more};
   return {Severity::fair,
-          "Times: each finished run was the only timed run on its host and had its devices to "
-          "itself. Other processes took at most " +
-              plain_number(std::round(1000 * most_taken) / 10) + " % of the leased cores."};
+          "Times: each timed run was the only one on its host and had its devices to itself. Other processes "
+          "took at most " +
+              plain_number(std::round(1000 * most_taken) / 10) +
+              " % of the leased cores in the epochs that count." + more};
 }
 
 // Whether all ranks of a cell, also those of the baseline, have the same number of cores.
@@ -421,8 +436,8 @@ std::vector<Statement> fairness_statements(const ReportData& data, const experim
     statements.push_back(pairing(cells, compare));
     add_terms(data, compare, cells, statements);
   }
-  for (const Statement& statement : {warm_up(runs), times(runs), cores(cells, compare), machines(data),
-                                     libtorch(data), parity(data, cells)})
+  for (const Statement& statement : {warm_up(runs), times(runs, compare), cores(cells, compare),
+                                     machines(data), libtorch(data), parity(data, cells)})
     statements.push_back(statement);
   add_changed_training(runs, statements);
   add_same_weights(data, cells, statements);

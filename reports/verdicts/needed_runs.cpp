@@ -13,6 +13,7 @@ namespace {
 // The pairs of an undecided arm that have not finished, in the order of the plan.
 struct OpenArm {
   double p = 1;  // the largest of its undecided metrics
+  bool timed = false;
   struct OpenPair {
     bool before_first_look = false;
     std::vector<std::string> keys = {};
@@ -34,7 +35,7 @@ class NeedCollector {
       const bool open = undecided != judged.undecided.end();
       ++needed_.cells;
       if (!open) ++needed_.settled;
-      OpenArm own{.p = open ? undecided->second : 1};
+      OpenArm own{.p = open ? undecided->second : 1, .timed = judged.times_undecided.contains(arm.value)};
       take_pairs(first_plan(data, compare, judged.cell, arm), judged, arm, open, own);
       if (open) open_.push_back(std::move(own));
     }
@@ -64,8 +65,11 @@ class NeedCollector {
       if (other == nullptr || (!plan.pairs.contains(run.pair) && !is_later)) continue;
       OpenArm::OpenPair pair{.before_first_look = !is_later && place++ < plan.looks.first};
       for (const Observation* one : {&run, other}) {
-        if (one->final != nullptr) continue;
         const std::string& key = one->run->run_key;
+        if (one->final != nullptr) {
+          if (own.timed && one->final->times_problem == db::times_not_needed) needed_.lack_times.insert(key);
+          continue;
+        }
         needed_.unneeded.insert(key);
         if (open) pair.keys.push_back(key);
         if (repeats_failed && one->run->status == "failed") needed_.order[key] = 0;
@@ -81,13 +85,18 @@ class NeedCollector {
 
   void put_in_order() {
     std::ranges::stable_sort(open_, {}, &OpenArm::p);
+    std::set<std::string> timed;
     for (std::size_t rank = 0; rank < open_.size(); ++rank) {
       std::size_t after_first_look = 0;
       for (const OpenArm::OpenPair& pair : open_[rank].pairs) {
         const std::size_t place = pair.before_first_look ? 0 : 1 + rank + open_.size() * after_first_look++;
-        for (const std::string& key : pair.keys) put(key, place);
+        for (const std::string& key : pair.keys) {
+          put(key, place);
+          (open_[rank].timed ? timed : needed_.untimed).insert(key);
+        }
       }
     }
+    for (const std::string& key : timed) needed_.untimed.erase(key);
   }
 
   NeededRuns needed_;

@@ -68,6 +68,15 @@ int keep_finished_prefix(ArmRuns& baseline, ArmRuns& arm) {
   return after;
 }
 
+// Pairs whose times nobody needed when they were trained.
+int pairs_without_times(const ArmRuns& baseline, const ArmRuns& arm) {
+  const auto untimed = [](const Observation* run) {
+    return run != nullptr && run->final != nullptr && run->final->times_problem == db::times_not_needed;
+  };
+  return static_cast<int>(std::ranges::count_if(
+      baseline.runs, [&](const Observation& run) { return untimed(&run) || untimed(partner_of(run, arm)); }));
+}
+
 // 100 / the number of samples on which an accuracy is measured; 0 for other metrics, or if it is not known.
 double step_of(const ReportData& data, const ArmRuns& baseline, const Metric& metric) {
   if (!metric.kind->is_fraction() || metric.kind->margin != Margin::points) return 0;
@@ -170,6 +179,10 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   verdict.scale = measure.scale;
   verdict.delta = measure.margin;
   verdict.dropped = differences.dropped;
+  if (plan.looks.several())  // they are open pairs
+    std::erase_if(verdict.dropped, [](const std::string& pair) {
+      return pair.find(db::times_not_needed) != std::string::npos;
+    });
   tested.least_spread = paired ? step_of(data, baseline, metric) : 0;
   tested.baseline = differences.baseline;
   tested.arm = differences.arm;
@@ -190,6 +203,10 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   if (metric.kind->is_cost()) note_sharing({&baseline, &arm}, verdict);
   if (differences.warm_up_counts)
     verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch is included");
+  if (differences.disturbed_epochs > 0)
+    verdict.notes.push_back(fmt::format("other processes disturbed {} of {} timed epochs, which are left out",
+                                        differences.disturbed_epochs,
+                                        differences.disturbed_epochs + differences.timed_epochs));
 }
 
 }  // namespace
@@ -207,7 +224,10 @@ TestedCell tested_cell(const ReportData& data, const CellRuns& cell, const ArmRu
   verdict.last_look = plan.looks.last;
   verdict.baseline_runs = keys_of(baseline);
   verdict.arm_runs = keys_of(compared);
-  if (plan.looks.several()) tested.open_pairs = keep_finished_prefix(baseline, compared);
+  if (plan.looks.several()) {
+    tested.open_pairs = keep_finished_prefix(baseline, compared);
+    if (metric.kind->is_cost()) tested.open_pairs += pairs_without_times(baseline, compared);
+  }
   const auto finished = static_cast<int>(std::min(baseline.runs.size(), compared.runs.size()));
   TestedCell all = tested;
   judge_runs(data, baseline, compared, metric, plan, finished, all);

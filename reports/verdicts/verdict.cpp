@@ -297,8 +297,18 @@ bool may_be_decided(const Hypothesis& one, const TestedVerdict& verdict) {
          !hopeless(*verdict.estimate, verdict.delta, looks_of(verdict), verdict.alpha);
 }
 
+// Whether further pairs with times that count would change nothing.
+bool needs_no_times(const Hypothesis& one, const TestedVerdict& verdict) {
+  if (may_be_decided(one, verdict)) return false;
+  return is_decided(verdict.kind) || verdict.tested || verdict.kind == VerdictKind::not_comparable ||
+         verdict.kind == VerdictKind::broken;
+}
+
 // A metric whose pairs ended before the last look is INTERIM if the cell gets more of them, else it was stopped.
-void say_why_open(const Hypothesis& one, bool gets_more, TestedVerdict& verdict) {
+void say_why_open(const Hypothesis& one, const CellVerdicts& judged, TestedVerdict& verdict) {
+  const bool arm_gets_more = judged.undecided.contains(verdict.arm);
+  const bool gets_more = arm_gets_more && (!find_metric(verdict.metric).kind->is_cost() ||
+                                           judged.times_undecided.contains(verdict.arm));
   if (one.tested.open_pairs == 0 || verdict.kind != VerdictKind::inconclusive) return;
   if (!gets_more && !verdict.tested) return;
   const std::string done = fmt::format("{} of at most {} pairs", verdict.n, verdict.last_look);
@@ -314,10 +324,30 @@ void say_why_open(const Hypothesis& one, bool gets_more, TestedVerdict& verdict)
         fmt::format("stopped after {}: the others would decide with a probability below 5 %; {}", done,
                     verdict.reason.text)};
   } else {
-    verdict.reason = {
-        ReasonKind::stopped,
-        fmt::format("stopped after {}, because the published metrics of this arm need no more pairs", done)};
+    verdict.reason = {ReasonKind::stopped,
+                      fmt::format("stopped after {}, because {} need no more pairs", done,
+                                  arm_gets_more ? "verdicts on times" : "the published metrics of this arm")};
   }
+}
+
+// Adds how long the pairs take that the verdict lacks, one run after the other.
+void add_duration(const CellRuns& cell, TestedVerdict& verdict) {
+  if (verdict.reason.kind != ReasonKind::few_seeds && verdict.reason.kind != ReasonKind::narrow_margin)
+    return;
+  const auto arm = std::ranges::find(cell.arms, verdict.arm, &ArmRuns::value);
+  double seconds = 0;
+  for (const ArmRuns* runs : {&cell.baseline, &*arm}) {
+    double sum = 0;
+    int finished = 0;
+    for (const Observation& run : runs->runs) {
+      if (run.final == nullptr) continue;
+      sum += run.run->total_seconds;
+      ++finished;
+    }
+    if (finished > 0) seconds += sum / finished;
+  }
+  seconds *= std::max(0, verdict.seeds_needed.value_or(0) - verdict.n);
+  if (seconds > 0) verdict.reason.text += ", about " + duration_text(seconds) + " more";
 }
 
 using Families = std::map<std::pair<std::string, std::string>, std::vector<Hypothesis>>;  // by arm and metric
@@ -330,15 +360,23 @@ void settle_open_cells(const Families& families, std::vector<CellVerdicts>& cell
     });
   };
   for (const auto& [family, cases] : families)
-    for (const Hypothesis& one : cases)
-      if (const auto verdict = verdict_of(one);
-          find_metric(verdict->metric).published && may_be_decided(one, *verdict)) {
-        double& largest = cells[one.cell].undecided[verdict->arm];
-        largest = std::max(largest, verdict->adjusted_p);
+    for (const Hypothesis& one : cases) {
+      const TestedVerdict& verdict = *verdict_of(one);
+      const Metric& metric = find_metric(verdict.metric);
+      if (!metric.published) continue;
+      if (may_be_decided(one, verdict)) {
+        double& largest = cells[one.cell].undecided[verdict.arm];
+        largest = std::max(largest, verdict.adjusted_p);
       }
+      if (metric.kind->depends_on_others && !needs_no_times(one, verdict))
+        cells[one.cell].times_undecided.insert(verdict.arm);
+    }
   for (const auto& [family, cases] : families)
-    for (const Hypothesis& one : cases)
-      say_why_open(one, cells[one.cell].undecided.contains(one.tested.verdict.arm), *verdict_of(one));
+    for (const Hypothesis& one : cases) {
+      TestedVerdict& verdict = *verdict_of(one);
+      add_duration(cells[one.cell].cell, verdict);
+      say_why_open(one, cells[one.cell], verdict);
+    }
 }
 
 // Sorts by arm, then metric.

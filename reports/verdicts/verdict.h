@@ -5,6 +5,7 @@
 
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,7 @@ struct CellVerdicts {
   // By arm: the largest p after Holm of its published metrics that further pairs of its plan may decide. Not the arms
   // that need no more pairs.
   std::map<std::string, double> undecided = {};
+  std::set<std::string> times_undecided = {};  // arms whose verdicts need pairs with times that count
   const TestedVerdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
 };
 

@@ -101,3 +101,12 @@ TEST_CASE("UTF-8, its first wrong byte, and the bytes of an incomplete character
   CHECK(incomplete_end("") == 0);
   CHECK(incomplete_end("\x80\x80\x80\x80") == 0);
 }
+
+TEST_CASE("times are written for people") {
+  CHECK(clock_text(3.4) == "0:03");
+  CHECK(clock_text(754) == "12:34");
+  CHECK(clock_text(3723) == "1:02:03");
+  CHECK(duration_text(0.04) == "0.0 s");
+  CHECK(duration_text(59.96) == "1 min 0 s");
+  CHECK(duration_text(7500) == "2 h 5 min");
+}

@@ -174,14 +174,14 @@ TEST_CASE("times of a run beside busy processes do not count, and every output g
     checked_output(scratch.at({"run", "small.toml"}, {{"TRAINYARD_OTHERS_LIMIT", ""}}), 0,
                    "its times do not count: other processes took ");
   }
-  const std::string reason = " % of its cores (limit 2 %)";
+  const std::string reason = " % of its cores in the least disturbed epoch (limit 2 %)";
   const Output show = scratch.at({"show", "last"});
   CHECK_MESSAGE(contains(show.out, "times do not count: other processes took "), show.out);
   CHECK(contains(show.out, reason));
   const std::string page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "are flagged and not used in verdicts"));
   CHECK(contains(page, " % of their cores)"));
-  CHECK_FALSE(contains(page, "each finished run was the only timed run"));
+  CHECK_FALSE(contains(page, "each timed run was the only one"));
   const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
   const auto rows = db::select(database, "SELECT times_count, other_share > 0.02 FROM run_summary").rows;
   CHECK(rows == std::vector<std::vector<nlohmann::json>>{{0, 1}});

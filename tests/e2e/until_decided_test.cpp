@@ -91,8 +91,8 @@ TEST_CASE("cells get seeds until they are decided, and the words are those of th
   CHECK(contains(first.out, " not needed\n"));
   yard.check_words();
   const std::string runs = yard.finished_runs();
-  CHECK_FALSE(contains(runs, ",12"));  // no cell has used all seeds
-  CHECK(contains(runs, "near,5\n"));
+  CHECK_FALSE(contains(runs, ",12"));                                 // no cell has used all seeds
+  CHECK((contains(runs, "near,5\n") || contains(runs, "near,6\n")));  // two may train side by side
   CHECK(contains(yard.at({"plan", "arms.toml"}).out, "not needed"));
   const Output again = yard.at({"run", "arms.toml"});
   CHECK(contains(again.out, "0 runs finished"));

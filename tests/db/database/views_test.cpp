@@ -22,16 +22,18 @@ std::vector<std::string> columns(const Database& database, const std::string& vi
 TEST_CASE("the public views have their promised columns in their promised order") {
   const CheckedYard yard;
   using Names = std::vector<std::string>;
-  const auto with_parts = [](Names names) {
+  const auto with_parts = [](Names names, const Names& more = {}) {
     for (const char* phase : {"train", "validation"})
       for (const char* part : {"part1", "part2", "part3"}) names.push_back(std::string(phase) + "_" + part);
+    names.insert(names.end(), more.begin(), more.end());
     return names;
   };
   CHECK(columns(yard.database, "epoch_average") ==
-        with_parts({"run_key", "experiment", "model", "strategy", "seed", "epoch", "train_loss",
-                    "train_accuracy", "validation_loss", "validation_accuracy", "train_seconds",
-                    "validation_seconds", "energy_joules", "peak_device_bytes", "processor_seconds",
-                    "times_count"}));
+        with_parts(
+            {"run_key", "experiment", "model", "strategy", "seed", "epoch", "train_loss", "train_accuracy",
+             "validation_loss", "validation_accuracy", "train_seconds", "validation_seconds", "energy_joules",
+             "peak_device_bytes", "processor_seconds", "times_count"},
+            {"other_share"}));
   CHECK(columns(yard.database, "epoch_rank") ==
         with_parts({"run_key", "experiment", "model", "strategy", "seed", "rank", "epoch", "train_loss",
                     "train_accuracy", "validation_loss", "validation_accuracy", "train_seconds",
@@ -295,6 +297,7 @@ TEST_CASE("the share of other processes is a column, and if it was too large the
   CHECK(times_problem(yard).empty());
   CHECK(yard.final().other_share == 0.01);
   CHECK(attempts_of_run(yard.database, key(run)).at(0).other_share == 0.01);
+  // as releases recorded it that did not measure each epoch
   const std::string why = "other processes took 31 % of its cores (limit 2 %)";
   yard.ingest.record(orchestrator.next("processor_use", {{"cores", 1}, {"other_share", 0.31}, {"why", why}}));
   CHECK(times_problem(yard) == why);
@@ -302,6 +305,86 @@ TEST_CASE("the share of other processes is a column, and if it was too large the
   const auto finished = finished_runs(
       yard.database, {{key(run), experiments::circumstances_hash(make_launch(run).circumstances)}});
   CHECK(finished.times_problems == std::map<std::string, std::string>{{key(run), why}});
+}
+
+TEST_CASE("an epoch that other processes disturbed is not timed, and if all are the times do not count") {
+  struct Case {
+    json epochs;  // up to which epoch, seconds, and seconds that others took
+    double median, share;
+    int timed, disturbed;
+    std::size_t counting;  // epochs, also the first
+    std::string problem;
+  };
+  const json quiet = {1, 4.0, 0.05};
+  const std::string all = "other processes took 25 % of its cores in the least disturbed epoch (limit 2 %)";
+  for (const auto& [epochs, median, share, timed, disturbed, counting, problem] :
+       {Case{{quiet, {5, 4.0, 0.05}}, 40, 0.0125, 4, 0, 5, ""},
+        Case{{quiet, {2, 4.0, 1.0}, {5, 4.0, 0.0}}, 40, 0, 3, 1, 4, ""},
+        Case{{quiet, {4, 4.0, 1.0}, {5, 4.0, 0.0}}, 50, 0, 1, 3, 2, ""},
+        Case{{quiet, {5, 0.1, 0.02}}, 40, 0.2, 4, 0, 5, ""},       // ticks of 10 ms cannot measure it
+        Case{{{1, 4.0, 3.0}, {5, 4.0, 0.0}}, 40, 0, 4, 0, 4, ""},  // the first epoch is not timed
+        Case{{quiet, {3, 4.0, 2.0}, {5, 4.0, 1.0}}, 40, 0.359375, 4, 0, 0, all},
+        Case{{quiet, {3, "x"}, 7, {5}}, 40, 0.3, 4, 0, 5, ""}}) {
+    CAPTURE(epochs.dump());
+    Yard yard;
+    const auto run = make_run("mlp", 1, 0, 5);
+    yard.plan({run});
+    finish(yard.ingest, run, make_launch(run), {90, 30, 40, 40, 50});
+    RecordLog orchestrator(run, 1, std::nullopt);
+    yard.ingest.record(orchestrator.next(
+        "processor_use", {{"cores", 1}, {"limit", 0.02}, {"other_share", 0.3}, {"epochs", epochs}}));
+    CHECK(yard.final().times_problem == problem);
+    CHECK(attempts_of_run(yard.database, key(run)).at(0).times_problem == problem);
+    CHECK(yard.final()["epoch_train_seconds"] == median);
+    CHECK(yard.final().other_share == doctest::Approx(share));
+    CHECK(yard.final()["total_validation_seconds"] == 0.625);
+    CHECK(select(yard.database, "SELECT 1 FROM timed_epoch").rows.size() == static_cast<std::size_t>(timed));
+    CHECK(select(yard.database, "SELECT 1 FROM epoch_average WHERE times_count").rows.size() ==
+          (problem.empty() ? counting : 0));
+    CHECK(yard.final().timed_epochs == timed);
+    CHECK(yard.final().disturbed_epochs == disturbed);
+  }
+}
+
+TEST_CASE("if the first epoch is timed, one disturbed epoch is enough that the times do not count") {
+  for (const int disturbed : {0, 1, 2}) {
+    Yard yard;
+    const auto run = make_run("mlp", 1, 0, 2);
+    yard.plan({run});
+    finish(yard.ingest, run, make_launch(run), {30, 40});
+    RecordLog orchestrator(run, 1, std::nullopt);
+    yard.ingest.record(orchestrator.next(
+        "processor_use",
+        {{"cores", 1},
+         {"limit", 0.02},
+         {"epochs", {{1, 4.0, disturbed == 1 ? 1.0 : 0.0}, {2, 4.0, disturbed == 2 ? 5.0 : 0.0}}}}));
+    const std::string text = "other processes took " + std::string(disturbed == 1 ? "25" : "125") +
+                             " % of its cores in an epoch (limit 2 %)";
+    CHECK(yard.final().times_problem == (disturbed == 0 ? "" : text));
+    CHECK(yard.final()["epoch_train_seconds"] == 35);
+  }
+}
+
+TEST_CASE("disturbed epochs of an earlier attempt are left out, and the times of its last one count") {
+  Yard yard;
+  const auto run = make_run("mlp", 1, 0, 6);
+  yard.plan({run});
+  auto launch = make_launch(run);
+  yard.ingest.run_file(experiments::to_json(launch));
+  RecordLog first(run, 1, 0), orchestrator(run, 1, std::nullopt);
+  record_epochs(yard.ingest, first, 4);
+  yard.ingest.record(orchestrator.next(
+      "processor_use", {{"cores", 1}, {"limit", 0.02}, {"epochs", {{1, 4.0, 0.0}, {6, 4.0, 2.0}}}}));
+  launch.attempt = 2;
+  launch.resumes = experiments::Resumes{1, 4};
+  yard.ingest.run_file(experiments::to_json(launch));
+  RecordLog second(run, 2, 0);
+  for (int epoch = 5; epoch <= 6; ++epoch) yard.ingest.record(second.next("epoch", epoch_body(epoch, 3, 0)));
+  yard.ingest.record(second.next("end", end_body("finished", 9)));
+  CHECK(yard.final().times_problem.empty());
+  CHECK(yard.final()["epoch_train_seconds"] == 3);
+  CHECK(yard.final().timed_epochs == 1);
+  CHECK(yard.final().disturbed_epochs == 3);
 }
 
 namespace {

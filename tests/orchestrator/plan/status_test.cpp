@@ -48,6 +48,20 @@ TEST_CASE("plain status prints one line per ended run") {
         "        log: /yard/rank-0.log\n");
 }
 
+TEST_CASE("if cells get seeds until they are decided, the number of runs is an upper limit that falls") {
+  Plan plan = plan_of_two();
+  plan.until_decided = true;
+  for (PlannedRun& run : plan.runs) run.expected_seconds = 2;
+  std::ostringstream out;
+  const auto status = plain_status(out);
+  status->sweep_started(plan);
+  status->not_needed(1);
+  status->run_ended(plan.runs[0], {});
+  CHECK(out.str() ==
+        "2 runs: at most 2 to run, about 4.0 s at most\n"
+        "[1/≤1] mlp single seed 0 … finished in 0.0 s\n");
+}
+
 TEST_CASE("the text of a plan has the number of runs that finished before and the time of the others") {
   Plan plan = plan_of_two();
   plan.runs[0].state = PlanState::finished;
@@ -59,13 +73,4 @@ TEST_CASE("a run that is left out this time is not counted as finished before") 
   Plan plan = plan_of_two();
   plan.runs[0].state = PlanState::left_out;
   CHECK(plan_text(plan) == "2 runs: 1 not selected, 1 to run");
-}
-
-TEST_CASE("times are written for people") {
-  CHECK(clock_text(3.4) == "0:03");
-  CHECK(clock_text(754) == "12:34");
-  CHECK(clock_text(3723) == "1:02:03");
-  CHECK(duration_text(0.04) == "0.0 s");
-  CHECK(duration_text(59.96) == "1 min 0 s");
-  CHECK(duration_text(7500) == "2 h 5 min");
 }

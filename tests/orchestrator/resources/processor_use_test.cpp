@@ -2,8 +2,13 @@
 // memory ran out.
 #include "orchestrator/resources/processor_use.h"
 
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <csignal>
 #include <cstdlib>
 #include <ctime>
+#include <thread>
 
 #include <doctest/doctest.h>
 #include <sched.h>
@@ -60,17 +65,6 @@ TEST_CASE("the use of others is unknown if the kernel does not count, and it is 
   CHECK(other_use(before, at(10, {{0, {8.9, 0}}}, 9), {0}, {0})->other_seconds == 0);  // ticks are coarse
 }
 
-TEST_CASE("times count up to the limit, and within a tenth of a second for any share") {
-  OtherUse use{.seconds = 100, .other_seconds = 2, .share = 0.02};
-  CHECK(use_problem(use, 0.02).empty());
-  use.share = 0.0213;
-  CHECK(use_problem(use, 0.02) == "other processes took 2.1 % of its cores (limit 2 %)");
-  use.share = 0.314;
-  CHECK(use_problem(use, 0.02) == "other processes took 31 % of its cores (limit 2 %)");
-  use.other_seconds = 0.09;
-  CHECK(use_problem(use, 0.02).empty());
-}
-
 TEST_CASE("the limit is a constant, an environment variable replaces it, and a wrong value is refused") {
   const char* before = std::getenv(others_limit_variable);
   const std::string kept = before == nullptr ? "" : before;
@@ -86,29 +80,77 @@ TEST_CASE("the limit is a constant, an environment variable replaces it, and a w
   if (before != nullptr) ::setenv(others_limit_variable, kept.c_str(), 1);
 }
 
-TEST_CASE("a process that uses a leased core is found, and children are our own after they were waited for") {
-  if (processor_times().host.empty()) {
-    MESSAGE("skipped: this kernel does not count the processor time of the host");
-    return;
-  }
-  const int core = usable_cores().front();
-  const auto before = processor_times();
+namespace {
+
+// A child of this process that uses 0.3 s of processor time on one core and then waits. If `adopted`, it is a
+// grandchild whose parent has ended, so that it is not a descendant.
+pid_t busy_process(int core, bool adopted) {
+  std::array<int, 2> pipe{};
+  REQUIRE(::pipe(pipe.data()) == 0);
   const pid_t child = ::fork();
   if (child == 0) {
+    if (adopted && ::fork() != 0) ::_exit(0);
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(core, &one);
     ::sched_setaffinity(0, sizeof one, &one);
     while (std::clock() < 3 * CLOCKS_PER_SEC / 10) {  // processor time, even on a busy machine
     }
-    ::_exit(0);
+    const pid_t self = ::getpid();
+    if (::write(pipe[1], &self, sizeof self) != sizeof self) ::_exit(1);
+    ::pause();
   }
-  siginfo_t ended{};
-  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  pid_t busy = 0;
+  REQUIRE(::read(pipe[0], &busy, sizeof busy) == sizeof busy);
+  for (const int end : pipe) ::close(end);
+  if (adopted) ::waitpid(child, nullptr, 0);
+  return busy;
+}
+
+}  // namespace
+
+TEST_CASE("a process that uses a leased core is found, and that of a live or reaped child is our own") {
+  if (processor_times().host.empty()) {
+    MESSAGE("skipped: this kernel does not count the processor time of the host");
+    return;
+  }
+  const int core = usable_cores().front();
+  const auto before = processor_times();
+  const pid_t other = busy_process(core, true);
   const auto burned = processor_times();
   CHECK(other_use(before, burned, {core}, {core})->other_seconds > 0.2);
+  CHECK(burned.own - before.own < 0.2);
+  const pid_t child = busy_process(core, false);
+  const auto live = processor_times();
+  CHECK(live.own - burned.own > 0.25);
+  ::kill(other, SIGKILL);
+  ::kill(child, SIGKILL);
+  siginfo_t ended{};
+  REQUIRE(::waitid(P_PID, static_cast<id_t>(child), &ended, WEXITED | WNOWAIT) == 0);
+  const double zombie = processor_times().own;
+  CHECK(std::abs(zombie - live.own) < 0.1);
   ::waitpid(child, nullptr, 0);
-  CHECK(processor_times().own - burned.own > 0.25);
+  CHECK(std::abs(processor_times().own - zombie) < 0.1);
+}
+
+TEST_CASE("what other processes take is measured for epochs, and short epochs are measured together") {
+  EpochUse use({usable_cores().front()});
+  use.epoch_ended(0);
+  use.epoch_ended(1);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1010));
+  use.epoch_ended(1);
+  use.epoch_ended(1);
+  use.epoch_ended(2);
+  const auto body = use.record(3, 0.02);
+  if (!body.contains("epochs")) {
+    MESSAGE("skipped: this kernel does not count the processor time of the host");
+    return;
+  }
+  REQUIRE(body.at("epochs").size() == 2);
+  CHECK(body.at("epochs").at(0).at(0) == 1);
+  CHECK(body.at("epochs").at(0).at(1) >= 1.01);
+  CHECK(body.at("epochs").at(1).at(0) == 3);
+  CHECK(body.at("seconds") >= 1.01);
 }
 
 TEST_CASE("the use of others is recorded for a run that had the host, and not for one that shared it") {
@@ -123,6 +165,7 @@ TEST_CASE("the use of others is recorded for a run that had the host, and not fo
   const auto extra = nlohmann::json::parse(events[0][1].get<std::string>());
   CHECK(extra.at("cores") == experiments::read_launch(bench.attempt(0) / "run.json").cores.at(0).size());
   CHECK(extra.at("limit") == -1);
+  CHECK(extra.at("epochs").back().at(0) == 2);
   bench.experiment.machine.exclusive_host = false;  // its times do not count anyway
   bench.experiment.runs = {mlp_run("single", 1, 1)};
   CHECK(bench.sweep().finished == 1);

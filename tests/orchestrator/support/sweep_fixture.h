@@ -25,6 +25,7 @@ struct RememberingStatus : Status {
   void run_started(const PlannedRun& run, int attempt) override;
   void run_progress(const PlannedRun& run, const experiments::Progress& progress) override;
   void run_ended(const PlannedRun& run, const RunOutcome& outcome) override;
+  void not_needed(std::size_t) override {}
   void message(const std::string& text) override { messages.push_back(text); }
   void sweep_ended() override {}
 

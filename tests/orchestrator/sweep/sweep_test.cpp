@@ -303,6 +303,38 @@ TEST_CASE("runs share free devices if the file allows it, and their times do not
   for (const auto& row : db::final_metrics(bench.database, "bench")) CHECK_FALSE(row.times_count);
 }
 
+TEST_CASE("runs whose times are not needed train side by side, after those that are timed") {
+  SweepFixture bench({mlp_run("single", 1, 0), mlp_run("single", 1, 1), mlp_run("single", 1, 2)});
+  if (!have_two_cores()) return;
+  bench.options.needed = [&](const db::Database&) {
+    Needed needed;
+    needed.untimed = {bench.key(0), bench.key(2)};
+    return needed;
+  };
+  bench.on_message("", "slow");
+  bench.journal();
+  CHECK(bench.sweep().finished == 3);
+  const std::vector<std::string> first_four(bench.status.events.begin(), bench.status.events.begin() + 4);
+  CHECK(first_four == std::vector<std::string>{"start mlp single seed 1 1", "end mlp single seed 1",
+                                               "start mlp single seed 0 1", "start mlp single seed 2 1"});
+  const auto launch = [&](std::size_t run) {
+    return experiments::read_launch(bench.attempt(run) / "run.json");
+  };
+  CHECK(launch(0).devices != launch(2).devices);
+  CHECK_FALSE(launch(0).host_exclusive);
+  CHECK_FALSE(launch(0).times_needed);
+  CHECK(launch(1).times_needed);
+  for (const auto& row : db::final_metrics(bench.database, "bench"))
+    CHECK(row.times_problem == (row.seed == 1 ? "" : db::times_not_needed));
+  Plan again = bench.plan();
+  CHECK(again.runs[2].times_problem == db::times_not_needed);
+  Needed needed;
+  needed.lack_times = {bench.key(0)};
+  leave_out_unneeded(again, needed);
+  CHECK(again.runs[0].times_problem == db::times_not_needed);
+  CHECK(again.runs[2].times_problem.empty());  // nothing to train again
+}
+
 TEST_CASE("runs with different numbers of threads start as their cores become free") {
   auto wide = mlp_run("single", 1, 0), one = mlp_run("single", 1, 1), other = mlp_run("single", 1, 2);
   wide.threads = 2;

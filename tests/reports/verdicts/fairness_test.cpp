@@ -38,7 +38,7 @@ TEST_CASE("the fairness list follows from the data") {
   CHECK(says(data, Severity::fair, "Global batch: the same"));
   CHECK(says(data, Severity::fair, "same 5 values of seed. Differences are computed per pair."));
   CHECK(says(data, Severity::fair,
-             "Times: each finished run was the only timed run on its host and had its devices to itself"));
+             "Times: each timed run was the only one on its host and had its devices to itself"));
   CHECK(says(data, Severity::fair, "pinned to 1 core for 1 thread."));
   final_of(data, "mlp", "ddp", 0).times_count = false;
   CHECK(says(data, Severity::unfair, "Times: those of 1 run of 20 are flagged and not used in verdicts"));
@@ -76,9 +76,10 @@ TEST_CASE("the line on cores counts cores per thread") {
 TEST_CASE("the line on the host has the share of other processes, and is not ticked without it") {
   ReportData data = invented();
   final_of(data, "mlp", "ddp", 0).other_share = 0.0123;
-  CHECK(says(data, Severity::fair, "to itself. Other processes took at most 1.2 % of the leased cores."));
+  CHECK(says(data, Severity::fair,
+             "to itself. Other processes took at most 1.2 % of the leased cores in the epochs that count."));
   final_of(data, "mlp", "ddp", 1).other_share = std::numeric_limits<double>::quiet_NaN();
-  CHECK_FALSE(says(data, Severity::fair, "was the only timed run on its host"));
+  CHECK_FALSE(says(data, Severity::fair, "was the only one on its host"));
   CHECK(says(
       data, Severity::note,
       "Times: the load of other processes was not recorded for 1 run, so devices may have been shared."));
@@ -107,7 +108,8 @@ TEST_CASE("the load of other processes is one line, and a limit that is not the 
       "– 78 % of their cores)."));
   for (db::FinalMetrics& final : data.finals)
     final.times_count = true;  // a load of less than 0.1 s always counts
-  CHECK(says(data, Severity::fair, "Other processes took at most 78 % of the leased cores."));
+  CHECK(says(data, Severity::fair,
+             "Other processes took at most 78 % of the leased cores in the epochs that count."));
   for (db::FinalMetrics& final : data.finals) final.others_limit = 1;
   CHECK(says(data, Severity::unfair,
              "Times: other processes may take 100 % of the cores (TRAINYARD_OTHERS_LIMIT), not 2 %."));
@@ -128,7 +130,7 @@ TEST_CASE("without a finished run the report has no sentence on times") {
   ReportData data = invented({.models = {"mlp"}, .seeds = 1});
   for (const char* strategy : {"single", "ddp"}) set_status(data, "mlp", strategy, 0, "failed");
   CHECK(says(data, Severity::note, "Times: none are known yet."));
-  CHECK_FALSE(says(data, "the only timed run on its host"));
+  CHECK_FALSE(says(data, "the only one on its host"));
   data.launched.clear();
   CHECK(says(data, Severity::note, "Machine: not known."));
   CHECK_FALSE(says(data, "all runs used the same"));

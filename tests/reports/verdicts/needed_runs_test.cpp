@@ -71,6 +71,18 @@ TEST_CASE("a decided cell needs no further pair, and an undecided one needs all"
   CHECK(accuracy_of(judged(data)).kind == VerdictKind::interim);
 }
 
+TEST_CASE("the times of further pairs are needed only until the arm has its word on times") {
+  ReportData data = planned_range(4);
+  set_undecided(data);
+  const NeededRuns decided = needed_runs(data);
+  CHECK(decided.untimed.contains(run_of(data, "mlp", "single", 4).run_key));
+  CHECK(decided.untimed.contains(run_of(data, "mlp", "ddp", 9).run_key));
+  CHECK(decided.untimed.size() == decided.order.size());
+  set_final(data, "mlp", "ddp", "epoch_train_seconds", [](int seed) { return 0.94 + 0.02 * (seed % 2); });
+  CHECK(needed_runs(data).untimed.empty());
+  CHECK(needed_runs(planned_range(0)).untimed.empty());
+}
+
 TEST_CASE("a pair without a value delays the first look and does not end the sweep") {
   ReportData data = planned_range(4);
   set_status(data, "mlp", "ddp", 2, "failed");

@@ -7,6 +7,7 @@
 #include <doctest/doctest.h>
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/analysis/analysis.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/content.h"
@@ -249,8 +250,10 @@ TEST_CASE("if 100 seeds are not enough for the measured spread, the fewest are n
   REQUIRE(some.seeds_needed.has_value());
   CHECK(some.seeds_needed ==
         seeds_needed(some.estimate->mean, lowest_spread(some.estimate->spread, 4), 0.5, some.alpha));
+  // both arms train for 15 s per seed, and five seeds have finished
   CHECK(some.reason.text ==
-        fmt::format("too few seeds for this margin: plan at least {} in total", *some.seeds_needed));
+        fmt::format("too few seeds for this margin: plan at least {} in total, about {} more",
+                    *some.seeds_needed, duration_text(30.0 * (*some.seeds_needed - 5))));
   CHECK(contains(terminal_table(compose(data)),
                  fmt::format("(at least {} seeds are needed)", *some.seeds_needed)));
   const TestedVerdict none = with_spread(1.5);

@@ -45,7 +45,8 @@ std::function<orchestrator::Needed(const db::Database&)> needed_in(
     if (std::ranges::find(names, name) == names.end()) return orchestrator::Needed{};  // not planned yet
     reports::NeededRuns needed = reports::needed_runs(reports::gather_results(database, name));
     return orchestrator::Needed{
-        std::move(needed.order), std::move(needed.unneeded),
+        std::move(needed.order), std::move(needed.unneeded), std::move(needed.untimed),
+        std::move(needed.lack_times),
         fmt::format("{} of {} need no more seeds", needed.settled, counted(needed.cells, "cell"))};
   };
 }

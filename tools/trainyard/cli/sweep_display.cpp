@@ -72,7 +72,7 @@ std::vector<std::string> parts_of(const ActiveRun& run, std::optional<double> le
     if (const auto rate = run.steps_per_second)
       parts.push_back(fmt::format("{:.{}f} steps/s", *rate, *rate < 10 ? 1 : 0));
   }
-  if (left) parts.push_back("left " + orchestrator::clock_text(*left));
+  if (left) parts.push_back("left " + clock_text(*left));
   return parts;
 }
 
@@ -99,6 +99,7 @@ class SweepDisplay : public orchestrator::Status {
 
   void sweep_started(const orchestrator::Plan& plan) override {
     total_ = plan.to_run();
+    at_most_ = plan.until_decided;
     expected_ = plan.expected_seconds();
     started_ = Clock::now();
     put("\033[?25l" + orchestrator::plan_text(plan) + "\n");  // hides the cursor
@@ -132,6 +133,11 @@ class SweepDisplay : public orchestrator::Status {
     redraw(text);
   }
 
+  void not_needed(std::size_t runs) override {
+    not_needed_ = runs;
+    redraw();
+  }
+
   void message(const std::string& text) override { redraw(printable(text) + "\n"); }
 
   void sweep_ended() override {
@@ -145,7 +151,8 @@ class SweepDisplay : public orchestrator::Status {
   std::vector<std::string> lines() const {
     const std::size_t width =
         std::max<std::size_t>(output_width(terminal_), 1) - 1;  // it may have been resized
-    const std::string total = fmt::format("{}/{} runs", done_, total_);
+    const std::size_t all = total_ - not_needed_;
+    const std::string total = fmt::format("{}/{}{} runs", done_, at_most_ ? "≤" : "", all);
     std::size_t label_width = columns(total);
     for (const ActiveRun& run : active_) label_width = std::max(label_width, columns(run.label));
     std::vector<std::string> lines;
@@ -156,13 +163,12 @@ class SweepDisplay : public orchestrator::Status {
       const auto left = seconds_left(fraction, seconds_since(run.started), run.planned->expected_seconds);
       lines.push_back(line(padded(run.label, label_width), fraction, parts_of(run, left), width));
     }
-    const double fraction = total_ > 0 ? done / static_cast<double>(total_) : 1,
-                 elapsed = seconds_since(started_);
+    const double fraction = all > 0 ? done / static_cast<double>(all) : 1, elapsed = seconds_since(started_);
     std::vector<std::string> parts;
     if (failed_ > 0) parts.push_back(fmt::format("{} failed", failed_));
-    parts.push_back("elapsed " + orchestrator::clock_text(elapsed));
+    parts.push_back("elapsed " + clock_text(elapsed));
     if (const auto left = seconds_left(fraction, elapsed, expected_))
-      parts.push_back("left " + orchestrator::clock_text(*left));
+      parts.push_back("left " + clock_text(*left));
     lines.push_back(line(padded(total, label_width), fraction, parts, width));
     return lines;
   }
@@ -184,8 +190,8 @@ class SweepDisplay : public orchestrator::Status {
   void put(const std::string& text) const { write_as_it_is(terminal_, text); }
 
   int terminal_;
-  bool colour_ = true, live_ = false;
-  std::size_t total_ = 0, done_ = 0, failed_ = 0, drawn_lines_ = 0;
+  bool colour_ = true, live_ = false, at_most_ = false;
+  std::size_t total_ = 0, not_needed_ = 0, done_ = 0, failed_ = 0, drawn_lines_ = 0;
   std::optional<double> expected_;
   Clock::time_point started_ = Clock::now(), drawn_at_;
   std::list<ActiveRun> active_;

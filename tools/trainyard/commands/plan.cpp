@@ -286,22 +286,20 @@ std::string plan_text(const experiments::Experiment& experiment, const orchestra
   reports::Table table;
   table.columns = {"key", "run", "devices", "state", reports::right_column("expected")};
   for (const auto& run : plan.runs)
-    table.rows.push_back({run.key, experiments::label(run.run), devices_text(run), state_text(plan, run),
-                          !plan.waits(run) || !run.expected_seconds
-                              ? std::string()
-                              : orchestrator::duration_text(*run.expected_seconds)});
-  const auto expected = plan.expected_seconds();
+    table.rows.push_back(
+        {run.key, experiments::label(run.run), devices_text(run), state_text(plan, run),
+         !plan.waits(run) || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
   const auto not_needed = static_cast<std::size_t>(
       std::ranges::count(plan.runs, orchestrator::PlanState::not_needed, &orchestrator::PlannedRun::state));
   return reports::aligned_table(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
-         fmt::format(
-             "\n{}: {}, {} finished, {}{} to run{}; yard {}\n", experiment.name,
-             counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run() - not_needed,
-             not_needed == 0 ? std::string() : fmt::format("{} not needed, ", not_needed), plan.to_run(),
-             plan.to_run() == 0 ? std::string()
-             : expected         ? ", about " + orchestrator::duration_text(*expected)
-                        : std::string(", expected time unknown until one run of each kind has finished"),
-             yard.root().string()) +
+         fmt::format("\n{}: {}, {} finished, {}{}{}; yard {}\n", experiment.name,
+                     counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run() - not_needed,
+                     not_needed == 0 ? std::string() : fmt::format("{} not needed, ", not_needed),
+                     orchestrator::waiting_text(plan),
+                     plan.to_run() == 0 || plan.expected_seconds()
+                         ? ""
+                         : ", expected time unknown until one run of each kind has finished",
+                     yard.root().string()) +
          times_offer(plan);
 }
 
@@ -316,8 +314,8 @@ int plan_experiment(const ExperimentOptions& options) {
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
                                       database ? &*database : nullptr, options.plan);
-  if (const auto needed = needed_in(*experiment); needed && database)
-    orchestrator::leave_out_unneeded(plan, needed(*database));
+  if (const auto needed = needed_in(*experiment))
+    orchestrator::leave_out_unneeded(plan, database ? needed(*database) : orchestrator::Needed{});
   const PlanOutlook outlook = plan_outlook(*experiment);
   std::cout << plan_text(*experiment, plan, yard) << outlook.text;
   for (const auto& warning : outlook.warnings)

@@ -149,12 +149,15 @@ void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int6
                    const std::map<int, std::string>& jobs) {
   const auto job = jobs.find(attempt.attempt);
   const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
-  std::cout << fmt::format(
-      "attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
-      attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "",
-      attempt.started, where, origin_text(attempt), attempt.cause.empty() ? "" : ": " + attempt.cause);
+  std::cout << fmt::format("attempt {}: {}{}, started {}{}{}{}\n", attempt.attempt, attempt.status,
+                           attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "",
+                           attempt.started, where, origin_text(attempt),
+                           attempt.cause.empty() ? "" : ": " + attempt.cause);
   if (std::isfinite(attempt.other_share))
-    std::cout << fmt::format("  other processes took {:.1f} % of its cores\n", 100 * attempt.other_share);
+    std::cout << fmt::format("  other processes took {:.1f} % of its cores", 100 * attempt.other_share)
+              << (attempt.measured_epochs > 0 ? fmt::format(", and disturbed {} of {} epochs\n",
+                                                            attempt.disturbed_epochs, attempt.measured_epochs)
+                                              : "\n");
   if (!attempt.times_problem.empty()) std::cout << "  times do not count: " << attempt.times_problem << '\n';
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
@@ -342,8 +345,7 @@ std::string silent_ranks(const std::vector<Log>& logs) {
 
 std::string end_text(const db::Attempt& attempt) {
   if (attempt.status == "running") return "is running";
-  const std::string after =
-      attempt.total_seconds > 0 ? " after " + orchestrator::duration_text(attempt.total_seconds) : "";
+  const std::string after = attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "";
   return (attempt.status == "interrupted" ? "was interrupted" : attempt.status) + after +
          (attempt.cause.empty() ? "" : " (" + attempt.cause + ")");
 }

@@ -216,7 +216,7 @@ Table progress_table(const db::Database& database, const orchestrator::Yard& yar
         reports::TableRow{fmt::format("{} {} {} seed {}", run.run_key, run.model, run.strategy, run.seed),
                           attempt, "", "", "", "", "", ""});
     const auto left = estimate.seconds_left.find(run.run_key);
-    if (left != estimate.seconds_left.end()) row[5] = orchestrator::clock_text(left->second);
+    if (left != estimate.seconds_left.end()) row[5] = clock_text(left->second);
     const auto jobs = db::jobs_of_run(database, run.run_key);
     const auto job = jobs.find(attempt);
     if (job != jobs.end()) row[7] = job->second;
@@ -264,7 +264,7 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
 std::string time_left_text(const TimeEstimate& estimate, bool swept) {
   if (!swept) return "";
   if (!estimate.sweep_seconds_left) return "time left: unknown until one run of each kind has finished\n\n";
-  return "time left: about " + orchestrator::duration_text(*estimate.sweep_seconds_left) + "\n\n";
+  return "time left: about " + duration_text(*estimate.sweep_seconds_left) + "\n\n";
 }
 
 std::string status_text(const StatusOptions& options) {
