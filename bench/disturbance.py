@@ -25,7 +25,17 @@ from pathlib import Path
 
 from student_t import T_95
 
-WORK = r'''import json, os, sys, time
+# Each step waits for the last one. So the time hardly depends on the other hyper-thread of the core.
+CHAIN = r"""unsigned long chain(unsigned long steps) {
+  unsigned long x = 1;
+  while (steps-- > 0) x = x * 6364136223846793005UL + 1442695040888963407UL;
+  return x;
+}
+"""
+
+WORK = r'''import ctypes, json, os, sys, time
+chain = ctypes.CDLL("./chain.so").chain
+chain.argtypes, chain.restype = [ctypes.c_ulong], ctypes.c_ulong
 work, epochs, launch = int(sys.argv[1]), int(sys.argv[2]), os.environ["TRAINYARD_RUN"]
 run = json.load(open(launch))
 log = open(os.path.join(os.path.dirname(launch), "rank-0.records.jsonl"), "a", buffering=1)
@@ -39,8 +49,7 @@ def record(kind, **body):
 record("start", device="cpu:0")
 for epoch in range(1, epochs + 1):
     wall, processor = time.perf_counter(), time.process_time()
-    for _ in range(work):
-        pass
+    chain(work)
     record("epoch", epoch=epoch, train_seconds=time.perf_counter() - wall,
            processor_seconds=time.process_time() - processor)
 record("end", status="finished")
@@ -66,8 +75,10 @@ def disturb(core: int, mean_seconds: float, seed: int) -> None:
 def write_experiment(folder: Path, work: int, more: float) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "work.py").write_text(WORK)
+    (folder / "chain.c").write_text(CHAIN)
+    subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", "chain.so", "chain.c"], cwd=folder, check=True)
     strategies = "".join(
-        f'[strategy.{name}]\ncommand = ["{sys.executable}", "work.py", "{int(each)}", "{EPOCHS}", "{name}"]\nfiles = ["work.py"]\n'
+        f'[strategy.{name}]\ncommand = ["{sys.executable}", "work.py", "{int(each)}", "{EPOCHS}", "{name}"]\nfiles = ["work.py", "chain.so"]\n'
         for name, each in (("base", work), ("arm", work * (1 + more)))
     )
     file = folder / "disturbed.toml"
@@ -96,17 +107,13 @@ def time_word(program: str, folder: Path) -> dict:
 
 
 def run_sweeps(args: argparse.Namespace) -> None:
-    begin = time.perf_counter()
-    for _ in range(10**7):
-        pass
-    work = int(args.epoch_seconds * 10**7 / (time.perf_counter() - begin))
     os.sched_setaffinity(0, {args.core})
     environment = {**os.environ, "TRAINYARD_HOST_LOCK": str(args.folder / "locks")}
     (args.folder / "locks").mkdir(parents=True, exist_ok=True)
     for sweep in range(args.first, args.first + args.sweeps):
         for more in (0.1, 0.0):
             folder = args.folder / f"{'longer' if more else 'equal'}-{sweep}"
-            file = write_experiment(folder, work, more)
+            file = write_experiment(folder, int(args.steps), more)
             disturb_it = [sys.executable, __file__, "disturb", str(args.core), str(args.burst), str(sweep)]
             other = subprocess.Popen(disturb_it if args.burst else ["true"])
             try:
@@ -194,7 +201,7 @@ def main() -> None:
     sweeps.add_argument("--core", type=int, default=0)
     sweeps.add_argument("--sweeps", type=int, default=20)
     sweeps.add_argument("--first", type=int, default=0, help="number of the first one, to continue")
-    sweeps.add_argument("--epoch-seconds", type=float, default=0.5)
+    sweeps.add_argument("--steps", type=float, default=3e8, help="of an epoch of the baseline")
     sweeps.add_argument("--burst", type=float, default=2.0, help="mean seconds on, and off; 0: none")
     sweeps.set_defaults(run=run_sweeps)
     other = commands.add_parser("disturb")
