@@ -166,12 +166,16 @@ void EpochUse::measure(std::int64_t epoch, const ProcessorTimes& now) {
   const auto use = other_use(last_, now, leased_, watched_);
   epochs_.push_back(
       {epoch, rounded(now.at - last_.at), use ? nlohmann::json(rounded(use->other_seconds)) : nullptr});
-  last_ = now;
+  before_last_ = std::exchange(last_, now);
   last_epoch_ = epoch;
 }
 
 nlohmann::ordered_json EpochUse::record(std::int64_t epochs, double limit) {
   const ProcessorTimes now = processor_times();
+  if (epochs > last_epoch_ && now.at - last_.at < 1 && !epochs_.empty()) {  // too short: with the one before
+    epochs_.erase(epochs_.size() - 1);
+    last_ = before_last_;
+  }
   if (epochs > last_epoch_) measure(epochs, now);
   nlohmann::ordered_json body{{"cores", leased_.size()}, {"limit", limit}};
   if (const auto use = other_use(begin_, now, leased_, watched_))

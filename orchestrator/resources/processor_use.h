@@ -71,7 +71,7 @@ class EpochUse {
   void measure(std::int64_t epoch, const ProcessorTimes& now);
 
   std::vector<int> leased_, watched_;
-  ProcessorTimes begin_, last_;
+  ProcessorTimes begin_, last_, before_last_;
   std::int64_t last_epoch_ = 0;
   nlohmann::ordered_json epochs_ = nlohmann::ordered_json::array();  // as docs/other-processes.md says
 };

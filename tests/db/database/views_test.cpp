@@ -319,10 +319,17 @@ TEST_CASE("an epoch that other processes disturbed is not timed, and if all are 
   const std::string all = "other processes took 25 % of its cores in the least disturbed epoch (limit 2 %)";
   for (const auto& [epochs, median, share, timed, disturbed, counting, problem] :
        {Case{{quiet, {5, 4.0, 0.05}}, 40, 0.0125, 4, 0, 5, ""},
-        Case{{quiet, {2, 4.0, 1.0}, {5, 4.0, 0.0}}, 40, 0, 3, 1, 4, ""},
-        Case{{quiet, {4, 4.0, 1.0}, {5, 4.0, 0.0}}, 50, 0, 1, 3, 2, ""},
-        Case{{quiet, {5, 0.1, 0.02}}, 40, 0.2, 4, 0, 5, ""},       // ticks of 10 ms cannot measure it
-        Case{{{1, 4.0, 3.0}, {5, 4.0, 0.0}}, 40, 0, 4, 0, 4, ""},  // the first epoch is not timed
+        Case{{quiet, {2, 4.0, 1.0}, {5, 20.0, 0.0}}, 40, 0, 3, 1, 4, ""},
+        Case{{quiet, {2, 4.0, 1.0}, {5, 14.9, 0.0}},
+             45,
+             0,
+             2,
+             2,
+             3,
+             ""},  // epoch 3 may have a part of the load
+        Case{{quiet, {4, 4.0, 1.0}, {5, 20.0, 0.0}}, 50, 0, 1, 3, 2, ""},
+        Case{{quiet, {5, 0.1, 0.02}}, 40, 0.2, 4, 0, 5, ""},        // ticks of 10 ms cannot measure it
+        Case{{{1, 4.0, 3.0}, {5, 20.0, 0.0}}, 40, 0, 4, 0, 4, ""},  // the first epoch is not timed
         Case{{quiet, {3, 4.0, 2.0}, {5, 4.0, 1.0}}, 40, 0.359375, 4, 0, 0, all},
         Case{{quiet, {3, "x"}, 7, {5}}, 40, 0.3, 4, 0, 5, ""}}) {
     CAPTURE(epochs.dump());
