@@ -56,7 +56,7 @@ WHERE known AND NOT attempt.devices_shared AND trained > 1.2 * explained AND tra
 // What other processes took while the epochs of attempt ?2 of run ?1 trained: docs/other-processes.md.
 // - Less than 0.02 s per core disturbs no epoch, because ticks of 10 ms cannot measure it.
 // - A measurement ends up to 0.3 s after its last epoch, so it can have the load of the next one. So the epoch after a
-//   disturbed measurement is disturbed too, unless its own measurement takes 15 s, of which 0.3 s are 2 %.
+//   disturbed measurement is disturbed too, unless its own measurement takes 15 s: 0.3 s are 2 % of that.
 constexpr const char* put_epoch_use = R"sql(
 UPDATE attempt_epoch SET other_share = u.share,
   disturbed = u.high OR (u.after_high AND u.seconds < 15 AND epoch = u.after + 1)
