@@ -74,8 +74,7 @@ std::optional<ProcessFacts> facts_of(int pid, bool ended_too) {
                         end = 49;  // as proc(5) counts them
   ProcessFacts process{.pid = pid, .name = stat.substr(name_begin + 1, name_end - name_begin - 1)};
   if (fields.size() <= end - first) return std::nullopt;
-  process.ended = fields[0] == "Z" || fields[0] == "X";
-  if (process.ended && !ended_too) return std::nullopt;
+  if ((fields[0] == "Z" || fields[0] == "X") && !ended_too) return std::nullopt;
   process.parent = parse_number<int>(fields[parent - first]).value_or(0);
   process.reaped_ticks = parse_number<std::uint64_t>(fields[reaped_user - first]).value_or(0) +
                          parse_number<std::uint64_t>(fields[reaped_system - first]).value_or(0);

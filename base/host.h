@@ -40,7 +40,6 @@ struct ProcessFacts {
   int pid = 0;
   std::string name;  // may hold any bytes
   int parent = 0;
-  bool ended = false;              // but not reaped: a zombie
   std::uint64_t reaped_ticks = 0;  // processor time of children that it has waited for
   std::uint64_t start_ticks = 0;   // since boot: distinguishes it from a later process with the same pid
   std::uintptr_t arguments_begin = 0, arguments_end = 0;  // where its own memory has them

@@ -72,18 +72,15 @@ FROM (SELECT LAG(up_to, 1, 0) OVER w AS after, up_to, seconds, share, high, LAG(
 WHERE run_key = ?1 AND attempt = ?2 AND epoch > u.after AND epoch <= u.up_to
 )sql";
 
-constexpr const char* put_attempt_use = R"sql(
-UPDATE attempt SET (other_share, others_limit) = (
-  SELECT e.extra ->> '$.other_share', e.extra ->> '$.limit' FROM event e
-  WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
-  ORDER BY e.seq DESC LIMIT 1)
-WHERE run_key = ?1
-)sql";
-
 // Set the first reason why the times of an attempt do not count.
 std::string put_times_problem() {
-  return std::string(
-             "UPDATE attempt SET times_problem = COALESCE(CASE WHEN launch ->> '$.times_needed' = 0 THEN '") +
+  return std::string(R"sql(
+UPDATE attempt SET
+  (other_share, others_limit) = (
+    SELECT e.extra ->> '$.other_share', e.extra ->> '$.limit' FROM event e
+    WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
+    ORDER BY e.seq DESC LIMIT 1),
+  times_problem = COALESCE(CASE WHEN launch ->> '$.times_needed' = 0 THEN ')sql") +
          times_not_needed + R"sql(' WHEN NOT host_exclusive THEN 'other runs shared the host' END,
     (SELECT e.why FROM event e
      WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
@@ -134,9 +131,8 @@ std::string median_of(const std::string& column, const std::string& of) {
 std::string put_state() {
   return "INSERT INTO run_state (run_key, attempt, status, attempts, epochs_done, total_train_seconds, "
          "first_epochs_timed, timed_epochs, disturbed_epochs, epoch_train_seconds, epoch_processor_seconds, "
-         "energy_joules, "
-         "epoch_energy_joules, "
-         "peak_device_bytes, total_seconds, test_accuracy, failure, updated, times_problem, times_count, "
+         "energy_joules, epoch_energy_joules, peak_device_bytes, total_seconds, test_accuracy, failure, "
+         "updated, times_problem, times_count, "
          "other_share, others_limit)" +
          std::string(with_epochs) + R"sql(, warm AS (
   SELECT done.*, first_epochs_timed,
@@ -229,7 +225,6 @@ std::string put_epoch() {
 RunStates::RunStates(SQLite::Database& connection)
     : put_epoch_(connection, put_epoch()),
       put_epoch_use_(connection, put_epoch_use),
-      put_attempt_use_(connection, put_attempt_use),
       put_times_problem_(connection, put_times_problem()),
       faults_(connection),
       clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
@@ -253,7 +248,6 @@ void RunStates::refresh() {
 }
 
 void RunStates::refresh(const std::string& run_key) {
-  execute(put_attempt_use_, run_key);
   execute(put_times_problem_, run_key);
   for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
   Bound counted(find_counted_, run_key);

@@ -46,7 +46,6 @@ class RunStates {
   std::map<std::string, Changes> changed_;  // by run
   SQLite::Statement put_epoch_;
   SQLite::Statement put_epoch_use_;
-  SQLite::Statement put_attempt_use_;
   SQLite::Statement put_times_problem_;
   RecordFaults faults_;
   SQLite::Statement clear_chain_;

@@ -69,7 +69,7 @@ struct Launch {
   std::vector<std::string> devices;     // per rank: "cpu:0-1", "cuda:0", or `gpu_of_task`
   std::vector<std::vector<int>> cores;  // per rank: CPUs it is pinned to; empty: not pinned
   bool host_exclusive = true;           // no other timed run on the host: its times count in verdicts
-  bool times_needed = true;             // false: its cells have their words on times, so it shares the host
+  bool times_needed = true;             // false: no verdict needs them, so it shares the host
   bool devices_shared = false;          // more ranks than devices, or more threads than cores
   bool probe = false;                   // do the parity check first: runner/parity/parity_check.h
   int retries_left = 0;                 // further attempts if this one fails

@@ -85,7 +85,8 @@ struct Needed {
   std::string progress;              // "3 of 12 cells need no more seeds"
 };
 
-// Marks the runs that wait and are not needed. Finished runs without times that nobody needs are complete. From now on the number of runs is an upper limit.
+// Marks the runs that wait and are not needed. Finished runs are complete if nobody needs their missing times. From now
+// on the number of runs is an upper limit.
 void leave_out_unneeded(Plan& plan, const Needed& needed);
 
 // Indices of the runs that wait, in the order of execution.

@@ -61,8 +61,8 @@ class EpochUse {
  public:
   explicit EpochUse(std::vector<int> leased);
 
-  // All ranks have finished epoch `epoch`. Epochs that take less than a second together are measured together, and after
-  // 17 minutes those that take less than a thousandth of the time so far.
+  // All ranks have finished epoch `epoch`. Epochs are measured together until they take a second, a thousandth of the
+  // time so far, and a hundred times as long as a measurement.
   void epoch_ended(std::int64_t epoch);
   // The record `processor_use`, once all processes of the attempt are reaped. `epochs`: the last one.
   nlohmann::ordered_json record(std::int64_t epochs, double limit);
@@ -73,6 +73,7 @@ class EpochUse {
   std::vector<int> leased_, watched_;
   ProcessorTimes begin_, last_, before_last_;
   std::int64_t last_epoch_ = 0;
+  double cost_ = 0;  // processor seconds of the last measurement
   nlohmann::ordered_json epochs_ = nlohmann::ordered_json::array();  // as docs/other-processes.md says
 };
 

@@ -178,7 +178,8 @@ class Sweep {
   // Runs that train alone come first, so that afterwards the others fill all devices.
   bool must_wait() const {
     const auto alone = [&](const Waiting& each) { return trains_alone(each.run); };
-    return !active_.empty() && (active_.front().alone || std::ranges::any_of(waiting_, alone));
+    return plan_.one_at_a_time && !active_.empty() &&
+           (active_.front().alone || std::ranges::any_of(waiting_, alone));
   }
 
   void start_what_fits() {
@@ -260,7 +261,8 @@ class Sweep {
         requests = {{each.run, each.devices}};
         break;
       }
-      if (requests.size() <= look_ahead) requests.push_back({each.run, each.devices});
+      requests.push_back({each.run, each.devices});
+      if (!plan_.one_at_a_time && requests.size() > look_ahead) break;
     }
     return pool_.grant(requests);
   }

@@ -161,7 +161,8 @@ class Collector {
         lacks.loads.push_back(final.other_share);
       else if (!problem.empty())
         lacks.problems.insert(problem);
-      drop(observation, fmt::format("{}: {}: {} not count", arm, problem, costs("its")));
+      if (problem != db::times_not_needed || !compare_.seeds)  // else the pair stays open
+        drop(observation, fmt::format("{}: {}: {} not count", arm, problem, costs("its")));
       return false;
     }
     if (!std::isfinite((*observation.final)[column_])) {

@@ -179,10 +179,6 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   verdict.scale = measure.scale;
   verdict.delta = measure.margin;
   verdict.dropped = differences.dropped;
-  if (plan.looks.several())  // they are open pairs
-    std::erase_if(verdict.dropped, [](const std::string& pair) {
-      return pair.find(db::times_not_needed) != std::string::npos;
-    });
   tested.least_spread = paired ? step_of(data, baseline, metric) : 0;
   tested.baseline = differences.baseline;
   tested.arm = differences.arm;

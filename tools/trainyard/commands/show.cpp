@@ -153,11 +153,13 @@ void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int6
                            attempt.total_seconds > 0 ? " after " + duration_text(attempt.total_seconds) : "",
                            attempt.started, where, origin_text(attempt),
                            attempt.cause.empty() ? "" : ": " + attempt.cause);
-  if (std::isfinite(attempt.other_share))
-    std::cout << fmt::format("  other processes took {:.1f} % of its cores", 100 * attempt.other_share)
-              << (attempt.measured_epochs > 0 ? fmt::format(", and disturbed {} of {} epochs\n",
-                                                            attempt.disturbed_epochs, attempt.measured_epochs)
-                                              : "\n");
+  if (std::isfinite(attempt.other_share)) {
+    std::cout << fmt::format("  other processes took {:.1f} % of its cores", 100 * attempt.other_share);
+    if (attempt.measured_epochs > 0)
+      std::cout << fmt::format(", and disturbed {} of {} epochs", attempt.disturbed_epochs,
+                               attempt.measured_epochs);
+    std::cout << '\n';
+  }
   if (!attempt.times_problem.empty()) std::cout << "  times do not count: " << attempt.times_problem << '\n';
   for (std::int64_t rank = 0; rank < ranks; ++rank)
     std::cout << "  log of rank " << rank << ": "
