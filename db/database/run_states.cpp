@@ -55,20 +55,16 @@ WHERE known AND NOT attempt.devices_shared AND trained > 1.2 * explained AND tra
 
 // What other processes took while the epochs of attempt ?2 of run ?1 trained: docs/other-processes.md.
 // - Less than 0.02 s per core disturbs no epoch, because ticks of 10 ms cannot measure it.
-// - A measurement ends up to 0.3 s after its last epoch, so it can have the load of the next one. So the epoch after a
-//   disturbed measurement is disturbed too, unless its own measurement takes 15 s: 0.3 s are 2 % of that.
 constexpr const char* put_epoch_use = R"sql(
 UPDATE attempt_epoch SET other_share = u.share,
-  disturbed = u.high OR (u.after_high AND u.seconds < 15 AND epoch = u.after + 1)
-FROM (SELECT LAG(up_to, 1, 0) OVER w AS after, up_to, seconds, share, high, LAG(high, 1, 0) OVER w AS after_high
-      FROM (SELECT up_to, seconds, others / (cores * seconds) AS share,
-              COALESCE(others / (cores * seconds) > most AND others > 0.02 * cores, 0) AS high
-            FROM (SELECT CAST(value ->> '$[0]' AS INTEGER) AS up_to, CAST(value ->> '$[1]' AS REAL) AS seconds,
-                    CAST(value ->> '$[2]' AS REAL) AS others, CAST(e.extra ->> '$.cores' AS REAL) AS cores,
-                    CAST(e.extra ->> '$.limit' AS REAL) AS most
-                  FROM event e, json_each(e.extra, '$.epochs') m
-                  WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.type = 'processor_use' AND m.type = 'array'))
-      WINDOW w AS (ORDER BY up_to)) u
+  disturbed = COALESCE(u.share > u.most AND u.others > 0.02 * u.cores, 0)
+FROM (SELECT LAG(up_to, 1, 0) OVER (ORDER BY up_to) AS after, up_to, others, cores, most,
+        others / (cores * seconds) AS share
+      FROM (SELECT CAST(value ->> '$[0]' AS INTEGER) AS up_to, CAST(value ->> '$[1]' AS REAL) AS seconds,
+              CAST(value ->> '$[2]' AS REAL) AS others, CAST(e.extra ->> '$.cores' AS REAL) AS cores,
+              CAST(e.extra ->> '$.limit' AS REAL) AS most
+            FROM event e, json_each(e.extra, '$.epochs') m
+            WHERE e.run_key = ?1 AND e.attempt = ?2 AND e.type = 'processor_use' AND m.type = 'array')) u
 WHERE run_key = ?1 AND attempt = ?2 AND epoch > u.after AND epoch <= u.up_to
 )sql";
 

@@ -50,29 +50,32 @@ double processor_seconds(int who) {
   return seconds_of(use.ru_utime) + seconds_of(use.ru_stime);
 }
 
-// Processor time of a process that is not reaped yet, and of the children that it has waited for.
-double processor_seconds(const ProcessFacts& process, double ticks_per_second) {
+// Processor time of a process that is not reaped yet.
+double seconds_of_process(int pid) {
   clockid_t clock{};
   timespec used{};
-  if (::clock_getcpuclockid(process.pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
-  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec) +
-         static_cast<double>(process.reaped_ticks) / ticks_per_second;
+  if (::clock_getcpuclockid(pid, &clock) != 0 || ::clock_gettime(clock, &used) != 0) return 0;
+  return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-double descendants_seconds(double ticks_per_second) {
+std::vector<ProcessFacts> descendants() {
   std::multimap<int, ProcessFacts> by_parent;
   for (const int pid : all_processes())
     if (auto process = facts_of(pid, true)) by_parent.emplace(process->parent, std::move(*process));
-  double sum = 0;
+  std::vector<ProcessFacts> found;
   for (std::vector<int> parents{::getpid()}; !parents.empty();) {
     const auto [begin, end] = by_parent.equal_range(parents.back());
     parents.pop_back();
     for (auto child = begin; child != end; ++child) {
-      sum += processor_seconds(child->second, ticks_per_second);
       parents.push_back(child->second.pid);
+      found.push_back(std::move(child->second));
     }
   }
-  return sum;
+  return found;
+}
+
+double ticks_per_second() {
+  return static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 // Use of these CPUs between two moments. Counters that decreased (a CPU was removed) count as zero.
@@ -118,10 +121,15 @@ HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second) {
 }
 
 ProcessorTimes processor_times() {
-  const auto ticks_per_second = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  const double live = descendants_seconds(ticks_per_second);
-  return {steady_seconds(), parse_proc_stat(whole_file("/proc/stat"), ticks_per_second),
-          live + processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN)};
+  ProcessorTimes times{.processes = {{::getpid(), processor_seconds(RUSAGE_SELF)}}};
+  times.own = processor_seconds(RUSAGE_SELF) + processor_seconds(RUSAGE_CHILDREN);
+  for (const ProcessFacts& process : descendants()) {
+    const double seconds = times.processes[process.pid] = seconds_of_process(process.pid);
+    times.own += seconds + static_cast<double>(process.reaped_ticks) / ticks_per_second();
+  }
+  times.at = steady_seconds();
+  times.host = parse_proc_stat(whole_file("/proc/stat"), ticks_per_second());
+  return times;
 }
 
 std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorTimes& after,
@@ -154,13 +162,25 @@ EpochUse::EpochUse(std::vector<int> leased)
     : leased_(std::move(leased)),
       watched_(with_hyper_threads(leased_)),
       begin_(processor_times()),
-      last_(begin_) {}
+      last_(begin_),
+      before_collect_(begin_),
+      before_earlier_collect_(begin_) {}
+
+void EpochUse::before_collecting() {
+  before_earlier_collect_ = std::move(before_collect_);
+  before_collect_ = {.at = steady_seconds(),
+                     .host = parse_proc_stat(whole_file("/proc/stat"), ticks_per_second())};
+  for (const auto& [pid, seconds] : last_.processes) before_collect_.processes[pid] = seconds_of_process(pid);
+}
 
 void EpochUse::epoch_ended(std::int64_t epoch) {
+  if (epoch <= seen_epoch_)
+    return;  // later than at its end, a measurement would have a part of the next epoch
+  seen_epoch_ = epoch;
   const double now = steady_seconds();
   // The record stays short, and measuring takes at most 1 % of a core.
   const double least = std::max({1.0, (now - begin_.at) / 1000, 100 * cost_});
-  if (epoch <= last_epoch_ || now - last_.at < least) return;
+  if (now - last_.at < least) return;
   const double before = processor_seconds(RUSAGE_SELF);
   measure(epoch, processor_times());
   cost_ = processor_seconds(RUSAGE_SELF) - before;
@@ -168,10 +188,22 @@ void EpochUse::epoch_ended(std::int64_t epoch) {
 
 void EpochUse::measure(std::int64_t epoch, const ProcessorTimes& now) {
   const auto use = other_use(last_, now, leased_, watched_);
-  epochs_.push_back(
-      {epoch, rounded(now.at - last_.at), use ? nlohmann::json(rounded(use->other_seconds)) : nullptr});
-  before_last_ = std::exchange(last_, now);
+  const double most = (now.at - last_.at) * static_cast<double>(watched_.size());
+  epochs_.push_back({epoch, rounded(now.at - last_.at),
+                     use ? nlohmann::json(rounded(std::min(use->other_seconds, most))) : nullptr});
+  before_last_ = std::exchange(last_, next_begin(now));
   last_epoch_ = epoch;
+}
+
+// The times before the earlier collection, which did not find the epoch that has ended now. What is not known of our own
+// processes counts as used before that: so the next measurement has rather too much of others.
+ProcessorTimes EpochUse::next_begin(const ProcessorTimes& now) const {
+  ProcessorTimes begin = now;
+  begin.host = before_earlier_collect_.host;
+  for (const auto& [pid, seconds] : before_earlier_collect_.processes)
+    if (const auto later = now.processes.find(pid); later != now.processes.end())
+      begin.own -= std::max(0.0, later->second - seconds);
+  return begin;
 }
 
 nlohmann::ordered_json EpochUse::record(std::int64_t epochs, double limit) {

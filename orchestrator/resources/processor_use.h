@@ -34,10 +34,11 @@ HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second);
 // Processor times at one moment.
 struct ProcessorTimes {
   double at = 0;  // seconds of a steady clock
-  HostSeconds host;
-  double own = 0;  // of this process and its descendants
+  HostSeconds host = {};
+  double own = 0;                        // of this process and its descendants, also of ended ones
+  std::map<int, double> processes = {};  // the part of it that each of these processes used, by pid
 };
-ProcessorTimes processor_times();
+ProcessorTimes processor_times();  // searches all processes of the host, which takes milliseconds
 
 // What other processes took between two moments.
 struct OtherUse {
@@ -61,6 +62,9 @@ class EpochUse {
  public:
   explicit EpochUse(std::vector<int> leased);
 
+  // Call it before the records of the ranks are collected. A measurement begins at the last such moment at which its first
+  // epoch had not begun. It ends after its last epoch. So it misses nothing that others took during its epochs.
+  void before_collecting();
   // All ranks have finished epoch `epoch`. Epochs are measured together until they take a second, a thousandth of the
   // time so far, and a hundred times as long as a measurement.
   void epoch_ended(std::int64_t epoch);
@@ -69,10 +73,12 @@ class EpochUse {
 
  private:
   void measure(std::int64_t epoch, const ProcessorTimes& now);
+  ProcessorTimes next_begin(const ProcessorTimes& now) const;
 
   std::vector<int> leased_, watched_;
   ProcessorTimes begin_, last_, before_last_;
-  std::int64_t last_epoch_ = 0;
+  ProcessorTimes before_collect_, before_earlier_collect_;
+  std::int64_t last_epoch_ = 0, seen_epoch_ = 0;
   double cost_ = 0;  // processor seconds of the last measurement
   nlohmann::ordered_json epochs_ = nlohmann::ordered_json::array();  // as docs/other-processes.md says
 };

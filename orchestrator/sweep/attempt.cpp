@@ -172,6 +172,7 @@ void Attempt::follow() {
   const auto now = Clock::now();
   if (now < next_follow_) return;
   ranks_.note_job();
+  if (other_use_ && collector_.drained()) other_use_->before_collecting();
   collector_.collect();
   if (other_use_) other_use_->epoch_ended(collector_.epochs());
   next_follow_ = collector_.drained() ? now + follow_interval : now;
