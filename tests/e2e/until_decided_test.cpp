@@ -85,6 +85,12 @@ struct Yard : Scratch {
 
 TEST_CASE("cells get seeds until they are decided, and the words are those of the pairs in order") {
   const Yard yard("{ min = 4, max = 12 }");
+  const std::string planned = yard.at({"plan", "arms.toml"}).out;
+  CHECK(contains(planned, "mlp near seed 3 "));
+  CHECK_FALSE(contains(planned, "mlp near seed 4 "));
+  CHECK(contains(planned, "mlp near, 8 further seeds "));
+  CHECK(contains(planned, " if needed"));
+  CHECK(contains(planned, "arms: 48 runs, 0 finished, at most 48 to run"));
   const Output first = yard.at({"run", "arms.toml"});
   REQUIRE_MESSAGE(first.code == 0, (first.out + first.err));
   CHECK(contains(first.out, "of 3 cells need no more seeds"));
@@ -119,7 +125,7 @@ TEST_CASE("--until-decided replaces the seeds of the file, and resume repeats it
   CHECK(yard.at({"run", "arms.toml", "--no-report", "--max-seeds", "12"}).code == 0);
   yard.check_words();
   CHECK(contains(yard.at({"resume", "--no-report"}).out, "0 runs finished"));
-  CHECK(contains(yard.at({"plan", "arms.toml", "--until-decided"}).out, "seed 19"));
+  CHECK(contains(yard.at({"plan", "arms.toml", "--until-decided"}).out, "mlp far, 8 further seeds"));
   checked_error(yard.at({"run", "arms.toml", "--max-seeds", "2"}), 2, "--max-seeds");
 }
 

@@ -281,17 +281,53 @@ std::string stages_lines(const orchestrator::Plan& plan) {
   return lines.empty() ? "" : "\n" + fmt::format("{}", fmt::join(lines, ""));
 }
 
-std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
-                      const orchestrator::Yard& yard) {
+std::string label_without_seed(const experiments::Run& run) {
+  std::string text = experiments::label(run);
+  const std::string seed = fmt::format(" seed {}", run.seed);
+  return text.erase(text.find(seed), seed.size());
+}
+
+// A row for each run. Seeds that are not needed have one row for all. So have those that wait after the first `min`, because
+// only verdicts show which are needed.
+reports::Table runs_table(const experiments::Experiment& experiment, const orchestrator::Plan& plan) {
   reports::Table table;
   table.columns = {"key", "run", "devices", "state", reports::right_column("expected")};
-  for (const auto& run : plan.runs)
+  std::size_t first_seeds = plan.until_decided ? 0 : plan.runs.size();
+  for (const auto& compare : experiment.compare)
+    if (compare.seeds) first_seeds = std::max(first_seeds, static_cast<std::size_t>(compare.seeds->min));
+  struct FurtherSeeds {
+    std::size_t count = 0, row = 0;
+  };
+  std::map<std::string, std::size_t> listed;
+  std::map<std::string, FurtherSeeds> further;
+  for (const auto& run : plan.runs) {
+    const bool waits = plan.waits(run);
+    const std::string all_seeds = label_without_seed(run.run);
+    const bool is_further = waits && listed[all_seeds] >= first_seeds;
+    const std::string state = is_further ? "if needed" : state_text(plan, run);
+    if (is_further || run.state == orchestrator::PlanState::not_needed) {
+      auto& [count, row] = further[all_seeds + state];
+      if (count++ == 0) {
+        row = table.rows.size();
+        table.rows.push_back({"", "", devices_text(run), state, std::string()});
+      }
+      table.rows[row][1] = fmt::format("{}, {}", all_seeds, counted(count, "further seed"));
+      continue;
+    }
+    ++listed[all_seeds];
     table.rows.push_back(
-        {run.key, experiments::label(run.run), devices_text(run), state_text(plan, run),
-         !plan.waits(run) || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
+        {run.key, experiments::label(run.run), devices_text(run), state,
+         !waits || !run.expected_seconds ? std::string() : duration_text(*run.expected_seconds)});
+  }
+  return table;
+}
+
+std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
+                      const orchestrator::Yard& yard) {
   const auto not_needed = static_cast<std::size_t>(
       std::ranges::count(plan.runs, orchestrator::PlanState::not_needed, &orchestrator::PlannedRun::state));
-  return reports::aligned_table(table, output_width()) + stages_lines(plan) + gpu_lines(plan) +
+  return reports::aligned_table(runs_table(experiment, plan), output_width()) + stages_lines(plan) +
+         gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {}{}{}; yard {}\n", experiment.name,
                      counted(plan.runs.size(), "run"), plan.runs.size() - plan.to_run() - not_needed,
                      not_needed == 0 ? std::string() : fmt::format("{} not needed, ", not_needed),
