@@ -86,7 +86,8 @@ void read_model(const TomlMember& member, const models::Model& model, Experiment
   if (table == nullptr) return;
   TomlNode::Table settings;
   for (const TomlMember& each : *table) {
-    if ((is_declared(model) || is_exported(model)) && declares_model(each.name)) continue;
+    const bool is_key = each.name == "initial" && names_weights(each.value);
+    if ((is_declared(model) || is_exported(model)) && declares_model(each.name) && !is_key) continue;
     if (is_declared(model) && hyperparameter(model, each.name) != nullptr)
       problems.error(each.at, "{} of {} is a parameter of this model; set it in `parameters`",
                      in_quotes(each.name), where);

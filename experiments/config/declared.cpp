@@ -80,14 +80,16 @@ bool has_own_name(const TomlMember& member, const std::string& what, Diagnostics
 }
 
 void read_initial(const TomlNode& item, models::Model& model, Diagnostics& problems) {
+  if (names_weights(item)) return;
   const std::string* text = item.text();
   if (text != nullptr && (*text == "exported" || *text == "seed" || *text == "program"))
     model.initial = *text;
   else
-    report_wrong("initial",
-                 "\"exported\" (the weights of the file), \"seed\" (drawn for each seed) or \"program\" (of "
-                 "`trainyard export --seeds`)",
-                 item, problems);
+    report_wrong(
+        "initial",
+        "\"exported\" (the weights of the .pt2 file), \"seed\" (drawn for each seed), \"program\" (of "
+        "`trainyard export --seeds`) or the name of a .safetensors file",
+        item, problems);
 }
 
 // Reads an exported network. Its file is relative to the folder of the experiment file.
@@ -180,12 +182,18 @@ bool declares_model(const std::string& key) {
   return key == "title" || key == "task" || key == "parameters" || key == "export" || key == "initial";
 }
 
+bool names_weights(const TomlNode& item) {
+  return item.text() != nullptr && item.text()->ends_with(safetensors_suffix);
+}
+
 void set_initial(const TomlNode& item, Declared& declared, Diagnostics& problems) {
   models::Model chosen;
   read_initial(item, chosen, problems);
   if (chosen.initial.empty()) return;  // reported
   if (std::ranges::none_of(declared.models, is_exported))
-    problems.error(item.at, "only exported networks have the key \"initial\"; the experiment has none");
+    problems.error(item.at,
+                   fmt::format("initial must be the name of a {} file, but is {}", safetensors_suffix,
+                               item.text() == nullptr ? "not a text" : in_quotes(*item.text())));
   for (models::Model& model : declared.models) {
     if (!is_exported(model)) continue;
     try {

@@ -26,6 +26,9 @@ struct Declared {
 // parts are left out.
 Declared read_declared(const TomlNode& root, Diagnostics& problems);
 
+// Whether the value of `initial` is a file with weights. It is then a key of the run, also for exported networks.
+bool names_weights(const TomlNode& item);
+
 // `initial` of all exported networks: `--set initial=seed`.
 void set_initial(const TomlNode& item, Declared& declared, Diagnostics& problems);
 

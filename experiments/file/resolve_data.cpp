@@ -6,6 +6,7 @@
 #include "experiments/config/config_strategies.h"
 #include "experiments/file/file.h"
 #include "experiments/matrix/stage_split.h"
+#include "experiments/run/run_model.h"
 #include "models/datasets/published_files.h"
 #include "models/samples/splits.h"
 
@@ -153,7 +154,10 @@ std::optional<std::filesystem::path> data_search(
 
 void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory) {
   Finder finder(experiment, directory);
-  for (Run& run : experiment.runs) finder.resolve(run);
+  for (Run& run : experiment.runs) {
+    finder.resolve(run);
+    if (!run.initial.empty()) run.initial_sha256 = checked_weights(run);
+  }
   resolve_stages(experiment);
   resolve_files(experiment);
   experiment.keys = keys_of(experiment);

@@ -68,6 +68,18 @@ void resolve_batch(const RunSettings& settings, Run& run) {
   run.global_batch = batch.per == "replica" ? batch.size * run.strategy.sharing_replicas() : batch.size;
 }
 
+// The file is relative to the folder of the experiment file, on the command line to the current folder.
+void resolve_initial(const RunSettings& settings, Run& run, Diagnostics& problems) {
+  if (run.initial.empty()) return;
+  const Setting& found = *settings.find("initial");
+  if (!run.initial.ends_with(safetensors_suffix))
+    problems.error(found.at, "initial must be the name of a {} file, but is {}", safetensors_suffix,
+                   in_quotes(run.initial));
+  const bool on_line = found.at.line > 0;
+  const auto folder = on_line ? std::filesystem::path(found.at.file).parent_path() : std::filesystem::path();
+  run.initial = std::filesystem::absolute(folder / run.initial).lexically_normal();
+}
+
 // Which files of a run are kept. Independent ranks share one folder and keep nothing.
 void resolve_kept(Run& run) {
   for (std::string* kept : {&run.save, &run.checkpoint})
@@ -445,6 +457,7 @@ Run resolve(const ExperimentConfig& config, const MatrixPoint& point, Diagnostic
   if (is_exported(settings.model())) resolve_exported(settings, run, problems);
   resolve_optimizer(settings, run);
   resolve_batch(settings, run);
+  resolve_initial(settings, run, problems);
   resolve_kept(run);
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
   if (!run.data.dataset.empty()) Check(settings, run, problems).all();

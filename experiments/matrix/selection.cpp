@@ -79,7 +79,8 @@ void set_everywhere(const std::string& name, const Setting& setting, ExperimentC
 
 void apply_change(const Pair& change, ExperimentConfig& config, Diagnostics& problems) {
   const Location at{.file = "--set " + change.name};
-  if (change.name == "initial") return set_initial(as_item(change.value, at), config.declared, problems);
+  if (const TomlNode item = as_item(change.value, at); change.name == "initial" && !names_weights(item))
+    return set_initial(item, config.declared, problems);
   if (run_parameter(change.name) == nullptr && !is_hyperparameter(change.name, config.declared)) {
     problems.error(at, "{} is not a key{}", in_quotes(change.name),
                    key_advice(change.name, all_value_names(config.declared)));

@@ -396,7 +396,14 @@ std::vector<Key> make_keys() {
       {.parameter = integer_row("seed", from_zero, {},
                                 "of the initial weights and the order of samples; the split has data_seed"),
        .member = &Run::seed,
-       .original = true}};
+       .original = true},
+      {.parameter = text_row("initial", {},
+                             "a safetensors file with first weights, named as `save` names them; an exported "
+                             "network has more forms",
+                             "drawn from the seed"),
+       .member = &Run::initial,
+       .has = [](const Run& run) { return !run.initial.empty(); },
+       .in_key = never}};  // the key has the hash of the file
   for (std::vector<Key>& part : std::array{data_keys(), step_keys(), optimizer_keys(), strategy_keys()})
     std::move(part.begin(), part.end(), std::back_inserter(all));
   all.push_back(

@@ -78,6 +78,8 @@ struct Declaration {
   bool operator==(const Declaration&) const = default;
 };
 
+inline constexpr std::string_view safetensors_suffix = ".safetensors";
+
 // A network that PyTorch exported. The run key has the hash, not the path.
 struct ExportedModel {
   std::string path;    // absolute
@@ -107,6 +109,8 @@ struct Run {
   std::string save;                            // kept weights: "", "last", "best"; not part of the key
   std::string checkpoint;  // when to write checkpoints: "" never, "epoch"; not part of the key
   std::uint64_t seed = 0;
+  std::string initial;  // file of first weights, absolute; empty: those of the seed or of an exported network
+  std::string initial_sha256;           // of that file; the run key has it, not the path
   std::optional<std::int64_t> threads;  // per rank; empty: as many as the rank has cores
   // Values of the matrix for this run, by key. They distinguish the runs of an experiment. Not part of the
   // run key, except `threads`.

@@ -207,6 +207,7 @@ json to_json(const Run& run) {
                  {"strategy", strategy_json(run.strategy)}};
   add_keys(run, object);
   add_declared(run.declared, object);
+  if (!run.initial_sha256.empty()) object["initial_sha256"] = run.initial_sha256;
   if (run.exported) {
     json& exported = object["exported"];
     exported = {
@@ -227,6 +228,7 @@ Run run_from_json(const json& object) try {
   read(object.at("model"), run.model);
   run.strategy = strategy_from_json(object.at("strategy"));
   read_keys(object, run);
+  read_if_there(object, "initial_sha256", run.initial_sha256);
   if (object.contains("declared")) run.declared = declared_from_json(object.at("declared"));
   if (object.contains("exported")) {
     read(object.at("exported").at("path"), run.exported.emplace().path);
@@ -379,6 +381,7 @@ std::string canonical_work(const Run& run) {
   work["data"] = data_work(run);
   if (run.exported) work["exported"] = exported_work(run);
   work["hyperparameters"] = hyperparameters_work(run.hyperparameters);
+  if (!run.initial_sha256.empty()) work["initial"] = quoted(run.initial_sha256);
   work["model"] = text_of(run.model);
   work["optimizer"] = optimizer_work(run);
   work["strategy"] = strategy_work(run);

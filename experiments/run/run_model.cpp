@@ -20,6 +20,7 @@
 #include "base/sha256.h"
 #include "models/exported/exported.h"
 #include "models/exported/seed_weights.h"
+#include "models/exported/weights_file.h"
 #include "models/tasks.h"
 
 namespace trainyard::experiments {
@@ -358,6 +359,20 @@ std::string seed_weights(const models::Model& exported, std::uint64_t seed) {
   if (sha256.empty())
     sha256 = models::with_seed_weights(read_once(exported.file)->content.graph, file, exported.sha256).sha256;
   return sha256;
+}
+
+std::string checked_weights(const Run& run) {
+  static std::mutex mutex;
+  static std::map<std::string, models::WeightsFile> known;  // many runs begin with the same file
+  const std::lock_guard lock(mutex);
+  auto found = known.find(run.initial);
+  if (found == known.end()) found = known.emplace(run.initial, models::read_weights_file(run.initial)).first;
+  const std::string why =
+      run.strategy.foreign() ? "" : models::weights_problem(graph_of(run, run.data.input), found->second);
+  if (!why.empty())
+    throw UserError(fmt::format("{} does not fit model \"{}\": {}", run.initial, run.model, why),
+                    "name a file with the weights of this network, of the same sizes");
+  return found->second.sha256;
 }
 
 models::Model model_of(const Run& run) {

@@ -30,6 +30,10 @@ void require_float32(const ExportedLine& line);
 // UserError if there are none, or if they do not fit the network.
 std::string seed_weights(const models::Model& exported, std::uint64_t seed);
 
+// The SHA-256 of the file `run.initial`. UserError if its names and sizes are not those of the network. The network of a
+// foreign program is not known.
+std::string checked_weights(const Run& run);
+
 // The model with the first weights of the run, if they are those of a file.
 // UserError if there is no such model, or if a file of an exported network has changed or cannot be read.
 models::Model model_of(const Run& run);

@@ -1,7 +1,6 @@
 #include "models/exported/seed_weights.h"
 
 #include <array>
-#include <cstring>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -16,13 +15,13 @@
 #include "models/exported/archive.h"
 #include "models/exported/json.h"
 #include "models/exported/tensors.h"
+#include "models/exported/weights_file.h"
 
 namespace trainyard::models {
 
 namespace pt2 {
 namespace {
 
-constexpr std::size_t most_header_bytes = std::size_t{1} << 24U;
 constexpr std::array dtype_names{"F32", "F64", "BF16", "F16", "I64",
                                  "I32", "I16", "I8",   "U8",  "BOOL"};  // in the order of Dtype
 constexpr const char* write_again = "export the network again, with --seeds";
@@ -73,21 +72,15 @@ class Placing {
 
 class SeedFile {
  public:
-  explicit SeedFile(std::string_view content) {
-    std::uint64_t length = 0;
-    if (content.size() < sizeof length) throw Fault("it ends in its first 8 bytes", write_again);
-    std::memcpy(&length, content.data(), sizeof length);
-    content.remove_prefix(sizeof length);
-    if (length > content.size()) throw Fault("it ends in its header", write_again);
-    header_ = parsed(content.substr(0, length), most_header_bytes);
-    values_ = content.substr(length);
-  }
+  explicit SeedFile(std::string_view content) : parts_(safetensors_in(content, write_again)) {}
 
-  const std::string& network() const { return text_in(member(member(header_, "__metadata__"), "network")); }
+  const std::string& network() const {
+    return text_in(member(member(parts_.header, "__metadata__"), "network"));
+  }
 
   void fill(StoredTensor& tensor) const {
     if (tensor.role == StoredTensor::Role::constant) return;
-    const Json* entry = member_or_null(header_, tensor.name);
+    const Json* entry = member_or_null(parts_.header, tensor.name);
     if (entry == nullptr && tensor.role == StoredTensor::Role::buffer) return;
     if (entry == nullptr) throw Fault("it has no values for " + in_quotes(tensor.name), write_again);
     within(in_quotes(tensor.name), [&] {
@@ -99,24 +92,18 @@ class SeedFile {
           static_cast<std::uint64_t>(*number_of_items(tensor.sizes) * item_bytes(tensor.dtype));
       const auto place = integers_in(member(*entry, "data_offsets"));
       if (place.size() != 2 || place[0] < 0 || place[1] < place[0] ||
-          static_cast<std::uint64_t>(place[1]) > values_.size() ||
+          static_cast<std::uint64_t>(place[1]) > parts_.values.size() ||
           static_cast<std::uint64_t>(place[1] - place[0]) != bytes)
         throw Fault("its values are not where the header says", write_again);
       tensor.offset = 0;
       if (!is_dense(tensor)) tensor.strides = row_by_row(tensor.sizes);
-      tensor.storage = Placing(tensor, values_.substr(static_cast<std::size_t>(place[0]), bytes)).storage();
+      tensor.storage =
+          Placing(tensor, parts_.values.substr(static_cast<std::size_t>(place[0]), bytes)).storage();
     });
   }
 
  private:
-  static std::vector<std::int64_t> integers_in(const Json& json) {
-    std::vector<std::int64_t> integers;
-    for (const Json& each : list_in(json, most_dimensions)) integers.push_back(integer_in(each));
-    return integers;
-  }
-
-  Json header_;
-  std::string_view values_;
+  Safetensors parts_;
 };
 
 }  // namespace

@@ -11,8 +11,10 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/protocol/launch.h"
+#include "models/catalogue.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
@@ -364,25 +366,26 @@ void add_changed_training(const std::vector<ComparedRun>& runs, std::vector<Stat
                                                         joined(stand_ins), joined(data_sets))});
 }
 
-// Models whose seeds begin with the same weights, as an exported network does with those of its file. The intervals then
-// leave out how much the results depend on the first weights.
+// Models whose seeds begin with the same weights, as an exported network does with those of its file, and every model with
+// those of `initial`. The intervals then leave out how much the results depend on the first weights.
 void add_same_weights(const ReportData& data, const std::vector<CellRuns>& cells,
                       std::vector<Statement>& statements) {
   Texts models, exported;
   for (const CellRuns& cell : cells) {
     std::set<std::int64_t> seeds;
     Texts titles, weights;
-    bool foreign = false;
+    bool others = false;  // models that `trainyard export` does not write
     for (const Observation& seen : cell.baseline.runs) {
       if (seen.final == nullptr) continue;
       const RunTerms terms = terms_of(data, *seen.run);
       seeds.insert(seen.run->seed);
       titles.insert(title_of(*seen.run));
       weights.insert(value_in(terms, "initial_weights"));
-      foreign = foreign || terms.foreign;
+      others = others || terms.foreign ||
+               row_or_null(models::catalogue(), &models::Model::name, seen.run->model) != nullptr;
     }
     if (seeds.size() > 1 && weights.size() == 1 && !weights.begin()->empty())
-      (foreign ? models : exported).merge(titles);
+      (others ? models : exported).merge(titles);
   }
   const auto add = [&](const Texts& names, const char* advice) {
     if (!names.empty())

@@ -38,8 +38,8 @@ ReferenceTrainer::ReferenceTrainer(const ResolvedRun& resolved, const models::In
                                    std::int64_t replicas, std::int64_t micro_batches,
                                    std::optional<at::ScalarType> dtype, at::Device device)
     : resolved_(resolved),
-      network_(networks::build_network(
-          resolved.graph(input), {resolved.run.seed, dtype.value_or(resolved.precision.parameters), device})),
+      network_(first_network(resolved, input,
+                             {resolved.run.seed, dtype.value_or(resolved.precision.parameters), device})),
       replicas_(replicas),
       micro_batches_(micro_batches),
       optimizer_(make_optimizer(resolved.run.optimizer, network_.parameter_values(),

@@ -1,11 +1,13 @@
 // A run with the rows that it names. Each name is looked up once, and the rows are passed on.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include "experiments/run/run.h"
 #include "models/catalogue.h"
 #include "models/in_double.h"
+#include "models/networks/network.h"
 #include "runner/data/dataset.h"
 #include "runner/data/sampler.h"
 #include "runner/data/task.h"
@@ -32,6 +34,12 @@ struct ResolvedRun {
     return runner::learning_rate_at(schedule, run, place);
   }
 };
+
+// The network of the run, or one stage of it, with its first weights: those of the file `initial` if there is one.
+// UserError if that file has changed since the run was planned, cannot be read, or does not fit.
+networks::Network first_network(const ResolvedRun& resolved, const models::InputShape& input,
+                                const networks::Initialisation& start,
+                                const std::optional<models::NodeRange>& stage = {});
 
 // UserError for an unknown name, or if the file of an exported network has changed or cannot be read.
 ResolvedRun resolve(const experiments::Run& run);

@@ -286,8 +286,8 @@ networks::Network build_stage(const ResolvedRun& resolved, const models::InputSh
                               const Connections& ranks, at::ScalarType dtype) {
   const experiments::Run& run = resolved.run;
   const models::Graph graph = resolved.graph(input);
-  return networks::build_network(graph, {run.seed, dtype, ranks.device},
-                                 layers_of_stage(run.strategy, ranks.position.stage, graph.nodes.size()));
+  return first_network(resolved, input, {run.seed, dtype, ranks.device},
+                       layers_of_stage(run.strategy, ranks.position.stage, graph.nodes.size()));
 }
 
 Update make_update(const experiments::Optimizer& settings, const networks::Network& network,

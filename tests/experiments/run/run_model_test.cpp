@@ -191,7 +191,8 @@ TEST_CASE(
   const Loaded of_file = load("");
   REQUIRE(of_file.experiment);
   for (const Run& run : of_file.experiment->runs) CHECK(run.exported->weights.empty());
-  CHECK(contains(texts(load("initial = \"new\"").problems),
-                 "initial must be \"exported\" (the weights of the file), \"seed\" (drawn for each seed) or "
-                 "\"program\" (of `trainyard export --seeds`), but is \"new\""));
+  CHECK(contains(
+      texts(load("initial = \"new\"").problems),
+      "initial must be \"exported\" (the weights of the .pt2 file), \"seed\" (drawn for each seed), "
+      "\"program\" (of `trainyard export --seeds`) or the name of a .safetensors file, but is \"new\""));
 }
