@@ -93,7 +93,11 @@ WeightsFile read_weights_file(const std::filesystem::path& file) {
         if (place.size() != 2 || place[0] < 0 || place[1] < place[0] ||
             static_cast<std::uint64_t>(place[1]) > parts.values.size())
           throw pt2::Fault("its values are not where the header says", advice);
-        found.sizes[tensor] = pt2::integers_in(pt2::member(entry, "shape"));
+        const auto sizes = pt2::integers_in(pt2::member(entry, "shape"));
+        const auto items = pt2::number_of_items(sizes);
+        if (!items || *items > place[1] - place[0])  // an item has a byte or more
+          throw pt2::Fault("it has fewer values than its shape says", advice);
+        found.sizes[tensor] = sizes;
       });
     }
   } catch (const pt2::Fault& fault) {
