@@ -104,14 +104,16 @@ nlohmann::json to_json(const ProfiledData& data) {
   nlohmann::json channels = nlohmann::json::array();
   for (const models::ChannelCounts& channel : data.profile.channels)
     channels.push_back({{"counts", channel.counts}, {"name", channel.name}});
-  return {{"channels", channels},
-          {"classes",
-           {{"train", data.profile.classes[0]},
-            {"validation", data.profile.classes[1]},
-            {"test", data.profile.classes[2]}}},
-          {"dataset", data.dataset},
-          {"identity", data.identity},
-          {"source", data.source}};
+  nlohmann::json object = {{"channels", channels},
+                           {"classes",
+                            {{"train", data.profile.classes[0]},
+                             {"validation", data.profile.classes[1]},
+                             {"test", data.profile.classes[2]}}},
+                           {"dataset", data.dataset},
+                           {"identity", data.identity},
+                           {"source", data.source}};
+  if (!data.profile.class_names.empty()) object["class_names"] = data.profile.class_names;
+  return object;
 }
 
 ProfiledData profiled_data_from_json(const nlohmann::json& object) try {
@@ -123,6 +125,7 @@ ProfiledData profiled_data_from_json(const nlohmann::json& object) try {
   read(classes.at("train"), data.profile.classes[0]);
   read(classes.at("validation"), data.profile.classes[1]);
   read(classes.at("test"), data.profile.classes[2]);
+  if (object.contains("class_names")) read(object.at("class_names"), data.profile.class_names);
   for (const nlohmann::json& channel : object.at("channels"))
     data.profile.channels.push_back(
         {channel.at("name").get<std::string>(), read_as<std::vector<std::int64_t>>(channel.at("counts"))});

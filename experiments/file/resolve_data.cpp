@@ -50,6 +50,10 @@ class Finder {
     const Source& found = source(choice.dataset);
     choice.source = found.name;
     choice.folder = found.folder;
+    if (!choice.bpe_file.empty())
+      choice.bpe_file = std::filesystem::absolute(experiment_.file.parent_path() / choice.bpe_file)
+                            .lexically_normal()
+                            .string();
     const models::DataFacts& known = facts(fact_inputs(found, choice));
     choice.fingerprint = known.fingerprint;
     choice.input = known.input;
@@ -94,11 +98,14 @@ class Finder {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
     return text +
-           (dataset.folders.empty() ? "has neither class folders nor arrays in " : "was not found in ") +
+           (dataset.format == models::DataFormat::image_folder ? "has neither class folders nor arrays in "
+                                                               : "was not found in ") +
            joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
   std::string advice(const models::Dataset& dataset) const {
+    if (dataset.folders.empty() && dataset.format != models::DataFormat::image_folder)
+      return "set [data] " + dataset.name + " = \"FOLDER\"; FOLDER must have " + dataset.about;
     if (dataset.folders.empty())
       return "set [data] " + dataset.name +
              " = \"FOLDER\"; FOLDER must have one folder of PNG or JPEG files per class, or train-images.npy "

@@ -227,8 +227,8 @@ class Check {
 
   void data() {
     if (own_data()) {
-      for (const char* name :
-           {"image_size", "vocabulary_min_frequency", "vocabulary_max_size", "window_length"})
+      for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size",
+                               "window_length", "tokens", "bpe_file", "source_language"})
         if (const Setting* found = settings_.find_own(name))
           problems_.error(found->at,
                           std::string(name) +
@@ -246,11 +246,18 @@ class Check {
     if (!images && run_.augmentation != "none" && !refuse("augmentation", "images", kind))
       run_.augmentation = "none";
     const bool windows = kind == models::DataKind::windows;
-    if (images || windows) {
-      refuse("vocabulary_min_frequency", "texts", kind);
-      refuse("vocabulary_max_size", "texts", kind);
+    if (images || (windows && run_.data.tokens != "words")) {
+      const char* of = windows ? "texts and of tokens = \"words\"" : "texts";
+      refuse("vocabulary_min_frequency", of, kind);
+      refuse("vocabulary_max_size", of, kind);
     }
     if (!windows) refuse("window_length", "windows of a text", kind);
+    if (!windows && !refuse("tokens", "windows of a text", kind)) run_.data.tokens = "characters";
+    if (run_.data.tokens != "bpe") run_.data.bpe_file.clear();
+    if (run_.data.tokens == "bpe" && run_.data.bpe_file.empty())
+      problems_.error(settings_.place("tokens"), "tokens = \"bpe\" needs bpe_file = \"merges.txt\"");
+    if (run_.data.dataset != "text-pairs" && !refuse("source_language", "\"text-pairs\"", kind))
+      run_.data.source_language.clear();
     if (!images && !refuse("image_size", "images", kind)) run_.data.image_size = 0;
     if (run_.data.dataset == "folder" && run_.data.image_size == 0)
       run_.data.image_size = models::usual_image_size;

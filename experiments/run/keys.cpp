@@ -145,21 +145,31 @@ bool is_of(const std::string& dataset, std::initializer_list<models::DataKind> k
   return row != nullptr && std::ranges::find(kinds, row->kind) != kinds.end();
 }
 
-bool has_words(const std::string& dataset) {
-  return is_of(dataset, {models::DataKind::texts, models::DataKind::text_pairs});
+bool has_windows(const std::string& dataset) {
+  return is_of(dataset, {models::DataKind::windows});
 }
 
-bool asks_for_texts(const Run& run) {
-  return has_words(run.data.dataset);
+// Whether the data set has a vocabulary of words.
+bool has_words(const Run& run, const std::string& dataset) {
+  return is_of(dataset, {models::DataKind::texts, models::DataKind::text_pairs}) ||
+         (has_windows(dataset) && run.data.tokens == "words");
 }
 
-bool reads_texts(const Run& run) {
-  return has_words(run.data.source);
+bool asks_for_words(const Run& run) {
+  return has_words(run, run.data.dataset);
+}
+
+bool reads_words(const Run& run) {
+  return has_words(run, run.data.source);
 }
 
 // With one replica nothing is padded. But if the sampler is an axis, each sampler has its own run.
 bool sampler_counts(const Run& run) {
   return run.sampler != "exact" && (run.strategy.sharing_replicas() > 1 || run.axes.contains("sampler"));
+}
+
+std::string unused_without_bpe(const Run& run) {
+  return run.data.tokens == "bpe" ? "" : "is only used by tokens = \"bpe\"";
 }
 
 std::vector<Key> data_keys() {
@@ -193,23 +203,41 @@ std::vector<Key> data_keys() {
        .has = [](const Run& run) { return run.data.image_size > 0; },
        .in_key = [](const Run& run) { return run.data.image_size > 0; }},
       {.parameter = integer_row("vocabulary_min_frequency", from_one, Bound{1'000'000},
-                                "texts: a token that is rarer than this in the training part is unknown"),
+                                "words: a token that is rarer than this in the training part is unknown"),
        .member = &DataChoice::vocabulary_min_frequency,
-       .has = asks_for_texts,
-       .in_key = reads_texts,
+       .has = asks_for_words,
+       .in_key = reads_words,
        .part_of = "vocabulary"},
       {.parameter = integer_row("vocabulary_max_size", Bound{5}, Bound{1'000'000},
-                                "texts: the most tokens of a vocabulary, including the four special ones"),
+                                "words: the most tokens of a vocabulary, including the four special ones"),
        .member = &DataChoice::vocabulary_max_size,
-       .has = asks_for_texts,
-       .in_key = reads_texts,
+       .has = asks_for_words,
+       .in_key = reads_words,
        .part_of = "vocabulary"},
       {.parameter = integer_row("window_length", from_one, Bound{1'000'000},
                                 "windows of a text: tokens that the network reads at once"),
        .member = &DataChoice::window_length,
-       .has = [](const Run& run) { return is_of(run.data.dataset, {models::DataKind::windows}); },
-       .in_key = [](const Run& run) { return is_of(run.data.source, {models::DataKind::windows}); },
+       .has = [](const Run& run) { return has_windows(run.data.dataset); },
+       .in_key = [](const Run& run) { return has_windows(run.data.source); },
        .term = "window length"},
+      {.parameter = text_row("tokens", {"characters", "words", "bpe"},
+                             "windows of a text: what a token is; bpe: byte pair encoding with bpe_file"),
+       .member = &DataChoice::tokens,
+       .has = [](const Run& run) { return run.data.tokens != "characters"; },
+       .term = "tokens"},
+      {.parameter = text_row("bpe_file", {}, "tokens \"bpe\": a file merges.txt, as GPT-2 has it", "none"),
+       .member = &DataChoice::bpe_file,
+       .has = [](const Run& run) { return !run.data.bpe_file.empty(); },
+       .in_key = never,  // the fingerprint has its content
+       .unused = unused_without_bpe},
+      {.parameter =
+           text_row("source_language", {},
+                    "\"text-pairs\": the language that the model reads, as in the file name train.de",
+                    "the first of both names"),
+       .member = &DataChoice::source_language,
+       .has = [](const Run& run) { return !run.data.source_language.empty(); },
+       .in_key = never,  // the fingerprint has the order of both languages
+       .term = "source language"},
   };
 }
 

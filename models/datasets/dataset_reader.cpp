@@ -15,6 +15,7 @@
 #include "models/readers/image_decoder.h"
 #include "models/readers/image_folder.h"
 #include "models/readers/image_readers.h"
+#include "models/readers/text_readers.h"
 #include "models/samples/splits.h"
 
 namespace trainyard::models {
@@ -165,6 +166,15 @@ Splits read(const Dataset& source, const DataChoice& choice) {
                 .test = std::move(parts.test)};
   // pictures of a folder are scaled when they are decoded, and arrays keep their size
   return source.format == DataFormat::image_folder ? splits : scaled(std::move(splits), choice.image_size);
+}
+
+std::vector<std::string> own_class_names(const DataChoice& choice) {
+  const DataFormat format = find_dataset(choice.source).format;
+  std::vector<std::string> names;
+  if (format == DataFormat::image_folder) names = image_class_names(choice.folder);
+  if (format == DataFormat::text_folder) names = text_class_names(choice.folder);
+  for (std::string& name : names) name = printable_line(name);
+  return names;
 }
 
 }  // namespace trainyard::models

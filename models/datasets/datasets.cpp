@@ -24,7 +24,7 @@ const std::vector<std::string>& idx_files() {
   return names;
 }
 
-std::array<Dataset, 12> all_datasets() {
+std::array<Dataset, 15> all_datasets() {
   return {
       {{.name = "mnist",
         .title = "MNIST",
@@ -93,6 +93,31 @@ std::array<Dataset, 12> all_datasets() {
         .about =
             "one folder per class with PNG or JPEG (also below train, validation, test), or arrays *.npy",
         .format = DataFormat::image_folder},
+       {.name = "text-folder",
+        .title = "Own texts",
+        .kind = DataKind::texts,
+        .shape = no_image,
+        .classes = 0,
+        .files = {"CLASS/*.txt"},
+        .about = "one folder per class with .txt files (also below train, validation, test)",
+        .format = DataFormat::text_folder},
+       {.name = "text-pairs",
+        .title = "Own translations",
+        .kind = DataKind::text_pairs,
+        .shape = no_image,
+        .classes = 0,
+        .files = {"train.LANGUAGE", "validation.LANGUAGE", "test.LANGUAGE"},
+        .about = "files train.LANGUAGE of two languages, plain or .gz (also validation, test); one sentence "
+                 "per line",
+        .format = DataFormat::text_pairs},
+       {.name = "text",
+        .title = "Own text",
+        .kind = DataKind::windows,
+        .shape = no_image,
+        .classes = 0,
+        .files = {"*.txt"},
+        .about = "one file, or a folder of .txt files, plain or .gz: 90 % train, 5 % validation, 5 % test",
+        .format = DataFormat::own_text},
        {.name = "synthetic-digits",
         .title = "Synthetic digits",
         .shape = grey28,
@@ -156,6 +181,9 @@ bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
   if (dataset.format == DataFormat::imdb && is_archive_name(place))
     return std::filesystem::exists(place, ignored);
   if (dataset.format == DataFormat::image_folder) return holds_images(place);
+  if (dataset.format == DataFormat::text_folder) return holds_text_classes(place);
+  if (dataset.format == DataFormat::text_pairs) return holds_text_pairs(place);
+  if (dataset.format == DataFormat::own_text) return holds_own_text(place);
   const std::vector<std::string> names = accepted_names(dataset);
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return std::filesystem::exists(place / name, ignored); });
@@ -164,7 +192,7 @@ bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 12> rows = all_datasets();
+  static const std::array<Dataset, 15> rows = all_datasets();
   return rows;
 }
 

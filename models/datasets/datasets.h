@@ -16,7 +16,19 @@
 namespace trainyard::models {
 
 // `drawn_digits` and `texts` are generated data.
-enum class DataFormat { idx, cifar10, imdb, multi30k, whole_text, image_folder, drawn_digits, texts };
+enum class DataFormat {
+  idx,
+  cifar10,
+  imdb,
+  multi30k,
+  whole_text,
+  image_folder,
+  text_folder,
+  text_pairs,
+  own_text,
+  drawn_digits,
+  texts
+};
 
 struct Dataset {
   std::string name;   // "mnist"
@@ -76,5 +88,9 @@ Splits read(const Dataset& source, const DataChoice& choice);
 inline Splits read(const DataChoice& choice) {
   return read(find_dataset(choice.source), choice);
 }
+
+// Names of the classes of the user's own data, in the order of the labels: those of the class folders.
+// Control characters are escaped. Empty for other data, and if classes have only numbers.
+std::vector<std::string> own_class_names(const DataChoice& choice);
 
 }  // namespace trainyard::models

@@ -20,6 +20,7 @@ namespace fs = std::filesystem;
 
 struct Source {
   Parts<RawTexts> parts;
+  std::int64_t classes = 0;  // 0: as many as the data set has
   std::string fingerprint;
 };
 
@@ -31,8 +32,24 @@ struct Words {
   std::int64_t target_length = 0;
 };
 
-Source load(const Dataset& dataset, const fs::path& folder, std::uint64_t seed) {
+Source read_files(const Dataset& dataset, const fs::path& folder, const DataChoice& choice, Sha256& hash) {
+  switch (dataset.format) {
+    case DataFormat::text_folder: {
+      FolderTexts found = read_text_folder(folder, hash);
+      return {.parts = std::move(found.parts), .classes = found.classes, .fingerprint = {}};
+    }
+    case DataFormat::text_pairs:
+      return {.parts = read_text_pairs(folder, choice.source_language, hash), .fingerprint = {}};
+    case DataFormat::imdb:
+      return {.parts = read_imdb(folder, hash), .fingerprint = {}};
+    default:
+      return {.parts = read_multi30k(folder, hash), .fingerprint = {}};
+  }
+}
+
+Source load(const Dataset& dataset, const fs::path& folder, const DataChoice& choice) {
   if (dataset.generated()) {
+    const std::uint64_t seed = choice.split_seed;
     const std::string recipe = fmt::format("{} version {} tokens {} seed {}", dataset.name,
                                            synthetic_texts_version, tokens_version, seed);
     return {.parts = dataset.kind == DataKind::texts ? synthetic_reviews(seed) : synthetic_phrases(seed),
@@ -40,9 +57,9 @@ Source load(const Dataset& dataset, const fs::path& folder, std::uint64_t seed) 
   }
   Sha256 hash;
   hash.update(fmt::format("tokens {}\n", tokens_version));
-  Parts<RawTexts> parts =
-      dataset.kind == DataKind::texts ? read_imdb(folder, hash) : read_multi30k(folder, hash);
-  return {.parts = std::move(parts), .fingerprint = hash.hex()};
+  Source found = read_files(dataset, folder, choice, hash);
+  found.fingerprint = hash.hex();
+  return found;
 }
 
 // The words of the texts of one side of the training part. Each text also has `extra` special tokens.
@@ -98,13 +115,14 @@ Sequences numbered(const std::vector<std::string>& texts, const Vocabulary& voca
 }  // namespace
 
 DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
-  Source found = load(source, folder, choice.split_seed);
+  Source found = load(source, folder, choice);
   DataChoice named = choice;
   named.source = source.name;  // for messages
   const PartSizes sizes = sizes_of(found.parts);
   const RawTexts train = divided(named, std::move(found.parts)).train;
   const Words words = counted(train, choice);
   InputShape input = input_shape(source);
+  if (found.classes > 0) input.classes = found.classes;
   input.vocabulary = special_tokens + static_cast<std::int64_t>(words.source.size());
   if (source.kind == DataKind::text_pairs)
     input.target_vocabulary = special_tokens + static_cast<std::int64_t>(words.target.size());
@@ -114,7 +132,7 @@ DataFacts text_facts(const Dataset& source, const fs::path& folder, const DataCh
 }
 
 Splits read_texts(const Dataset& dataset, const DataChoice& choice) {
-  Source found = load(dataset, choice.folder, choice.split_seed);
+  Source found = load(dataset, choice.folder, choice);
   check_fingerprint(choice, found.fingerprint);
   Parts<RawTexts> parts = divided(choice, std::move(found.parts));
   const Words words = counted(parts.train, choice);

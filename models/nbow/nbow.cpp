@@ -16,7 +16,7 @@ Model nbow() {
   return {.name = "nbow",
           .title = "NBoW",
           .task = "classification",
-          .datasets = {"imdb", "synthetic-reviews"},
+          .datasets = {"imdb", "synthetic-reviews", "text-folder"},
           .hyperparameters = {size_parameter("embedding", 300, "size of the embedding of a word"),
                               dropout_parameter(0, "probability; applied to the mean of the words")},
           .about = "the mean of the embeddings of a text's words, then one linear layer",

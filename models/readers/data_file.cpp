@@ -95,8 +95,8 @@ void DataFile::fail(std::uint64_t byte, const std::string& what) const {
   throw UserError(fmt::format("{}: byte {}{}: {}", path_.string(), byte, unpacked, what), advice_);
 }
 
-std::string read_text_file(const std::filesystem::path& path) {
-  DataFile file(path);
+std::string read_text_file(const std::filesystem::path& path, const std::string& advice) {
+  DataFile file(path, nullptr, advice);
   std::string text;
   std::array<std::uint8_t, 65536> piece;  // NOLINT(cppcoreguidelines-pro-type-member-init)
   for (std::size_t got = piece.size(); got == piece.size();) {

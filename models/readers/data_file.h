@@ -56,7 +56,8 @@ class DataFile {
 };
 
 // The content of a text file. UserError if it cannot be read, is longer than `most_text` or is not UTF-8.
-std::string read_text_file(const std::filesystem::path& path);
+std::string read_text_file(const std::filesystem::path& path,
+                           const std::string& advice = "download the file again");
 
 // A tar archive that is read once, from front to back, without unpacking it to disk.
 class Archive {

@@ -6,15 +6,14 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/plain_file.h"
 #include "base/text.h"
+#include "models/readers/class_folders.h"
 #include "models/readers/data_file.h"
 #include "models/readers/image_decoder.h"
 
@@ -24,56 +23,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-using Names = std::vector<std::string>;
-
-constexpr std::size_t most_classes = 256;  // a label is one byte
-
 bool is_picture_name(const std::string& name) {
   std::string ending = fs::path(name).extension().string();
   std::transform(ending.begin(), ending.end(), ending.begin(),
                  [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
-  return !name.starts_with('.') && (ending == ".png" || ending == ".jpg" || ending == ".jpeg");
+  return ending == ".png" || ending == ".jpg" || ending == ".jpeg";
 }
 
-// The sorted names in `folder` for which `fits` is true. Empty if there is no such folder.
-// UserError if the folder cannot be read: otherwise a class could be missed.
-template <typename Fits>
-Names fitting_names(const fs::path& folder, const Fits& fits) {
-  Names names;
-  if (!fs::is_directory(folder)) return names;
-  std::error_code error;
-  names = names_in(folder, error);
-  if (error) throw UserError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
-  std::erase_if(names, [&](const std::string& name) { return !fits(name); });
-  return names;
-}
-
-Names pictures_in(const fs::path& folder) {
-  return fitting_names(folder, is_picture_name);
-}
-
-// Hidden folders belong to other programs: .git, .ipynb_checkpoints.
-Names folders_in(const fs::path& folder) {
-  return fitting_names(folder, [&](const std::string& name) {
-    return !name.starts_with('.') && fs::is_directory(folder / name);
-  });
-}
-
-Names classes_in(const fs::path& folder) {
-  Names names = folders_in(folder);
-  std::erase_if(names, [&](const std::string& name) { return pictures_in(folder / name).empty(); });
-  return names;
-}
-
-// An empty class folder may be an incomplete copy. The model must not silently be trained without that class.
-void refuse_empty_classes(const fs::path& folder) {
-  Names names = folders_in(folder);
-  std::erase_if(names, [&](const std::string& name) { return !pictures_in(folder / name).empty(); });
-  if (names.empty()) return;
-  throw UserError(fmt::format("{}: these class folders have no PNG or JPEG file: \"{}\"", folder.string(),
-                              fmt::join(names, "\", \"")),
-                  "add their pictures, or remove the folders");
-}
+constexpr SampleFiles pictures{.is_name = is_picture_name, .kind = "PNG or JPEG file", .samples = "pictures"};
 
 std::vector<std::uint8_t> bytes_of(const fs::path& path) {
   PlainFileReader file(path);
@@ -89,50 +46,32 @@ std::vector<std::uint8_t> bytes_of(const fs::path& path) {
   return bytes;
 }
 
-std::uint8_t label_of(const std::string& name, const Names& classes, const fs::path& folder) {
-  const auto found = std::find(classes.begin(), classes.end(), name);
-  if (found == classes.end())
-    throw UserError(fmt::format("{}: the training part has no class \"{}\"", (folder / name).string(), name),
-                    "use the same class names in all parts");
-  return static_cast<std::uint8_t>(found - classes.begin());
-}
-
-Images read_pictures(const fs::path& folder, const Names& classes, std::int64_t size, Sha256& hash) {
+Images read_pictures(const std::vector<LabelledFile>& files, std::int64_t size, Sha256& hash) {
   Images images{.shape = {.channels = 3, .height = size, .width = size}, .pixels = {}, .labels = {}};
-  refuse_empty_classes(folder);
-  for (const std::string& name : folders_in(folder)) {
-    const std::uint8_t label = label_of(name, classes, folder);
-    for (const std::string& file : pictures_in(folder / name)) {
-      const std::vector<std::uint8_t> bytes = bytes_of(folder / name / file);
-      hash.update((fs::path(name) / file).string());
-      hash.update('\n' + std::to_string(bytes.size()) + '\n');
-      hash.update(std::span<const unsigned char>(bytes));
-      const auto square = middle_square(decode_picture(bytes, folder / name / file), size);
-      images.pixels.insert(images.pixels.end(), square.begin(), square.end());
-      images.labels.push_back(label);
-    }
+  for (const LabelledFile& file : files) {
+    const std::vector<std::uint8_t> bytes = bytes_of(file.path);
+    hash.update(file.name + '\n' + std::to_string(bytes.size()) + '\n');
+    hash.update(std::span<const unsigned char>(bytes));
+    const auto square = middle_square(decode_picture(bytes, file.path), size);
+    images.pixels.insert(images.pixels.end(), square.begin(), square.end());
+    images.labels.push_back(file.label);
   }
   return images;
 }
 
 FolderImages read_picture_folders(const fs::path& folder, std::int64_t size, Sha256& hash) {
-  const bool parted = !classes_in(folder / "train").empty();
-  const fs::path train = parted ? folder / "train" : folder;
-  const Names classes = classes_in(train);
-  if (classes.size() > most_classes)
-    throw UserError(fmt::format("{} has {} classes, but at most {} are possible", train.string(),
-                                classes.size(), most_classes));
+  const ClassFolders found = find_class_folders(folder, pictures);
   hash.update("pictures " + std::to_string(size) + '\n');
-  const auto part = [&](const char* name, const fs::path& from) {
+  const auto part = [&](const char* name, const std::vector<LabelledFile>& files) {
     hash.update(std::string("part ") + name + '\n');
-    return read_pictures(from, classes, size, hash);
+    return read_pictures(files, size, hash);
   };
-  FolderImages found{.parts = {}, .classes = std::ssize(classes)};
-  found.parts.train = part("train", train);
-  if (!parted) return found;
-  found.parts.validation = part("validation", folder / "validation");
-  found.parts.test = part("test", folder / "test");
-  return found;
+  FolderImages images{.parts = {}, .classes = std::ssize(found.classes)};
+  images.parts.train = part("train", found.files.train);
+  if (!found.in_parts) return images;
+  images.parts.validation = part("validation", found.files.validation);
+  images.parts.test = part("test", found.files.test);
+  return images;
 }
 
 std::string shape_text(const std::vector<std::int64_t>& shape) {
@@ -190,7 +129,9 @@ Images read_array_part(const fs::path& folder, const std::string& part, Sha256& 
                                 shape_text(labels.shape), counted(images.shape[0], "image")),
                     "save one label per image");
   if (layout.channels_last) images.bytes = channels_first(images.bytes, layout.shape);
-  return {.shape = layout.shape, .pixels = std::move(images.bytes), .labels = std::move(labels.bytes)};
+  return {.shape = layout.shape,
+          .pixels = std::move(images.bytes),
+          .labels = {labels.bytes.begin(), labels.bytes.end()}};
 }
 
 FolderImages read_arrays(const fs::path& folder, Sha256& hash) {
@@ -304,7 +245,11 @@ void refuse_others(std::string_view header, const DataFile& file, const std::str
 }  // namespace
 
 bool holds_images(const fs::path& folder) {
-  return holds_arrays(folder) || !classes_in(folder).empty() || !classes_in(folder / "train").empty();
+  return holds_arrays(folder) || holds_classes(folder, pictures);
+}
+
+std::vector<std::string> image_class_names(const fs::path& folder) {
+  return holds_arrays(folder) ? std::vector<std::string>{} : find_class_folders(folder, pictures).classes;
 }
 
 FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, Sha256& hash) {

@@ -1,11 +1,7 @@
 // Read the user's own images (data set "folder"): picture files, or NumPy arrays.
 //
 // Pictures:
-// - The folder has one subfolder per class with PNG or JPEG files. The classes in the order of their names
-//   have the labels 0, 1, ….
-// - Hidden folders are ignored. Any other folder without pictures is an error: it may be a copy that stopped.
-// - The classes may be in subfolders `train`, `validation` and `test`. `validation` and `test` are optional:
-//   a missing part is split off `train`.
+// - PNG or JPEG files in class folders (`class_folders.h`). A missing part is split off `train`.
 // - Every picture becomes RGB with image_size × image_size pixels (`image_decoder.h`).
 //
 // Arrays:
@@ -17,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "base/sha256.h"
@@ -32,6 +29,9 @@ struct FolderImages {
 // Read all images. The names and the content of all files are added to `hash`.
 // UserError if there are no images, if a file is damaged, or if a class is not in `train`.
 FolderImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size, Sha256& hash);
+
+// Empty for arrays.
+std::vector<std::string> image_class_names(const std::filesystem::path& folder);
 
 bool holds_images(const std::filesystem::path& folder);  // checks file names only
 

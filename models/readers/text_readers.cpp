@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <initializer_list>
+#include <iterator>
+#include <set>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -9,6 +12,7 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/text.h"
+#include "models/readers/class_folders.h"
 #include "models/readers/data_file.h"
 
 namespace trainyard::models {
@@ -86,11 +90,11 @@ void hash_review(const Review& review, Sha256& hash) {
   hash.update(review.text);
 }
 
-fs::path file_of(const fs::path& folder, const std::string& name) {
+fs::path file_of(const fs::path& folder, const std::string& name,
+                 const char* advice = "download the data set again") {
   for (const char* packed : {"", ".gz"})
     if (fs::exists(folder / (name + packed))) return folder / (name + packed);
-  throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name),
-                  "download the data set again");
+  throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name), advice);
 }
 
 // The lines without their ends, "\n" or "\r\n".
@@ -106,8 +110,9 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash) {
-  std::string text = read_text_file(path);
+std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash,
+                        const char* advice = "download the file again") {
+  std::string text = read_text_file(path, advice);
   hash.update(name + '\n' + std::to_string(text.size()) + '\n');
   hash.update(text);
   return text;
@@ -126,6 +131,105 @@ RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash
   if (part.size() == 0)
     throw UserError(fmt::format("{} is empty", source.string()), "download the file again");
   return part;
+}
+
+constexpr const char* own_advice = "save it as UTF-8, plain or in gzip";
+
+bool is_text_name(const std::string& name) {
+  return name.ends_with(".txt");
+}
+
+constexpr SampleFiles text_files{.is_name = is_text_name, .kind = "file *.txt", .samples = "texts"};
+
+RawTexts read_labelled(const std::vector<LabelledFile>& files, Sha256& hash) {
+  RawTexts part;
+  for (const LabelledFile& file : files) {
+    part.source.push_back(read_hashed(file.path, file.name, hash, own_advice));
+    part.labels.push_back(file.label);
+  }
+  return part;
+}
+
+std::string without_gz(const std::string& name) {
+  return name.ends_with(".gz") ? name.substr(0, name.size() - 3) : name;
+}
+
+// The languages of the files PART.LANGUAGE and PART.LANGUAGE.gz.
+std::set<std::string> languages_of(const fs::path& folder, const std::string& part) {
+  std::set<std::string> languages;
+  if (!fs::is_directory(folder)) return languages;
+  for (const std::string& name : names_in(folder))
+    if (name.starts_with(part + '.') && name.size() > part.size() + 1)
+      languages.insert(without_gz(name).substr(part.size() + 1));
+  return languages;
+}
+
+std::vector<std::string> own_lines(const fs::path& file, const std::string& name, Sha256& hash) {
+  std::vector<std::string> lines = split_lines(read_hashed(file, name, hash, own_advice));
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (lines[i].find_first_not_of(" \t") == std::string::npos)
+      throw UserError(fmt::format("{}:{}: the line is empty", file.string(), i + 1),
+                      "remove this line from the files of both languages");
+  return lines;
+}
+
+struct Languages {
+  std::string source, target;
+};
+
+RawTexts own_part(const fs::path& folder, const std::string& part, const Languages& languages, Sha256& hash) {
+  constexpr const char* both = "give each part both languages, with the same lines";
+  const std::string names[] = {part + '.' + languages.source, part + '.' + languages.target};
+  const fs::path source = file_of(folder, names[0], both), target = file_of(folder, names[1], both);
+  RawTexts texts{
+      .source = own_lines(source, names[0], hash), .target = own_lines(target, names[1], hash), .labels = {}};
+  if (texts.source.size() != texts.target.size())
+    throw UserError(fmt::format("{} has {}, but {} has {}", source.string(),
+                                counted(texts.source.size(), "line"), target.string(), texts.target.size()),
+                    "line n of one file must be the translation of line n of the other");
+  if (texts.size() == 0) throw UserError(fmt::format("{} is empty", source.string()), "add its sentences");
+  return texts;
+}
+
+// The two languages of the training part, in the order of translation.
+Languages find_languages(const fs::path& folder, const std::string& source_language) {
+  const std::set<std::string> found = languages_of(folder, "train");
+  if (found.size() != 2)
+    throw UserError(fmt::format("{} has files train.LANGUAGE of {}{}{}", folder.string(),
+                                counted(found.size(), "language"), found.empty() ? "" : ": ", joined(found)),
+                    "it must have two, as train.de and train.en");
+  const std::string& first = *found.begin();
+  const std::string& second = *found.rbegin();
+  if (source_language.empty() || source_language == first) return {.source = first, .target = second};
+  if (source_language == second) return {.source = second, .target = first};
+  throw UserError(fmt::format("source_language is \"{}\", but {} has the languages {} and {}",
+                              source_language, folder.string(), first, second),
+                  "use one of these languages");
+}
+
+// The first of `names` that has files. Empty if none has. UserError for files of a third language.
+RawTexts optional_part(const fs::path& folder, std::initializer_list<const char*> names,
+                       const Languages& languages, Sha256& hash) {
+  for (const char* name : names) {
+    const std::set<std::string> found = languages_of(folder, name);
+    if (found.empty()) continue;
+    for (const std::string& language : found)
+      if (language != languages.source && language != languages.target)
+        throw UserError(fmt::format("{}: the training part has no file of the language \"{}\"",
+                                    (folder / (std::string(name) + '.' + language)).string(), language),
+                        "use the same two languages in all parts");
+    return own_part(folder, name, languages, hash);
+  }
+  return {};
+}
+
+// The files of the user's own text, in their order.
+std::vector<fs::path> own_text_files(const fs::path& place) {
+  if (!fs::is_directory(place)) return fs::exists(place) ? std::vector{place} : std::vector<fs::path>{};
+  std::vector<fs::path> files;
+  for (const std::string& name : names_in(place))
+    if (!name.starts_with('.') && is_text_name(without_gz(name))) files.push_back(place / name);
+  return files;
 }
 
 }  // namespace
@@ -167,6 +271,60 @@ Parts<RawTexts> read_multi30k(const fs::path& folder, Sha256& hash) {
 
 std::string read_whole_text(const fs::path& folder, const std::string& name, Sha256& hash) {
   return read_hashed(file_of(folder, name), name, hash);
+}
+
+bool holds_text_classes(const fs::path& folder) {
+  return holds_classes(folder, text_files);
+}
+
+std::vector<std::string> text_class_names(const fs::path& folder) {
+  return find_class_folders(folder, text_files).classes;
+}
+
+FolderTexts read_text_folder(const fs::path& folder, Sha256& hash) {
+  const ClassFolders found = find_class_folders(folder, text_files);
+  if (found.classes.size() < 2)
+    throw UserError(fmt::format("{} has {} of texts", folder.string(),
+                                counted_in_words(found.classes.size(), "class folder")),
+                    "a classification needs at least two, each with files *.txt");
+  const auto part = [&](const char* name, const std::vector<LabelledFile>& files) {
+    hash.update(fmt::format("part {}\n", name));
+    return read_labelled(files, hash);
+  };
+  FolderTexts texts{.parts = {}, .classes = std::ssize(found.classes)};
+  texts.parts.train = part("train", found.files.train);
+  texts.parts.validation = part("validation", found.files.validation);
+  texts.parts.test = part("test", found.files.test);
+  return texts;
+}
+
+bool holds_text_pairs(const fs::path& folder) {
+  return !languages_of(folder, "train").empty();
+}
+
+Parts<RawTexts> read_text_pairs(const fs::path& folder, const std::string& source_language, Sha256& hash) {
+  const Languages languages = find_languages(folder, source_language);
+  Parts<RawTexts> parts;
+  parts.train = own_part(folder, "train", languages, hash);
+  parts.validation = optional_part(folder, {"validation", "valid", "val", "dev"}, languages, hash);
+  parts.test = optional_part(folder, {"test"}, languages, hash);
+  return parts;
+}
+
+bool holds_own_text(const fs::path& file_or_folder) {
+  return !own_text_files(file_or_folder).empty();
+}
+
+std::string read_own_text(const fs::path& file_or_folder, Sha256& hash) {
+  const std::vector<fs::path> files = own_text_files(file_or_folder);
+  if (files.empty())
+    throw UserError(fmt::format("{} has no file *.txt", file_or_folder.string()), "add the text");
+  std::string whole;
+  for (const fs::path& file : files) {
+    whole += read_hashed(file, without_gz(file.filename().string()), hash, own_advice);
+    if (!whole.ends_with('\n')) whole += '\n';
+  }
+  return whole;
 }
 
 }  // namespace trainyard::models

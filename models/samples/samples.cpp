@@ -24,11 +24,12 @@ std::vector<T> picked(const std::vector<T>& all, const std::vector<std::int64_t>
   return some;
 }
 
-std::vector<std::int64_t> count_labels(const std::vector<std::uint8_t>& labels) {
+std::vector<std::int64_t> count_labels(const std::vector<std::int32_t>& labels) {
   std::vector<std::int64_t> counts;
-  for (const std::uint8_t label : labels) {
-    if (label >= counts.size()) counts.resize(label + 1U, 0);
-    ++counts[label];
+  for (const std::int32_t label : labels) {
+    const auto index = static_cast<std::size_t>(label);
+    if (index >= counts.size()) counts.resize(index + 1, 0);
+    ++counts[index];
   }
   return counts;
 }

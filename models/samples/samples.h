@@ -34,7 +34,7 @@ struct InputShape {
 struct Images {
   ImageShape shape;
   std::vector<std::uint8_t> pixels;  // [sample, channel, height, width], 0 – 255
-  std::vector<std::uint8_t> labels;  // [sample], 0 … classes − 1
+  std::vector<std::int32_t> labels;  // [sample], 0 … classes − 1
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
@@ -50,7 +50,7 @@ struct Sequences {
 // Labelled texts.
 struct Texts {
   Sequences tokens;                  // without <bos> and <eos>
-  std::vector<std::uint8_t> labels;  // [sample], 0 … classes − 1
+  std::vector<std::int32_t> labels;  // [sample], 0 … classes − 1
   std::int64_t size() const { return tokens.size(); }
 };
 
@@ -90,7 +90,7 @@ using Splits = Parts<Samples>;  // of a run; all have the same alternative
 struct RawTexts {
   std::vector<std::string> source;   // [sample]
   std::vector<std::string> target;   // [sample]; empty if there are no translations
-  std::vector<std::uint8_t> labels;  // [sample]; empty if there are no labels
+  std::vector<std::int32_t> labels;  // [sample]; empty if there are no labels
   std::int64_t size() const { return static_cast<std::int64_t>(source.size()); }
 };
 
@@ -108,6 +108,8 @@ struct DataProfile {
   // Number of samples of each class, for train, validation and test. Empty if samples have no classes.
   std::array<std::vector<std::int64_t>, 3> classes;
   std::vector<ChannelCounts> channels;  // of the training part; empty if samples are not images
+  // Names of the classes in the user's own data. Empty for other data (datasets/class_names.h).
+  std::vector<std::string> class_names = {};
 };
 
 DataProfile profile_of(const Splits& splits);

@@ -40,6 +40,9 @@ struct DataChoice {
   std::int64_t vocabulary_max_size = 20000;   // texts: largest vocabulary, special tokens included
   std::int64_t image_size = 0;                // height and width to which images are scaled; 0: none are
   std::int64_t window_length = 64;            // windows: tokens that a network reads at once
+  std::string tokens = "characters";          // windows: also "words" and "bpe"
+  std::string bpe_file = {};                  // of tokens "bpe": a merges.txt; not in the run key
+  std::string source_language = {};           // text pairs of the user: "de"; empty: the first of both names
   // Computed together with the fingerprint; not in the run key.
   InputShape input;
   std::int64_t available = 0;  // training samples without the limit of `train_samples`; 0: not known

@@ -28,7 +28,7 @@ Model seq2seq() {
   return {.name = "seq2seq",
           .title = "Seq2Seq",
           .task = "translation",
-          .datasets = {"multi30k", "synthetic-phrases"},
+          .datasets = {"multi30k", "synthetic-phrases", "text-pairs"},
           .hyperparameters = {size_parameter("embedding", 256, "size of the embedding of a token"),
                               size_parameter("hidden", 512, "outputs of each LSTM layer"), depth_parameter(),
                               dropout_parameter(

@@ -135,8 +135,9 @@ std::vector<experiments::ProfiledData> data_profiles(const experiments::Experime
     if (const auto found = find(known, identity); found != known.end()) {
       profiles.push_back(*found);
     } else {
-      profiles.push_back(
-          {run.data.dataset, run.data.source, identity, models::profile_of(models::read(run.data))});
+      models::DataProfile profile = models::profile_of(models::read(run.data));
+      profile.class_names = models::own_class_names(run.data);
+      profiles.push_back({run.data.dataset, run.data.source, identity, std::move(profile)});
     }
   }
   return profiles;

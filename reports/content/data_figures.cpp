@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <cmath>
+#include <functional>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -23,6 +25,17 @@ std::string subject_of(const experiments::ProfiledData& data) {
                                      : fmt::format("{} (stand-in {})", data.dataset, data.source);
 }
 
+constexpr std::size_t most_bars = 40;  // more classes have bars without names
+
+// Only the largest classes, if there are too many for one figure. Returns the sentence about that.
+std::string keep_largest(std::vector<Series>& classes) {
+  if (classes.size() <= most_bars) return "";
+  const std::size_t all = classes.size();
+  std::ranges::stable_sort(classes, std::greater<>(), [](const Series& one) { return one.final->mean; });
+  classes.resize(most_bars);
+  return fmt::format(" The figure has the {} largest of {} classes, and its data has all.", most_bars, all);
+}
+
 Figure class_figure(const experiments::ProfiledData& data, const std::string& slug) {
   Figure figure;
   figure.slug = slug + "-classes";
@@ -31,9 +44,12 @@ Figure class_figure(const experiments::ProfiledData& data, const std::string& sl
   const auto& [train, validation, test] = data.profile.classes;
   figure.data.columns = {"class", "train", "validation", "test"};
   Bars bars;
-  const std::span<const std::string_view> names = models::class_names(data.source);
+  const std::span<const std::string_view> known = models::class_names(data.source);
+  const std::vector<std::string> names = data.profile.class_names.empty()
+                                             ? std::vector<std::string>(known.begin(), known.end())
+                                             : data.profile.class_names;
   for (std::size_t i = 0; i < train.size(); ++i) {
-    const std::string name = i < names.size() ? std::string(names[i]) : std::to_string(i);
+    const std::string name = i < names.size() ? names[i] : std::to_string(i);
     const Point count{0, static_cast<double>(train[i]), std::nan(""), std::nan(""), 1};
     const std::string label = "class " + name;
     std::string key = slug;
@@ -41,12 +57,13 @@ Figure class_figure(const experiments::ProfiledData& data, const std::string& sl
     bars.series.push_back({key, label, name, "grey", 0, {}, count});
     figure.data.rows.push_back({name, train[i], validation[i], test[i]});
   }
+  const std::string left_out = keep_largest(bars.series);
   figure.picture = std::move(bars);
   const auto sum = [](const std::vector<std::int64_t>& counts) {
     return std::to_string(std::accumulate(counts.begin(), counts.end(), std::int64_t{0}));
   };
-  figure.caption =
-      fmt::format("{} training, {} validation and {} test samples.", sum(train), sum(validation), sum(test));
+  figure.caption = fmt::format("{} training, {} validation and {} test samples.{}", sum(train),
+                               sum(validation), sum(test), left_out);
   return figure;
 }
 

@@ -98,6 +98,11 @@ TEST_CASE("a FIFO, device or folder in place of a data file is refused at once")
   check_refused(scratch, {"own/cats/one.png", {"check", "own.toml"}});
   scratch.write("own/train-labels.npy", "labels");
   check_refused(scratch, {"own/train-images.npy", {"check", "own.toml"}});
+  scratch.write("texts.toml",
+                "name = \"own\"\n[matrix]\nmodel = [\"nbow\"]\nstrategy = [\"single\"]\nseed = [1]\n"
+                "[defaults]\ndataset = \"text-folder\"\nepochs = 1\n[data]\ntext-folder = \"texts\"\n");
+  scratch.write("texts/music/1.txt", "a song");
+  check_refused(scratch, {"texts/sport/1.txt", {"check", "texts.toml"}});
 }
 
 TEST_CASE("a FIFO, device or folder in place of a file to write is refused at once") {

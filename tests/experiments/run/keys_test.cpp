@@ -23,8 +23,7 @@ static Value another(const Key& key) {
     case ValueType::number:
       return 0.375;
     case ValueType::text:
-      return key.parameter.choices.empty() ? Value(std::string("any text"))
-                                           : Value(key.parameter.choices.back());
+      return key.parameter.choices.empty() ? std::string("other") : key.parameter.choices.back();
     case ValueType::numbers:
       return std::vector<double>{0.5, 0.25, 0.25};
     default:

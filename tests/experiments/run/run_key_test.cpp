@@ -169,6 +169,20 @@ TEST_CASE("the key says how parts of a batch of texts are padded, only for expor
   CHECK_FALSE(says(run));
 }
 
+TEST_CASE("words of a text have another key than its characters, and the path of merges is in no key") {
+  Run run = mlp_single();
+  run.data.dataset = run.data.source = "text";
+  const std::string characters = canonical_work(run);
+  CHECK(characters.find("tokens") == std::string::npos);
+  run.data.tokens = "words";
+  CHECK(canonical_work(run).find(R"("tokens":"words")") != std::string::npos);
+  CHECK(canonical_work(run).find(R"("vocabulary_max_size":20000)") != std::string::npos);
+  run.data.tokens = "bpe";
+  run.data.bpe_file = "/a/merges.txt";
+  CHECK(canonical_work(run).find("merges") == std::string::npos);
+  CHECK(run_from_json(to_json(run)) == run);
+}
+
 TEST_CASE("images that are scaled have another key") {
   Run run = mlp_single();
   run.data.image_size = 64;

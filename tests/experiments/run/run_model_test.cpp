@@ -107,14 +107,20 @@ TEST_CASE("a network whose inputs or outputs are not those of a language model i
       "task must be one of \"classification\", \"reconstruction\", \"translation\", \"language-model\""));
 }
 
-TEST_CASE("windows have their own key, and no keys of words") {
+TEST_CASE("windows have their own keys, and keys of words only for tokens that are words") {
   const Pt2File net = language_model(any, 69, 69);
   CHECK(contains(problem_with(net, "window_lenght = 8"), "did you mean \"window_length\"?"));
   CHECK(contains(problem_with(net, "window_length = 0"),
                  "window_length must be an integer in [1, 1000000], but is 0"));
-  CHECK(
-      contains(problem_with(net, "vocabulary_max_size = 50"),
-               "vocabulary_max_size is a key of texts; data set \"synthetic-prose\" has windows of a text"));
+  CHECK(contains(problem_with(net, "vocabulary_max_size = 50"),
+                 "vocabulary_max_size is a key of texts and of tokens = \"words\"; data set "
+                 "\"synthetic-prose\" has windows of a text"));
+  CHECK(problem_with(net, "tokens = \"words\"\nvocabulary_max_size = 50") == "");
+  CHECK(contains(problem_with(net, "tokens = \"bytes\""),
+                 "tokens must be one of \"characters\", \"words\", \"bpe\""));
+  CHECK(contains(problem_with(net, "tokens = \"bpe\""), "tokens = \"bpe\" needs bpe_file = \"merges.txt\""));
+  CHECK(contains(problem_with(net, "source_language = \"de\""),
+                 "source_language is a key of \"text-pairs\"; data set \"synthetic-prose\" has windows"));
   CHECK(contains(problem_with(net, "augmentation = \"flip\""),
                  "augmentation is a key of images; data set \"synthetic-prose\" has windows of a text"));
   CHECK(contains(problem_with(net, "window_length = 100000"), "synthetic-prose: the validation part has "));

@@ -81,7 +81,7 @@ TEST_CASE("the digits have not changed since version 1") {
     const Images images = draw_digits(shape, 0, SyntheticPart::train, 200);
     Sha256 hash;
     hash.update(images.pixels);
-    hash.update(images.labels);
+    hash.update(std::vector<std::uint8_t>(images.labels.begin(), images.labels.end()));
     return hash.hex();
   };
   REQUIRE(synthetic_digits_version == 1);

@@ -51,7 +51,7 @@ TEST_CASE("texts become token numbers of the vocabulary of the training part") {
   const auto& test = std::get<Texts>(splits.test);
   CHECK(numbers(test.tokens, 0) == Numbers{unknown_token, 4, unknown_token});
   CHECK(numbers(test.tokens, 1) == Numbers{unknown_token});  // a text without a token
-  CHECK(test.labels == std::vector<std::uint8_t>{0, 1});
+  CHECK(test.labels == std::vector<std::int32_t>{0, 1});
   CHECK(sample_count(splits.validation) == 0);
   const InputShape input = text_facts(find_dataset("imdb"), choice.folder, choice).input;
   CHECK(input == InputShape{.image = {0, 0, 0}, .classes = 2, .vocabulary = 7, .source_length = 3});

@@ -121,6 +121,50 @@ TEST_CASE("a text that is missing, too short or not UTF-8 is an error that says 
   CHECK(contains(user_error_of([&] { read(choice); }), "byte 2"));
 }
 
+TEST_CASE("words of the training part have numbers, and other words are unknown") {
+  const DataFolder folder;
+  std::string text;
+  for (int i = 0; i < 45; ++i) text += i % 3 == 0 ? "The cat. " : "A cat! ";
+  folder.write("a.txt", text.substr(0, text.size() - 8));  // 44 sentences of three tokens
+  folder.write("b.txt", "Never!");
+  DataChoice choice = windows_in(folder.path(), 2);
+  choice.dataset = choice.source = "text";
+  choice.tokens = "words";
+  const Splits splits = read(choice);
+  // 134 tokens, 120 of them the training part: cat 40, "!" 26, a 26, "." 14, the 14
+  const DataFacts found = facts(find_dataset("text"), folder.path(), choice);
+  CHECK(found.input.vocabulary == special_tokens + 5);
+  CHECK(sorted(splits.train).front() == Numbers{4, 5, 6});  // "cat ! a"
+  CHECK(sorted(splits.test).front().back() == unknown_token);
+  choice.vocabulary_max_size = 6;
+  CHECK(facts(find_dataset("text"), folder.path(), choice).input.vocabulary == 6);
+  CHECK(facts(find_dataset("text"), folder.path(), choice).fingerprint == found.fingerprint);
+  choice.tokens = "characters";
+  CHECK(facts(find_dataset("text"), folder.path(), choice).fingerprint != found.fingerprint);
+}
+
+TEST_CASE("byte pairs of a file are tokens, and the fingerprint has the file") {
+  const DataFolder folder;
+  folder.write("a.txt", alphabet(100));
+  const fs::path merges = folder.write("merges.bpe", "a b\nab c\n");
+  DataChoice choice = windows_in(folder.path(), 2);
+  choice.dataset = choice.source = "text";
+  choice.tokens = "bpe";
+  choice.bpe_file = merges.string();
+  const DataFacts found = facts(find_dataset("text"), folder.path(), choice);
+  CHECK(found.input.vocabulary == 258);
+  // 8 tokens for 10 characters, and a line break: 81 tokens, 72 of them the training part
+  const Splits splits = read(choice);
+  CHECK(sample_count(splits.train) == 35);
+  CHECK(sorted(splits.train).back() == Numbers{257, 'd' - '!', 'e' - '!'});
+  folder.write("merges.bpe", "a b\nc d\n");
+  CHECK(facts(find_dataset("text"), folder.path(), choice).fingerprint != found.fingerprint);
+  folder.write("merges.bpe", "a b\nabc\n");
+  CHECK(contains(user_error_of([&] { read(choice); }), merges.string() + ":2: a merge is two tokens"));
+  choice.bpe_file = (folder.path() / "none").string();
+  CHECK(contains(user_error_of([&] { read(choice); }), "none"));
+}
+
 TEST_CASE("synthetic prose is the English side of the phrases, with the same characters for each seed") {
   const std::string prose = synthetic_prose(1);
   const auto first = synthetic_phrases(1).train.target.front();

@@ -19,6 +19,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Bytes = std::vector<std::uint8_t>;
+using Labels = std::vector<std::int32_t>;
 
 Picture flat(std::uint8_t value) {
   return {.height = 6, .width = 8, .pixels = Bytes(6 * 8 * 3, value)};
@@ -60,7 +61,7 @@ TEST_CASE("there is one folder per class, and labels are in the order of the cla
   const FolderImages found = read_folder(folder);
   CHECK(found.classes == 2);
   CHECK(found.parts.train.shape == ImageShape{3, 4, 4});
-  CHECK(found.parts.train.labels == Bytes{0, 0, 1});
+  CHECK(found.parts.train.labels == Labels{0, 0, 1});
   CHECK(found.parts.train.pixels.size() == 3 * 48);
   CHECK(found.parts.train.pixels[0] == 10);
   CHECK(std::abs(found.parts.train.pixels[48] - 40) <= 1);
@@ -78,7 +79,7 @@ TEST_CASE("the parts of the folder are used, and a missing part is split off tra
   const ImageSplits splits = read_images(choice_of(folder));
   CHECK(splits.train.size() == 18);  // 0.8/0.9 of 20, rounded
   CHECK(splits.validation.size() == 2);
-  CHECK(splits.test.labels == Bytes{1});
+  CHECK(splits.test.labels == Labels{1});
   CHECK(splits.test.pixels.front() == 99);
   folder.write("validation/a/x.png", as_text(png_of(flat(98))));
   const ImageSplits own = read_images(choice_of(folder));
@@ -114,7 +115,7 @@ TEST_CASE("images of other data sets are scaled as pictures are") {
   const Images small = scaled(grey, 1);
   CHECK(small.shape == ImageShape{1, 1, 1});
   CHECK(small.pixels == Bytes{100, 8});
-  CHECK(small.labels == Bytes{3, 1});
+  CHECK(small.labels == Labels{3, 1});
   CHECK(scaled(grey, 2).pixels == grey.pixels);
   const Images color{.shape = {3, 1, 1}, .pixels = {1, 2, 3}, .labels = {0}};
   CHECK(scaled(color, 2).pixels == Bytes{1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 3, 3});
@@ -136,7 +137,7 @@ TEST_CASE("an array of images has channels last, channels first, or no channels"
   CHECK(last.classes == 3);
   CHECK(last.parts.train.shape == ImageShape{3, 2, 1});
   CHECK(last.parts.train.pixels == Bytes{1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12});
-  CHECK(last.parts.train.labels == Bytes{0, 2});
+  CHECK(last.parts.train.labels == Labels{0, 2});
   folder.write("train-images.npy", npy("2, 3, 1, 2", numbers));  // [N, C, H, W]
   CHECK(read_folder(folder).parts.train.shape == ImageShape{3, 1, 2});
   CHECK(read_folder(folder).parts.train.pixels == numbers);

@@ -52,9 +52,9 @@ TEST_CASE("reviews are ordered by part, label and name, and other files of the a
   Sha256 hash;
   const Parts<RawTexts> parts = read_imdb(folder.write("aclImdb.tar.gz", tar(reviews)), hash);
   CHECK(parts.train.source == Strings{"bad", "better", "good ä"});
-  CHECK(parts.train.labels == std::vector<std::uint8_t>{0, 1, 1});
+  CHECK(parts.train.labels == std::vector<std::int32_t>{0, 1, 1});
   CHECK(parts.test.source == Strings{"test bad", "test good"});
-  CHECK(parts.test.labels == std::vector<std::uint8_t>{0, 1});
+  CHECK(parts.test.labels == std::vector<std::int32_t>{0, 1});
   CHECK(parts.validation.size() == 0);
 }
 

@@ -98,6 +98,6 @@ TEST_CASE("samples are selected in the order of the indices") {
   const Images images{.shape = {1, 1, 2}, .pixels = {0, 1, 10, 11, 20, 21}, .labels = {5, 6, 7}};
   const Images some = selected(images, {2, 0});
   CHECK(some.pixels == std::vector<std::uint8_t>{20, 21, 0, 1});
-  CHECK(some.labels == std::vector<std::uint8_t>{7, 5});
+  CHECK(some.labels == std::vector<std::int32_t>{7, 5});
   CHECK(some.shape == images.shape);
 }

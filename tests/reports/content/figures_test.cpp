@@ -235,6 +235,33 @@ TEST_CASE("loss over wall-clock time adds up training and validation") {
   CHECK(figure.series.back().points[2].x == 9);
 }
 
+TEST_CASE("classes of the user's own data have the names of their folders") {
+  ReportData data = invented({.models = {"mlp"}});
+  experiments::ProfiledData profiled{"text-folder", "text-folder", "abc", {}};
+  for (std::vector<std::int64_t>& part : profiled.profile.classes) part.assign(2, 5);
+  profiled.profile.class_names = {"music", "<own>"};
+  data.plan.data_profiles.push_back(experiments::profiled_data_from_json(experiments::to_json(profiled)));
+  const Content content = compose(data);
+  REQUIRE(content.data_figures.size() == 1);
+  CHECK(contains(svg_document(content.data_figures[0]), ">music</text>"));
+  CHECK(contains(page_html(content), "&lt;own&gt;"));
+  CHECK_FALSE(contains(page_html(content), "<own>"));
+}
+
+TEST_CASE("a figure of very many classes has the largest ones, and its data has all") {
+  ReportData data = invented({.models = {"mlp"}});
+  experiments::ProfiledData profiled{"folder", "folder", "abc", {}};
+  for (std::vector<std::int64_t>& part : profiled.profile.classes) part.assign(700, 5);
+  profiled.profile.classes[0][699] = 6;
+  data.plan.data_profiles.push_back(profiled);
+  const Figure figure = compose(data).data_figures.front();
+  CHECK(series_of(figure).size() == 40);
+  CHECK(series_of(figure).front().label == "class 699");
+  CHECK(series_of(figure)[1].label == "class 0");
+  CHECK(figure.data.rows.size() == 700);
+  CHECK(contains(figure.caption, "The figure has the 40 largest of 700 classes"));
+}
+
 TEST_CASE("the densities of all channels are in one panel with a legend, and classes have their names") {
   ReportData data = invented({.models = {"mlp"}});
   experiments::ProfiledData profiled{"cifar10", "cifar10", "abc", {}};
