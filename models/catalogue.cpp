@@ -1,5 +1,6 @@
 #include "models/catalogue.h"
 
+#include <algorithm>
 #include <array>
 
 #include "base/named_row.h"
@@ -17,6 +18,27 @@ Model mlp();
 std::span<const Model> catalogue() {
   static const std::array rows{vgg11(), nbow(), seq2seq(), conv_autoencoder(), cnn(), mlp()};
   return rows;
+}
+
+namespace {
+
+constexpr const char* number_task = "regression";
+
+bool has_rows(std::string_view dataset) {
+  const Dataset* row = row_or_null(datasets(), &Dataset::name, dataset);
+  return row != nullptr && row->kind == DataKind::rows;
+}
+
+}  // namespace
+
+std::vector<std::string> tasks_of(const Model& model) {
+  std::vector<std::string> tasks{model.task};
+  if (model.file.empty() && std::ranges::any_of(model.datasets, has_rows)) tasks.emplace_back(number_task);
+  return tasks;
+}
+
+std::string task_of(const Model& model, const DataChoice& data) {
+  return has_rows(data.dataset) && data.target_kind == "number" ? number_task : model.task;
 }
 
 std::vector<std::string> model_names() {

@@ -57,6 +57,11 @@ struct Model {
   std::optional<TextForm> text_form = {};  // of a network that reads texts or pairs of texts
 };
 
+// The tasks of a model of trainyard: its own, and "regression" if it reads rows of a table.
+std::vector<std::string> tasks_of(const Model& model);
+// The task of a run on this data.
+std::string task_of(const Model& model, const DataChoice& data);
+
 std::span<const Model> catalogue();
 std::vector<std::string> model_names();
 const Model& find_model(std::string_view name);  // UserError if there is no such model

@@ -64,6 +64,14 @@ inline constexpr MetricKind psnr{.name = "psnr",
 // A score from 0 to 100.
 inline constexpr MetricKind bleu{
     .name = "bleu", .higher_is_better = true, .margin = Margin::points, .most = 100};
+inline constexpr MetricKind r2{.name = "r2",
+                               .unit = "fraction",
+                               .shown_unit = "%",
+                               .scale = 100,
+                               .higher_is_better = true,
+                               .margin = Margin::points,
+                               .least = -std::numeric_limits<double>::infinity(),
+                               .most = 1};
 inline constexpr MetricKind time{
     .name = "time",
     .unit = "s",

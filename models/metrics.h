@@ -74,6 +74,14 @@ inline constexpr std::array all_metrics{
            .kind = &metric_kinds::psnr,
            .tasks = {"reconstruction"},
            .of_loss = "-10 * log10(@)"},
+    // The part of the targets' variance that the network explains: 1 - mean squared error / variance.
+    Metric{.name = "r2",
+           .title = "R²",
+           .kind = &metric_kinds::r2,
+           .tasks = {"regression"},
+           .of_sums = "1 - SUM(IIF(name = 'loss', sum, 0)) / NULLIF(SUM(IIF(name = 'square', sum, 0)) - "
+                      "POW(SUM(IIF(name = 'target', sum, 0)), 2) / MAX(weight), 0)",
+           .sums = {"loss", "target", "square"}},
     // Named parts of a network's own loss, in its order.
     Metric{.name = "part1",
            .title = "loss part 1",

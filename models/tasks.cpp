@@ -13,6 +13,8 @@ const char* text_of(DataKind kind) {
   switch (kind) {
     case DataKind::images:
       return "floating-point images [batch, channels, height, width]";
+    case DataKind::rows:
+      return "floating-point values [batch, columns]";
     case DataKind::texts:
     case DataKind::windows:
       return "int64 tokens [batch, length]";

@@ -34,6 +34,7 @@ inline constexpr std::array all_tasks{
          .or_data = DataKind::texts,
          .output = {"batch", "classes"},
          .has_chance_level = true},
+    Task{.name = "regression", .data = DataKind::rows, .role = "values", .output = {"batch", "1"}},
     Task{.name = "reconstruction", .target = Target::input, .role = "image"},
     Task{.name = "translation",
          .data = DataKind::text_pairs,

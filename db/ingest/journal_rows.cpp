@@ -107,7 +107,8 @@ namespace {
 std::optional<std::string> task_of(const experiments::Run& run) {
   if (!run.declared.task.empty()) return run.declared.task;
   const auto* row = row_or_null(models::catalogue(), &models::Model::name, run.model);
-  return row && run.declared.model_title.empty() ? std::optional(row->task) : std::nullopt;
+  return row && run.declared.model_title.empty() ? std::optional(models::task_of(*row, run.data))
+                                                 : std::nullopt;
 }
 
 }  // namespace

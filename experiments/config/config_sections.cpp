@@ -131,7 +131,8 @@ std::vector<Choice> choices_of(const models::Model& model) {
   std::vector<Choice> choices;
   for (const models::Metric& metric : models::all_metrics) {
     const bool any_task = is_declared(model) && model.task.empty();
-    if (any_task ? !metric.published : !metric.is_of(model.task)) continue;
+    const auto has = [&](const std::string& task) { return metric.is_of(task); };
+    if (any_task ? !metric.published : std::ranges::none_of(models::tasks_of(model), has)) continue;
     const auto phases = metric.phases();
     for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase)
       choices.push_back({std::string(*phase), &metric});
@@ -153,7 +154,8 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
   for (const Choice& choice : choices) known.push_back(choice.name());
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
   problems.error(member.at, "{} is not defined for model {} ({}); choose from {}", member.name,
-                 in_quotes(model.name), model.task.empty() ? "no task" : model.task, joined(known));
+                 in_quotes(model.name), model.task.empty() ? "no task" : joined(models::tasks_of(model)),
+                 joined(known));
 }
 
 void read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,

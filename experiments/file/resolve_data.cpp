@@ -98,12 +98,16 @@ class Finder {
     std::string text = "data set \"" + dataset.name + "\" ";
     if (looked_in.empty()) return text + "has no folder";
     return text +
-           (dataset.format == models::DataFormat::image_folder ? "has neither class folders nor arrays in "
-                                                               : "was not found in ") +
+           (dataset.format == models::DataFormat::csv            ? "has neither data.csv nor train.csv in "
+            : dataset.format == models::DataFormat::image_folder ? "has neither class folders nor arrays in "
+                                                                 : "was not found in ") +
            joined(looked_in, [](const std::filesystem::path& directory) { return directory.string(); });
   }
 
   std::string advice(const models::Dataset& dataset) const {
+    if (dataset.format == models::DataFormat::csv)
+      return "set [data] csv = \"FOLDER\" or \"FILE.csv\"; FOLDER must have data.csv, or train.csv with "
+             "optional validation.csv and test.csv";
     if (dataset.folders.empty() && dataset.format != models::DataFormat::image_folder)
       return "set [data] " + dataset.name + " = \"FOLDER\"; FOLDER must have " + dataset.about;
     if (dataset.folders.empty())

@@ -228,7 +228,8 @@ class Check {
   void data() {
     if (own_data()) {
       for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size",
-                               "window_length", "tokens", "bpe_file", "source_language"})
+                               "window_length", "tokens", "bpe_file", "source_language", "target_column",
+                               "input_columns", "target_kind"})
         if (const Setting* found = settings_.find_own(name))
           problems_.error(found->at,
                           std::string(name) +
@@ -246,7 +247,15 @@ class Check {
     if (!images && run_.augmentation != "none" && !refuse("augmentation", "images", kind))
       run_.augmentation = "none";
     const bool windows = kind == models::DataKind::windows;
-    if (images || (windows && run_.data.tokens != "words")) {
+    const bool rows = kind == models::DataKind::rows;
+    if (!rows)
+      for (const char* name : {"target_column", "input_columns", "target_kind"})
+        refuse(name, "rows of a table", kind);
+    else if (run_.data.target_column.empty())
+      problems_.error(settings_.place("dataset"),
+                      "data set {} needs target_column: write the name of the column to predict",
+                      in_quotes(run_.data.dataset));
+    if (images || rows || (windows && run_.data.tokens != "words")) {
       const char* of = windows ? "texts and of tokens = \"words\"" : "texts";
       refuse("vocabulary_min_frequency", of, kind);
       refuse("vocabulary_max_size", of, kind);

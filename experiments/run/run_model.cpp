@@ -66,6 +66,11 @@ bool is_image(const Exported::Input& value) {
          (value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64);
 }
 
+bool is_row(const Exported::Input& value) {
+  return value.sizes.size() == 2 &&
+         (value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64);
+}
+
 bool has_tokens(const Exported::Input& value) {
   return value.sizes.size() == 2 && value.dtype == models::Dtype::int64;
 }
@@ -104,6 +109,7 @@ std::string input_problem(const Exported& network, const models::Task& task) {
     return fmt::format("a {} has one input, but the network has {}", task.name, inputs.size());
   }
   const bool fits = kind == Kind::images       ? is_image(inputs[0])
+                    : kind == Kind::rows       ? is_row(inputs[0])
                     : kind == Kind::text_pairs ? inputs.size() == 2 && std::ranges::all_of(inputs, is_text)
                                                : has_tokens(inputs[0]);
   return fits ? "" : fmt::format("a {} reads {}", task.name, reads_text(task));
@@ -189,6 +195,9 @@ std::string data_problem(const Exported& network, const models::Task& task, cons
             sizes_text({sizes.begin() + 1, sizes.end()}), sizes_text(samples),
             i > 0 && sizes[2] == sizes[3] ? fmt::format("; image_size = {} scales them", sizes[2]) : "");
   }
+  if (is_row(network.inputs.front()) && input.image.channels > 0 && sizes[1] != input.image.channels)
+    return fmt::format("it reads {} columns, but the data has {} input columns",
+                       sizes[1] < 0 ? "any number of" : std::to_string(sizes[1]), input.image.channels);
   const bool windows = task.data == models::DataKind::windows;
   if (windows)
     if (std::string why = window_problem(network, input); !why.empty()) return why;
@@ -330,7 +339,11 @@ void refuse_changed(const std::filesystem::path& file, const std::string& now, c
 
 // The model without first weights of a seed.
 models::Model planned_model(const Run& run) {
-  if (!run.exported) return models::find_model(run.model);
+  if (!run.exported) {
+    models::Model model = models::find_model(run.model);
+    model.task = models::task_of(model, run.data);
+    return model;
+  }
   models::Model model = exported_model(line_of(run));
   refuse_changed(run.exported->path, model.sha256, run.exported->sha256);
   return model;
@@ -386,7 +399,7 @@ models::Model model_of(const Run& run) {
 }
 
 std::string task_name(const Run& run) {
-  return run.exported ? run.declared.task : models::find_model(run.model).task;
+  return run.exported ? run.declared.task : models::task_of(models::find_model(run.model), run.data);
 }
 
 models::Graph graph_of(const Run& run, const models::InputShape& input) {

@@ -9,6 +9,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "models/datasets/datasets.h"
+#include "models/datasets/row_data.h"
 #include "models/datasets/synthetic_digits.h"
 #include "models/datasets/text_data.h"
 #include "models/datasets/window_data.h"
@@ -144,6 +145,7 @@ std::vector<std::string> accepted_names(const Dataset& dataset) {
 }
 
 DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
+  if (source.kind == DataKind::rows) return row_facts(source, folder, choice);
   if (source.kind == DataKind::windows) return window_facts(source, folder, choice);
   if (source.kind != DataKind::images) return text_facts(source, folder, choice);
   if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice);
@@ -154,6 +156,7 @@ DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice&
 }
 
 Splits read(const Dataset& source, const DataChoice& choice) {
+  if (source.kind == DataKind::rows) return read_rows(choice);
   if (source.kind == DataKind::windows) return read_windows(source, choice);
   if (source.kind != DataKind::images) return read_texts(source, choice);
   if (source.generated()) {

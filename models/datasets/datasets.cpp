@@ -7,6 +7,7 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
+#include "models/datasets/row_data.h"
 #include "models/readers/image_folder.h"
 #include "models/readers/text_readers.h"
 
@@ -24,7 +25,7 @@ const std::vector<std::string>& idx_files() {
   return names;
 }
 
-std::array<Dataset, 15> all_datasets() {
+std::array<Dataset, 16> all_datasets() {
   return {
       {{.name = "mnist",
         .title = "MNIST",
@@ -118,6 +119,15 @@ std::array<Dataset, 15> all_datasets() {
         .files = {"*.txt"},
         .about = "one file, or a folder of .txt files, plain or .gz: 90 % train, 5 % validation, 5 % test",
         .format = DataFormat::own_text},
+       {.name = "csv",
+        .title = "Own table",
+        .kind = DataKind::rows,
+        .shape = no_image,
+        .classes = 0,
+        .files = {"data.csv", "train.csv", "validation.csv", "test.csv"},
+        .about =
+            "rows of a table: data.csv, or train.csv with validation.csv and test.csv; needs target_column",
+        .format = DataFormat::csv},
        {.name = "synthetic-digits",
         .title = "Synthetic digits",
         .shape = grey28,
@@ -184,6 +194,7 @@ bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
   if (dataset.format == DataFormat::text_folder) return holds_text_classes(place);
   if (dataset.format == DataFormat::text_pairs) return holds_text_pairs(place);
   if (dataset.format == DataFormat::own_text) return holds_own_text(place);
+  if (dataset.format == DataFormat::csv) return holds_table(place);
   const std::vector<std::string> names = accepted_names(dataset);
   return std::any_of(names.begin(), names.end(),
                      [&](const std::string& name) { return std::filesystem::exists(place / name, ignored); });
@@ -192,7 +203,7 @@ bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
 }  // namespace
 
 std::span<const Dataset> datasets() {
-  static const std::array<Dataset, 15> rows = all_datasets();
+  static const std::array<Dataset, 16> rows = all_datasets();
   return rows;
 }
 
@@ -207,7 +218,7 @@ const Dataset& find_dataset(std::string_view name) {
 }
 
 std::string_view kind_name(DataKind kind) {
-  constexpr std::array names{"images", "texts", "text pairs", "windows of a text"};
+  constexpr std::array names{"images", "texts", "text pairs", "windows of a text", "rows of a table"};
   return names.at(static_cast<std::size_t>(kind));
 }
 

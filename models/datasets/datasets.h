@@ -26,6 +26,7 @@ enum class DataFormat {
   text_folder,
   text_pairs,
   own_text,
+  csv,
   drawn_digits,
   texts
 };
@@ -49,7 +50,8 @@ struct Dataset {
 std::span<const Dataset> datasets();
 std::vector<std::string> dataset_names();
 const Dataset& find_dataset(std::string_view name);  // UserError if there is no such data set
-std::string_view kind_name(DataKind kind);           // "images", "texts", "text pairs", "windows of a text"
+std::string_view kind_name(
+    DataKind kind);  // "images", "texts", "text pairs", "windows of a text", "rows of a table"
 
 // The input of a model before any data is read. Vocabularies of words have their default maximum size.
 InputShape input_shape(const Dataset& dataset);

@@ -14,7 +14,7 @@ Model mlp() {
           .title = "MLP",
           .task = "classification",
           .datasets = {"mnist", "fashion-mnist", "synthetic-digits", "cifar10", "synthetic-color-digits",
-                       "folder"},
+                       "folder", "csv"},
           .hyperparameters = {sizes_parameter("hidden", {250, 100}, 0, 16,
                                               "outputs of each hidden layer; [] is a linear model")},
           .about = "fully connected layers with ReLU between them",

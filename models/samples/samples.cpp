@@ -24,12 +24,13 @@ std::vector<T> picked(const std::vector<T>& all, const std::vector<std::int64_t>
   return some;
 }
 
-std::vector<std::int64_t> count_labels(const std::vector<std::int32_t>& labels) {
+template <typename Label>
+std::vector<std::int64_t> count_labels(const std::vector<Label>& labels) {
   std::vector<std::int64_t> counts;
-  for (const std::int32_t label : labels) {
-    const auto index = static_cast<std::size_t>(label);
-    if (index >= counts.size()) counts.resize(index + 1, 0);
-    ++counts[index];
+  for (const Label label : labels) {
+    const auto at = static_cast<std::size_t>(label);
+    if (at >= counts.size()) counts.resize(at + 1, 0);
+    ++counts[at];
   }
   return counts;
 }
@@ -37,6 +38,7 @@ std::vector<std::int64_t> count_labels(const std::vector<std::int32_t>& labels) 
 std::vector<std::int64_t> classes_of(const Samples& samples) {
   if (const auto* images = std::get_if<Images>(&samples)) return count_labels(images->labels);
   if (const auto* texts = std::get_if<Texts>(&samples)) return count_labels(texts->labels);
+  if (const auto* rows = std::get_if<Rows>(&samples)) return count_labels(rows->labels);
   return {};
 }
 

@@ -4,6 +4,7 @@
 
 #include <array>
 #include <cstdint>
+#include <iterator>
 #include <span>
 #include <string>
 #include <variant>
@@ -22,8 +23,8 @@ struct ImageShape {
 // The input that a model is built for. A member is 0 if it does not apply, or is not known before data is
 // read.
 struct InputShape {
-  ImageShape image;                                   // {0, 0, 0} for texts
-  std::int64_t classes = 0;                           // 0 if samples have no labels
+  ImageShape image;                                   // {0, 0, 0} for texts, {columns, 1, 1} for rows
+  std::int64_t classes = 0;                           // 0 if samples have no labels; 1 if rows have a number
   std::int64_t vocabulary = 0;                        // number of tokens of texts, or of the source of pairs
   std::int64_t target_vocabulary = 0;                 // number of tokens of the target of pairs
   std::int64_t source_length = 0, target_length = 0;  // typical tokens per sample, for cost estimates only
@@ -67,9 +68,18 @@ struct Windows {
   std::int64_t size() const { return tokens.size(); }
 };
 
-enum class DataKind { images, texts, text_pairs, windows };
+// Rows of a table. All numbers are standardised by the training part.
+struct Rows {
+  std::int64_t columns = 0;
+  std::vector<float> values;         // [sample, column]
+  std::vector<std::int32_t> labels;  // [sample], 0 … classes − 1; none if targets are numbers
+  std::vector<float> numbers;        // [sample]: targets; none if targets are classes
+  std::int64_t size() const { return std::ssize(labels) + std::ssize(numbers); }
+};
 
-using Samples = std::variant<Images, Texts, TextPairs, Windows>;  // in the order of DataKind
+enum class DataKind { images, texts, text_pairs, windows, rows };
+
+using Samples = std::variant<Images, Texts, TextPairs, Windows, Rows>;  // in the order of DataKind
 std::int64_t sample_count(const Samples& samples);
 
 // The samples at `indices`, in that order.

@@ -384,7 +384,7 @@ std::string of_the_task(const RunRow& run) {
   for (auto row = all.rbegin(); row != all.rend(); ++row) {
     const Metric& metric = *row;
     if (metric.task.empty() || !metric.epoch_column.empty()) continue;
-    const double value = value_in(run, metric.column);
+    const double value = metric.kind->scale * value_in(run, metric.column);
     if (!std::isfinite(value)) continue;
     text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.of->title,
                         metric.kind->higher_is_better ? fixed(value, 2) : for_table(value),

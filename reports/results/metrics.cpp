@@ -22,7 +22,7 @@ bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (!run.model_title.empty()) return metric.of->is_of(run.task);
   const auto& catalogue = models::catalogue();
   const auto row = std::ranges::find(catalogue, run.model, &models::Model::name);
-  return row != catalogue.end() && metric.of->is_of(row->task);
+  return row != catalogue.end() && metric.of->is_of(run.task.empty() ? row->task : run.task);
 }
 
 }  // namespace trainyard::reports

@@ -77,9 +77,9 @@ int pairs_without_times(const ArmRuns& baseline, const ArmRuns& arm) {
       baseline.runs, [&](const Observation& run) { return untimed(&run) || untimed(partner_of(run, arm)); }));
 }
 
-// 100 / the number of samples on which an accuracy is measured; 0 for other metrics, or if it is not known.
+// 100 / the number of samples on which a proportion of samples is measured; 0 for other metrics, or if it is not known.
 double step_of(const ReportData& data, const ArmRuns& baseline, const Metric& metric) {
-  if (!metric.kind->is_fraction() || metric.kind->margin != Margin::points) return 0;
+  if (!metric.kind->is_fraction() || metric.kind->least < 0) return 0;
   double samples = 0;
   for (const Observation& run : baseline.runs) {
     const auto found = data.evidence.find(run.run->run_key);

@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runner/data/image_dataset.h"
+#include "runner/data/row_dataset.h"
 #include "runner/data/text_dataset.h"
 #include "runner/device/device.h"
 
@@ -40,9 +41,9 @@ at::Tensor Dataset::length_keys() const {
 
 std::unique_ptr<Dataset> Dataset::augmented(const Augmentation& augmentation, std::uint64_t,
                                             std::int64_t) const {
-  throw UserError("augmentation \"" + std::string(augmentation.name) +
-                      "\" is for images, but this data set contains texts",
-                  "remove augmentation, or use a data set of images");
+  throw UserError(
+      "augmentation \"" + std::string(augmentation.name) + "\" is for images, but this data set has none",
+      "remove augmentation, or use a data set of images");
 }
 
 bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
@@ -73,6 +74,8 @@ DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarT
     if (texts && task.target() == Target::label) return std::make_unique<TextDataset>(*texts, form);
     if (pairs && task.target() == Target::translation)
       return std::make_unique<PairSplit>(*pairs, form.has_value());
+    const auto* rows = std::get_if<models::Rows>(&samples);
+    if (rows && task.target() == Target::label) return std::make_unique<RowDataset>(*rows, dtype);
     if (windows && task.target() == Target::next_token) return std::make_unique<WindowSplit>(*windows);
     throw UserError("the data set is not for the task " + std::string(task.name),
                     "use a data set that `trainyard list models` lists for the model");

@@ -35,6 +35,19 @@ at::Tensor squared_error(const at::Tensor& images, const at::Tensor& targets) {
   return at::mse_loss(images, targets, at::Reduction::Sum);
 }
 
+// Values [batch, 1], numbers [batch].
+at::Tensor number_loss(const at::Tensor& values, const at::Tensor& numbers) {
+  return at::mse_loss(values.flatten().to(numbers), numbers, at::Reduction::Sum);
+}
+
+at::Tensor sum_of_numbers(const at::Tensor&, const at::Tensor& numbers) {
+  return numbers.sum(at::kDouble);
+}
+
+at::Tensor sum_of_squares(const at::Tensor&, const at::Tensor& numbers) {
+  return numbers.to(at::kDouble).square().sum();
+}
+
 at::Tensor token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
   return at::cross_entropy_loss(logits.flatten(0, -2), tokens.flatten(), /*weight=*/{}, at::Reduction::Sum,
                                 padding);
@@ -57,9 +70,12 @@ at::Tensor token_positions(const at::Tensor& tokens) {
 }
 
 constexpr std::array label_counts{Count{"correct", right_labels}};
+constexpr std::array number_counts{Count{"target", sum_of_numbers, at::kDouble},
+                                   Count{"square", sum_of_squares, at::kDouble}};
 constexpr std::array token_counts{Count{"correct", right_tokens}};
 
 const std::array tasks{Task{"classification", label_loss, label_counts, nullptr},
+                       Task{"regression", number_loss, number_counts, nullptr},
                        Task{"reconstruction", squared_error, {}, nullptr},
                        Task{"translation", token_loss, token_counts, token_positions},
                        Task{"language-model", next_token_loss, token_counts, nullptr}};

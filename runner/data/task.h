@@ -52,6 +52,7 @@ struct Task {
 };
 
 // classification: cross entropy of logits [batch, classes] against labels int64 [batch], a sample weighs 1.
+// regression: squared error of [batch, 1] against numbers [batch], a sample weighs 1.
 // reconstruction: squared error of [batch, channel, height, width] against images of that shape, a pixel of a
 // channel weighs 1. translation: cross entropy of logits [batch, tokens, vocabulary] against tokens int64
 // [batch, tokens]; a token weighs 1 and padding (0) nothing. language-model: the same, without padding.

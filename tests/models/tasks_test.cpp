@@ -14,6 +14,8 @@ TEST_CASE("each task says what a network reads and gives") {
   CHECK(reads_text(find_task("classification")) ==
         "floating-point images [batch, channels, height, width], or int64 tokens [batch, length]");
   CHECK(gives_text(find_task("classification")) == "logits [batch, classes]");
+  CHECK(reads_text(find_task("regression")) == "floating-point values [batch, columns]");
+  CHECK(gives_text(find_task("regression")) == "values [batch, 1]");
   CHECK(gives_text(find_task("reconstruction")) == "images of the shape that it reads");
   CHECK(gives_text(find_task("translation")) == "logits [batch, steps, vocabulary]");
   CHECK(target_name(find_task("language-model").target) == "next token");

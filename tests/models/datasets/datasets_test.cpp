@@ -84,7 +84,7 @@ TEST_CASE(
   }
   CHECK(dataset_names() == std::vector<std::string>{"mnist", "fashion-mnist", "cifar10", "imdb", "multi30k",
                                                     "tiny-shakespeare", "folder", "text-folder", "text-pairs",
-                                                    "text", "synthetic-digits", "synthetic-color-digits",
+                                                    "text", "csv", "synthetic-digits", "synthetic-color-digits",
                                                     "synthetic-reviews", "synthetic-phrases",
                                                     "synthetic-prose"});
 }

@@ -145,7 +145,7 @@ TEST_CASE("metrics add up over batches, also additional ones by name") {
 }
 
 TEST_CASE("an unknown task is an error") {
-  CHECK_THROWS_WITH_AS(find_task("regression"), doctest::Contains("there is no task \"regression\""),
+  CHECK_THROWS_WITH_AS(find_task("regresion"), doctest::Contains("there is no task \"regresion\""),
                        UserError);
 }
 

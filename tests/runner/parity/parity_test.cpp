@@ -185,6 +185,7 @@ experiments::Strategy strategy(const char* kind, std::int64_t replicas, std::int
   }
 
 MODEL_UNDER_EVERY_STRATEGY("mlp")
+MODEL_UNDER_EVERY_STRATEGY("mlp-rows")
 MODEL_UNDER_EVERY_STRATEGY("cnn")
 MODEL_UNDER_EVERY_STRATEGY("vgg11")
 MODEL_UNDER_EVERY_STRATEGY("nbow")

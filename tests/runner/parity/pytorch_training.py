@@ -57,6 +57,8 @@ def write_safetensors(file, tensors):
 def loss_of(task, output, target):
     if task == "reconstruction":
         return functional.mse_loss(output, target)
+    if task == "regression":
+        return functional.mse_loss(output.squeeze(1), target)
     if task == "translation":
         return functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=0)
     return functional.cross_entropy(output, target)

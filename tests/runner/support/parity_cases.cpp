@@ -65,7 +65,21 @@ models::TextPairs random_pairs(const models::InputShape& input, std::int64_t sam
   return pairs;
 }
 
+// The numbers depend on the values, with noise.
+models::Rows random_rows(std::int64_t columns, std::int64_t samples) {
+  std::mt19937 numbers(1);
+  models::Rows rows{.columns = columns, .values = {}, .labels = {}, .numbers = {}};
+  const auto any = [&] { return static_cast<float>(between(numbers, -1000, 1000)) / 500; };
+  for (std::int64_t i = 0; i < samples; ++i) {
+    float sum = any();
+    for (std::int64_t column = 0; column < columns; ++column) sum += rows.values.emplace_back(any());
+    rows.numbers.push_back(sum / 2);
+  }
+  return rows;
+}
+
 models::Samples random_samples(const models::InputShape& input, std::int64_t samples) {
+  if (input.classes == 1) return random_rows(input.image.channels, samples);
   if (input.target_vocabulary > 0) return random_pairs(input, samples);
   if (input.vocabulary > 0) return random_texts(input, samples);
   return random_images(input.image, samples, input.classes);
@@ -142,7 +156,10 @@ std::filesystem::path exported_network(const std::string& name, at::ScalarType d
 }
 
 std::string task_of(const ParityModel& model) {
-  return model.exported_task.empty() ? models::find_model(model.name).task : model.exported_task;
+  models::DataChoice data;
+  data.dataset = model.dataset;
+  return model.exported_task.empty() ? models::task_of(models::find_model(model.name), data)
+                                     : model.exported_task;
 }
 
 ParityModel parity_model(const std::string& name) {
@@ -150,6 +167,14 @@ ParityModel parity_model(const std::string& name) {
   const models::InputShape texts{.image = {0, 0, 0}, .classes = 2, .vocabulary = 23};
   const models::InputShape pairs{.image = {0, 0, 0}, .vocabulary = 23, .target_vocabulary = 19};
   if (name == "mlp") return {name, with(name, {{"hidden", Integers{11, 9}}}), images};
+  if (name == "mlp-rows")
+    return {"mlp",
+            with("mlp", {{"hidden", Integers{11, 9}}}),
+            {.image = {7, 1, 1}, .classes = 1},
+            false,
+            0.05,
+            "",
+            "csv"};
   if (name == "cnn") {
     return {name, with(name, {{"channels", Integers{3, 5}}, {"hidden", Integers{11}}}), images};
   }
@@ -198,6 +223,7 @@ experiments::Run parity_run(const ParityModel& model, const experiments::Strateg
   experiments::Run run;
   run.model = model.name;
   run.hyperparameters = model.hyperparameters;
+  run.data.dataset = run.data.source = model.dataset;
   run.strategy = strategy;
   if (!model.exported_task.empty()) run = with_network(run, model, exported_network(model.name, dtype));
   if (strategy.stages == 2 && run.exported) run.strategy.boundaries = {exported_boundary(run, model.input)};

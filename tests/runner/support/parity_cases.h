@@ -20,6 +20,7 @@ struct ParityModel {
   bool batch_norm = false;  // with it, results depend on micro-batches
   double learning_rate = 0.05;
   std::string exported_task = {};  // of a network of PyTorch: "classification", "translation"
+  std::string dataset = {};        // "csv" for rows of a table, whose targets are numbers
 };
 
 ParityModel parity_model(const std::string& name);

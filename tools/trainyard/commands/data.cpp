@@ -221,6 +221,7 @@ bool verify_files(const models::KnownDataset& known, const fs::path& place, std:
 }
 
 std::string shape_text(const models::Dataset& dataset, const models::InputShape& input) {
+  if (dataset.kind == models::DataKind::rows) return std::to_string(input.image.channels) + " input columns";
   if (dataset.kind == models::DataKind::images) return std::to_string(input.classes) + " classes";
   std::string text = "vocabulary " + std::to_string(input.vocabulary);
   if (input.target_vocabulary > 0) text += " and " + std::to_string(input.target_vocabulary);

@@ -35,6 +35,7 @@ nlohmann::json task_rows() {
                     {"inputs", pairs     ? 2
                                : windows ? 1
                                          : 0},
+                    {"rows", task.data == models::DataKind::rows},
                     {"role", task.role},
                     {"output", output_sizes(task)},
                     {"reads", reads_text(task)},

@@ -26,6 +26,7 @@ std::string usual_dataset(const models::Exported& network) {
   const models::Exported::Input& input = network.inputs.front();
   const models::DataKind kind = models::find_task(network.task).data;
   if (kind == models::DataKind::text_pairs) return "multi30k";
+  if (kind == models::DataKind::rows) return "csv";
   if (kind == models::DataKind::windows) return "tiny-shakespeare";
   if (input.dtype == models::Dtype::int64) return "imdb";
   const bool square = input.sizes.size() == 4 && input.sizes[2] == input.sizes[3];
@@ -51,6 +52,7 @@ std::string data_key(const models::Exported& network, const nlohmann::json& abou
     const std::int64_t longest = most.is_number_integer() ? most.get<std::int64_t>() : usual_window;
     return fmt::format("window_length = {}\n", sizes[1] > 0 ? sizes[1] : std::min(longest, usual_window));
   }
+  if (dataset.kind == models::DataKind::rows) return "target_column = \"target\"  # the name of yours\n";
   if (dataset.kind == models::DataKind::images) {
     const bool fixed = sizes.size() == 4 && sizes[2] > 0 && sizes[2] == sizes[3];
     return fixed && sizes[2] != dataset.shape.height ? fmt::format("image_size = {}\n", sizes[2]) : "";

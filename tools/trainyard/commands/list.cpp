@@ -51,7 +51,7 @@ void list_models() {
   Table table;
   table.columns = {"name", "task", "data sets", "about"};
   for (const auto& model : models::catalogue())
-    table.rows.push_back({model.name, model.task, joined(model.datasets), model.about});
+    table.rows.push_back({model.name, joined(models::tasks_of(model)), joined(model.datasets), model.about});
   std::cout << aligned_table(table);
 }
 
@@ -59,8 +59,9 @@ void list_models() {
 void show_model(const std::string& name) {
   const auto& model = models::find_model(name);
   const auto& dataset = models::find_dataset(model.datasets.front());
-  std::cout << model.title << ": " << model.about << "\ntask " << model.task << "; metrics "
-            << joined(models::records_of(model.task)) << "; data sets " << joined(model.datasets) << "\n\n"
+  std::cout << model.title << ": " << model.about << "\ntask " << joined(models::tasks_of(model))
+            << "; metrics " << joined(models::records_of(model.task)) << "; data sets "
+            << joined(model.datasets) << "\n\n"
             << aligned_table(parameter_table(model.hyperparameters));
   models::Hyperparameters defaults;
   for (const auto& parameter : model.hyperparameters) defaults[parameter.name] = parameter.fallback.value();

@@ -1,4 +1,4 @@
-"""The tasks of trainyard, one row each: {"name", "target", "inputs", "role", "output", "reads", "gives"}.
+"""The tasks of trainyard, one row each: {"name", "target", "inputs", "rows", "role", "output", "reads", "gives"}.
 
 `trainyard export` gives the rows of models/tasks.h, which describes them. "inputs" is 0 if any number fits."""
 
@@ -21,6 +21,8 @@ def has_size(size, name, inputs):
 def fits(name, inputs, output):
     row = ROWS[name]
     if row["inputs"] not in (0, len(inputs)):
+        return False
+    if row["rows"] and (inputs[0].dim() != 2 or not inputs[0].is_floating_point()):
         return False
     if not row["output"]:
         return output.shape == inputs[0].shape
