@@ -48,6 +48,11 @@ class PartWriter {
     write_sequences(".target", pairs.target);
   }
   void operator()(const models::Windows& windows) const { write_sequences("", windows.tokens); }
+  void operator()(const models::Rows& rows) const {
+    write_numbers(file_ + ".values", rows.values);
+    write_numbers(file_ + ".labels", rows.labels);
+    write_numbers(file_ + ".numbers", rows.numbers);
+  }
 
  private:
   void write_sequences(const std::string& side, const models::Sequences& sequences) const {

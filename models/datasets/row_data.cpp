@@ -164,7 +164,7 @@ struct Scale {
   double deviation = 1;  // of the population; 1 if all values are equal
 };
 
-// Of column `first` of an array [row, column] with `step` columns.
+// The scale of column `first` of an array [row, column] with `step` columns.
 Scale scale_of(const std::vector<double>& values, std::size_t first, std::size_t step,
                const std::string& name, const fs::path& file) {
   const auto rows = static_cast<double>(values.size() / step);

@@ -97,7 +97,7 @@ TEST_CASE("a regression on a user's own table leaves the noise, under single and
   checked_error(yard.at({"check", "t.toml"}), 2, "data.csv:1: there is no column \"city\"");
   yard.write("t.toml", experiment("target_column = \"price\""));
   checked_error(yard.at({"run", "t.toml"}), 2, "data.csv:2: column \"size\" has \"");
-  yard.write("t.toml", experiment("epochs = 4"));
+  yard.write("t.toml", experiment("learning_rate = 0.05"));
   checked_error(yard.at({"check", "t.toml"}), 2, "data set \"csv\" needs target_column");
   yard.write("t.toml", experiment("target_column = \"size\"\ntarget_kind = \"classes\""));
   checked_error(yard.at({"check", "t.toml"}), 2, "target_kind must be one of \"number\", \"class\"");
