@@ -14,9 +14,12 @@ Model seq2seq();
 Model conv_autoencoder();
 Model cnn();
 Model mlp();
+Model mobilenet_v2();
+Model gpt();
 
 std::span<const Model> catalogue() {
-  static const std::array rows{vgg11(), nbow(), seq2seq(), conv_autoencoder(), cnn(), mlp()};
+  static const std::array rows{vgg11(), nbow(), seq2seq(),      conv_autoencoder(),
+                               cnn(),   mlp(),  mobilenet_v2(), gpt()};
   return rows;
 }
 

@@ -82,24 +82,37 @@ Chain& Chain::dropout(double probability) {
   return *this;
 }
 
-Chain& Chain::linear(std::int64_t outputs) {
+Chain& Chain::linear(std::int64_t outputs, bool bias) {
   const std::int64_t inputs = std::exchange(shape_.channels, outputs);
-  return add("linear", {{"inputs", inputs}, {"outputs", outputs}}, (inputs + 1) * outputs,
-             inputs * outputs * tokens_);
+  return add("linear", {{"inputs", inputs}, {"outputs", outputs}, {"bias", bias}},
+             (inputs + (bias ? 1 : 0)) * outputs, inputs * outputs * tokens_);
+}
+
+Chain& Chain::normal(double deviation) {
+  graph_.nodes.back().initial = InitialRule{.kind = InitialRule::Kind::normal, .value = deviation};
+  return *this;
+}
+
+Chain& Chain::add_skip(const Skip& from) {
+  add("add", {});
+  graph_.nodes.back().reads.push_back(from.value);
+  for (std::size_t i = from.node + 1; i < graph_.nodes.size(); ++i) graph_.nodes[i].begins_block = false;
+  return *this;
 }
 
 Chain& Chain::convolution(std::int64_t outputs, const Kernel& kernel) {
   const std::int64_t inputs = std::exchange(shape_.channels, outputs);
   shape_.height = convolved(shape_.height, kernel);
   shape_.width = convolved(shape_.width, kernel);
-  const std::int64_t weights = inputs * outputs * kernel.size * kernel.size;
+  const std::int64_t weights = inputs / kernel.groups * outputs * kernel.size * kernel.size;
   return add("conv2d",
              {{"inputs", inputs},
               {"outputs", outputs},
               {"kernel", kernel.size},
               {"stride", kernel.stride},
               {"padding", kernel.padding},
-              {"bias", kernel.bias}},
+              {"bias", kernel.bias},
+              {"groups", kernel.groups}},
              weights + (kernel.bias ? outputs : 0), weights * shape_.height * shape_.width);
 }
 
@@ -134,6 +147,11 @@ Chain& Chain::max_pool() {
   return add("max_pool2d", {});
 }
 
+Chain& Chain::image_mean() {
+  shape_.height = shape_.width = 1;
+  return add("image_mean", {});
+}
+
 Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::int64_t outputs,
                         std::int64_t moved) {
   if (vocabulary < 1) throw InternalError("a model of texts needs data with a vocabulary");
@@ -145,6 +163,34 @@ Chain& Chain::embedding(const std::string& kind, std::int64_t vocabulary, std::i
 
 Chain& Chain::mean_embedding(std::int64_t outputs) {
   return embedding("mean_embedding", input_.vocabulary, outputs, input_.source_length + 1);
+}
+
+Chain& Chain::token_embedding(std::int64_t outputs, bool tied) {
+  tokens_ = input_.source_length;
+  embedding("token_embedding", input_.vocabulary, outputs, 3 * tokens_);  // token, position and their sum
+  graph_.nodes.back().sizes.insert({{"positions", tokens_}});
+  graph_.nodes.back().parameters += tokens_ * outputs;
+  if (tied) tied_ = new_value();
+  return *this;
+}
+
+Chain& Chain::layer_norm(bool bias) {
+  const std::int64_t channels = shape_.channels;
+  return add("layer_norm", {{"channels", channels}, {"bias", bias}}, (bias ? 2 : 1) * channels);
+}
+
+Chain& Chain::causal_attention(std::int64_t heads, double dropout) {
+  shape_.channels /= 3;
+  add("causal_attention", {{"heads", heads}}, 0, 2 * tokens_ * tokens_ * shape_.channels);
+  graph_.nodes.back().dropout = dropout;
+  return *this;
+}
+
+Chain& Chain::tied_linear() {
+  const std::int64_t inputs = std::exchange(shape_.channels, input_.vocabulary);
+  add("tied_linear", {}, 0, inputs * input_.vocabulary * tokens_);
+  graph_.nodes.back().reads.push_back(tied_);
+  return *this;
 }
 
 Chain& Chain::source_embedding(std::int64_t outputs) {
@@ -192,6 +238,10 @@ double number(const Hyperparameters& values, const std::string& name) {
   return value<double>(values, name, "a number");
 }
 
+bool truth(const Hyperparameters& values, const std::string& name) {
+  return value<bool>(values, name, "true or false");
+}
+
 const std::string& text(const Hyperparameters& values, const std::string& name) {
   return value<std::string>(values, name, "a text");
 }
@@ -222,6 +272,10 @@ Parameter choice_parameter(const std::string& name, const std::vector<std::strin
   Parameter parameter = row(name, ValueType::text, choices.front(), meaning);
   parameter.choices = choices;
   return parameter;
+}
+
+Parameter truth_parameter(const std::string& name, bool fallback, const std::string& meaning) {
+  return row(name, ValueType::boolean, fallback, meaning);
 }
 
 Parameter dropout_parameter(double fallback, const std::string& meaning) {

@@ -56,13 +56,24 @@ struct SampleRule {
   bool operator==(const SampleRule&) const = default;
 };
 
+// How the first values of a parameter are drawn.
+struct InitialRule {
+  enum class Kind { constant, uniform, normal };
+  Kind kind = Kind::constant;
+  double value = 0;  // the constant, the bound of a uniform distribution, or a standard deviation
+  double mean = 0;   // of a normal distribution
+  std::optional<std::int64_t> zero_row = {};  // that of padding, in an embedding
+};
+
 // One node: a layer of trainyard, or an operator of PyTorch.
 struct Node {
   std::string path;  // "0", "1", …, or the name in the file: part of the names of random streams
   std::string kind;  // "linear", "conv2d", …: see `Chain`; or "aten.linear.default"
   std::map<std::string, std::int64_t> sizes =
-      {};                                // of a layer of trainyard: {"inputs", 784}, {"outputs", 250}
-  double dropout = 0;                    // probability; for kind "dropout" only
+      {};              // of a layer of trainyard: {"inputs", 784}, {"outputs", 250}
+  double dropout = 0;  // probability; for kinds "dropout" and "causal_attention" only
+  // First values of the weight of a layer of trainyard; its bias is then 0. Without a rule they are PyTorch's.
+  std::optional<InitialRule> initial = {};
   std::vector<Argument> arguments = {};  // of an operator of PyTorch
   std::vector<Returned> returned = {};   // of an operator of PyTorch
   std::vector<ValueId> reads = {};
@@ -80,15 +91,6 @@ struct Node {
 
 // Whether the node makes numbers, such as the size of a batch, and no tensors.
 bool makes_number(const Node& node);
-
-// How the first values of a parameter are drawn.
-struct InitialRule {
-  enum class Kind { constant, uniform, normal };
-  Kind kind = Kind::constant;
-  double value = 0;  // the constant, the bound of a uniform distribution, or a standard deviation
-  double mean = 0;   // of a normal distribution
-  std::optional<std::int64_t> zero_row = {};  // that of padding, in an embedding
-};
 
 // What the optimizer's keys are multiplied by for a parameter, as in the parameter groups of PyTorch.
 struct GroupFactors {

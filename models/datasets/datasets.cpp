@@ -224,17 +224,20 @@ std::string_view kind_name(DataKind kind) {
 
 InputShape input_shape(const Dataset& dataset) {
   const bool words = dataset.kind == DataKind::texts || dataset.kind == DataKind::text_pairs;
-  const std::int64_t vocabulary = words ? DataChoice{}.vocabulary_max_size : 0;
+  const bool windows = dataset.kind == DataKind::windows;
+  constexpr std::int64_t usual_characters = 69;  // of English prose, with the special tokens
+  const std::int64_t vocabulary = words ? DataChoice{}.vocabulary_max_size : windows ? usual_characters : 0;
   return {.image = dataset.shape,
           .classes = dataset.classes,
           .vocabulary = vocabulary,
           .target_vocabulary = dataset.kind == DataKind::text_pairs ? vocabulary : 0,
-          .source_length = dataset.source_length,
+          .source_length = windows ? DataChoice{}.window_length : dataset.source_length,
           .target_length = dataset.target_length};
 }
 
 InputShape input_shape(const Dataset& dataset, const DataChoice& choice) {
   InputShape input = input_shape(dataset);
+  if (dataset.kind == DataKind::windows) input.source_length = 0;  // only the data says the tokens
   if (dataset.format == DataFormat::image_folder)
     input.image = no_image;
   else if (dataset.kind == DataKind::images && choice.image_size > 0)

@@ -20,11 +20,53 @@ Layer flatten(const models::Node& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return x.flatten(1); })};
 }
 
-// Overwrites its input if no other layer reads it. Autograd does not allow that for a leaf.
+namespace {
+
+// Whether a layer may overwrite its input: no other layer reads it. Autograd does not allow that for a leaf.
+bool may_overwrite(const at::Tensor& x) {
+  return has_single_reader(x) && !x.is_leaf();
+}
+
+// A weight by the rule of its node. Without one it is uniform, as in PyTorch.
+NamedParameter weight_of(InitialWeights& weights, const models::Node& row, at::IntArrayRef sizes,
+                         at::MemoryFormat format = at::MemoryFormat::Contiguous) {
+  return row.initial ? weights.drawn("weight", sizes, *row.initial, format)
+                     : weights.uniform("weight", sizes, fan_in_bound(sizes), format);
+}
+
+NamedParameter bias_of(InitialWeights& weights, const models::Node& row, at::IntArrayRef weight_sizes) {
+  const at::DimVector sizes{row.sizes.at("outputs")};
+  return row.initial ? weights.constant("bias", sizes, 0)
+                     : weights.uniform("bias", sizes, fan_in_bound(weight_sizes));
+}
+
+at::Tensor bias_of(const Layer& layer) {
+  return layer.parameters.size() > 1 ? layer.parameters[1].value : at::Tensor();
+}
+
+}  // namespace
+
 Layer relu(const models::Node& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, of_one_value([](at::Tensor x) {
-            return has_single_reader(x) && !x.is_leaf() ? at::relu_(x) : at::relu(x);
+            return may_overwrite(x) ? at::relu_(x) : at::relu(x);
           })};
+}
+
+Layer relu6(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](at::Tensor x) {
+            return may_overwrite(x) ? at::hardtanh_(x, 0, 6) : at::hardtanh(x, 0, 6);
+          })};
+}
+
+Layer gelu(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::gelu(x); })};
+}
+
+Layer add(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, [](Activations values, const ForwardContext&) {
+            at::Tensor x = std::move(values.at(0));
+            return Activations{may_overwrite(x) ? x.add_(values.at(1)) : x.add(values.at(1))};
+          }};
 }
 
 Layer sigmoid(const models::Node& row, const Initialisation&) {
@@ -32,17 +74,14 @@ Layer sigmoid(const models::Node& row, const Initialisation&) {
 }
 
 Layer linear(const models::Node& row, const Initialisation& start) {
-  const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
-  const double bound = fan_in_bound({outputs, inputs});
+  const at::DimVector sizes{row.sizes.at("outputs"), row.sizes.at("inputs")};
   InitialWeights weights(row.path, start);
-  const auto weight = weights.uniform("weight", {outputs, inputs}, bound);
-  const auto bias = weights.uniform("bias", {outputs}, bound);
-  return {
-      row.path,
-      row.kind,
-      {weight, bias},
-      {},
-      of_one_value([w = weight.value, b = bias.value](const at::Tensor& x) { return at::linear(x, w, b); })};
+  Layer layer{row.path, row.kind, {weight_of(weights, row, sizes)}, {}, {}};
+  if (row.sizes.at("bias") != 0) layer.parameters.push_back(bias_of(weights, row, sizes));
+  layer.forward = of_one_value([w = layer.parameters[0].value, b = bias_of(layer)](const at::Tensor& x) {
+    return at::linear(x, w, b);
+  });
+  return layer;
 }
 
 namespace {
@@ -52,16 +91,9 @@ namespace {
 Layer convolution(const models::Node& row, const Initialisation& start, at::IntArrayRef sizes) {
   InitialWeights weights(row.path, start);
   Layer layer{row.path, row.kind, {}, {}, {}};
-  const double bound = fan_in_bound(sizes);
-  layer.parameters.push_back(weights.uniform("weight", sizes, bound, at::MemoryFormat::ChannelsLast));
-  if (row.sizes.at("bias") != 0) {
-    layer.parameters.push_back(weights.uniform("bias", {row.sizes.at("outputs")}, bound));
-  }
+  layer.parameters.push_back(weight_of(weights, row, sizes, at::MemoryFormat::ChannelsLast));
+  if (row.sizes.at("bias") != 0) layer.parameters.push_back(bias_of(weights, row, sizes));
   return layer;
-}
-
-at::Tensor bias_of(const Layer& layer) {
-  return layer.parameters.size() > 1 ? layer.parameters[1].value : at::Tensor();
 }
 
 // Batch normalisation: Ioffe, Szegedy, "Batch normalization", ICML 2015, algorithm 1, with the momentum and
@@ -234,13 +266,14 @@ void lay_out_for_cudnn(const models::Node& row, const std::vector<at::Tensor>& w
 }  // namespace
 
 Layer conv2d(const models::Node& row, const Initialisation& start) {
-  const std::int64_t kernel = row.sizes.at("kernel");
-  Layer layer = convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs"), kernel, kernel});
-  layer.forward =
-      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
-                    stride = row.sizes.at("stride"), padding = row.sizes.at("padding")](const at::Tensor& x) {
-        return at::conv2d(x, weight, bias, stride, padding);
-      });
+  const std::int64_t kernel = row.sizes.at("kernel"), groups = row.sizes.at("groups");
+  Layer layer =
+      convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs") / groups, kernel, kernel});
+  layer.forward = of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
+                                stride = row.sizes.at("stride"), padding = row.sizes.at("padding"),
+                                groups](const at::Tensor& x) {
+    return at::conv2d(x, weight, bias, stride, padding, /*dilation=*/1, groups);
+  });
   return layer;
 }
 
@@ -262,6 +295,10 @@ Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
 
 Layer max_pool2d(const models::Node& row, const Initialisation&) {
   return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
+}
+
+Layer image_mean(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return x.mean({2, 3}); })};
 }
 
 Layer batch_norm2d(const models::Node& row, const Initialisation& start) {

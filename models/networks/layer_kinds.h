@@ -19,13 +19,17 @@ auto of_one_value(Function function) {
 
 Layer flatten(const models::Node& row, const Initialisation& start);
 Layer relu(const models::Node& row, const Initialisation& start);
+Layer relu6(const models::Node& row, const Initialisation& start);
+Layer gelu(const models::Node& row, const Initialisation& start);
 Layer sigmoid(const models::Node& row, const Initialisation& start);
 Layer linear(const models::Node& row, const Initialisation& start);
+Layer add(const models::Node& row, const Initialisation& start);
 
 // Layers for images.
 Layer conv2d(const models::Node& row, const Initialisation& start);
 Layer conv_transpose2d(const models::Node& row, const Initialisation& start);
 Layer max_pool2d(const models::Node& row, const Initialisation& start);
+Layer image_mean(const models::Node& row, const Initialisation& start);
 
 // Batch normalisation. The statistics are those of the input, or of all replicas if the context sums over
 // replicas.
@@ -45,5 +49,11 @@ Layer target_embedding(const models::Node& row, const Initialisation& start);
 
 Layer encoder_lstm(const models::Node& row, const Initialisation& start);
 Layer decoder_lstm(const models::Node& row, const Initialisation& start);
+
+// Layers of language models, in language_model_layers.cpp.
+Layer token_embedding(const models::Node& row, const Initialisation& start);
+Layer layer_norm(const models::Node& row, const Initialisation& start);
+Layer causal_attention(const models::Node& row, const Initialisation& start);
+Layer tied_linear(const models::Node& row, const Initialisation& start);
 
 }  // namespace trainyard::networks

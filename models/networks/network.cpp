@@ -167,20 +167,28 @@ struct Kind {
 };
 
 constexpr std::array kinds{
+    Kind{"add", add},
     Kind{"batch_norm2d", batch_norm2d},
+    Kind{"causal_attention", causal_attention},
     Kind{"conv2d", conv2d},
     Kind{"conv_transpose2d", conv_transpose2d},
     Kind{"decoder_lstm", decoder_lstm},
     Kind{"dropout", dropout},
     Kind{"encoder_lstm", encoder_lstm},
     Kind{"flatten", flatten},
+    Kind{"gelu", gelu},
+    Kind{"image_mean", image_mean},
+    Kind{"layer_norm", layer_norm},
     Kind{"linear", linear},
     Kind{"max_pool2d", max_pool2d},
     Kind{"mean_embedding", mean_embedding},
     Kind{"relu", relu},
+    Kind{"relu6", relu6},
     Kind{"sigmoid", sigmoid},
     Kind{"source_embedding", source_embedding},
     Kind{"target_embedding", target_embedding},
+    Kind{"tied_linear", tied_linear},
+    Kind{"token_embedding", token_embedding},
 };
 
 }  // namespace

@@ -36,12 +36,12 @@ NamedParameter InitialWeights::normal(const std::string& role, at::IntArrayRef s
 }
 
 NamedParameter InitialWeights::drawn(const std::string& role, at::IntArrayRef sizes,
-                                     const models::InitialRule& rule) {
+                                     const models::InitialRule& rule, at::MemoryFormat format) {
   const at::Tensor values = at::full(sizes, rule.value, at::kDouble);
   if (rule.kind == models::InitialRule::Kind::uniform) values.uniform_(-rule.value, rule.value, stream_);
   if (rule.kind == models::InitialRule::Kind::normal) values.normal_(rule.mean, rule.value, stream_);
   if (rule.zero_row) values.select(0, *rule.zero_row).zero_();
-  return parameter(role, values);
+  return parameter(role, values.to(options_.dtype()).clone(format));
 }
 
 NamedParameter InitialWeights::constant(const std::string& role, at::IntArrayRef sizes, double value) const {

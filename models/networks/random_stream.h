@@ -31,7 +31,8 @@ class InitialWeights {
                          at::MemoryFormat format = at::MemoryFormat::Contiguous);
   // Normal with mean 0 and standard deviation 1.
   NamedParameter normal(const std::string& role, at::IntArrayRef sizes);
-  NamedParameter drawn(const std::string& role, at::IntArrayRef sizes, const models::InitialRule& rule);
+  NamedParameter drawn(const std::string& role, at::IntArrayRef sizes, const models::InitialRule& rule,
+                       at::MemoryFormat format = at::MemoryFormat::Contiguous);
   NamedParameter constant(const std::string& role, at::IntArrayRef sizes, double value) const;
 
  private:

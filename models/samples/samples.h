@@ -23,11 +23,12 @@ struct ImageShape {
 // The input that a model is built for. A member is 0 if it does not apply, or is not known before data is
 // read.
 struct InputShape {
-  ImageShape image;                                   // {0, 0, 0} for texts, {columns, 1, 1} for rows
-  std::int64_t classes = 0;                           // 0 if samples have no labels; 1 if rows have a number
-  std::int64_t vocabulary = 0;                        // number of tokens of texts, or of the source of pairs
-  std::int64_t target_vocabulary = 0;                 // number of tokens of the target of pairs
-  std::int64_t source_length = 0, target_length = 0;  // typical tokens per sample, for cost estimates only
+  ImageShape image;                    // {0, 0, 0} for texts, {columns, 1, 1} for rows
+  std::int64_t classes = 0;            // 0 if samples have no labels; 1 if rows have a number
+  std::int64_t vocabulary = 0;         // number of tokens of texts, or of the source of pairs
+  std::int64_t target_vocabulary = 0;  // number of tokens of the target of pairs
+  // Typical tokens per sample, for cost estimates only. For windows of a text: tokens that the network reads.
+  std::int64_t source_length = 0, target_length = 0;
   bool operator==(const InputShape&) const = default;
 };
 

@@ -18,7 +18,8 @@ TEST_CASE("every model is described, its defaults are allowed, and its data sets
   for (const Model& model : catalogue()) {
     CAPTURE(model.name);
     CHECK(names.insert(model.name).second);
-    CHECK(std::set<std::string>{"classification", "reconstruction", "translation"}.contains(model.task));
+    CHECK(std::set<std::string>{"classification", "reconstruction", "translation", "language-model"}.contains(
+        model.task));
     REQUIRE_FALSE(records_of(model.task).empty());
     CHECK(records_of(model.task).front() == "loss");
     CHECK_FALSE(model.title.empty());
@@ -34,14 +35,15 @@ TEST_CASE("every model is described, its defaults are allowed, and its data sets
       for (std::size_t i = 0; i < layers.size(); ++i) CHECK(layers[i].path == std::to_string(i));
     }
   }
-  CHECK(model_names() ==
-        std::vector<std::string>{"vgg11", "nbow", "seq2seq", "conv-autoencoder", "cnn", "mlp"});
+  CHECK(model_names() == std::vector<std::string>{"vgg11", "nbow", "seq2seq", "conv-autoencoder", "cnn",
+                                                  "mlp", "mobilenet-v2", "gpt"});
 }
 
 TEST_CASE("the error for an unknown model suggests the nearest name, or lists all models if none is near") {
   CHECK(user_error_of([] { find_model("mpl"); }) == "there is no model \"mpl\"; did you mean \"mlp\"?");
   CHECK(user_error_of([] { find_model("resnet50"); }) ==
-        "there is no model \"resnet50\"; choose from vgg11, nbow, seq2seq, conv-autoencoder, cnn, mlp");
+        "there is no model \"resnet50\"; choose from vgg11, nbow, seq2seq, conv-autoencoder, cnn, mlp, "
+        "mobilenet-v2, gpt");
 }
 
 TEST_CASE("a missing hyper-parameter is an internal error") {

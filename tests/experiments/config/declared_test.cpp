@@ -115,7 +115,7 @@ TEST_CASE("an invalid declaration is an error at its place") {
   has(model("title = \"G\"\nimage = 2\n"), "\"image\" is not a key of [model.char-gpt]");
   has("[model.mlp]\ntitle = \"Mine\"\n", "it belongs in [model.NAME], where NAME is a model of your own");
   has("[model.mpl]\nepochs = 3\n", "there is no model \"mpl\"; did you mean \"mlp\"?");
-  has("[model.gpt]\nepochs = 3\n", "a model of your own needs a title");
+  has("[model.bert]\nepochs = 3\n", "a model of your own needs a title");
   has("[dataset.mnist]\ntitle = \"Mine\"\n", "data set \"mnist\" is one of trainyard's");
   has("[dataset.mine]\n", "data set \"mine\" has no title");
   has("[dataset.mine]\ntitle = \"M\"\nfolder = \"x\"\n", "\"folder\" is not a key of [dataset.mine]");

@@ -133,7 +133,8 @@ TEST_CASE("before data is read, a vocabulary of words has its largest size") {
   CHECK(pairs.target_vocabulary == 20000);
   CHECK(pairs.classes == 0);
   CHECK(pairs.target_length > 0);
-  CHECK(input_shape(find_dataset("synthetic-prose")) == InputShape{.image = {0, 0, 0}});
+  CHECK(input_shape(find_dataset("synthetic-prose")) ==
+        InputShape{.image = {0, 0, 0}, .vocabulary = 69, .source_length = DataChoice{}.window_length});
 }
 
 TEST_CASE("MNIST is not mistaken for Fashion-MNIST, although its files have the same names") {

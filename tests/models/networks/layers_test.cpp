@@ -90,6 +90,45 @@ TEST_CASE(
   CHECK(at::equal(normalisation.buffers[1].value, at::ones({16}, at::kDouble)));
 }
 
+TEST_CASE("weights with a rule are normal with its deviation, and the bias begins with 0") {
+  const Layer linear = last_of(Chain(texts).token_embedding(64, false).normal(0.02).linear(48).normal(0.01));
+  const Layer depthwise =
+      last_of(Chain(images).convolution(96).convolution(96, {.bias = false, .groups = 96}).normal(0.01));
+  CHECK(linear.parameters[0].value.sizes() == at::IntArrayRef({48, 64}));
+  CHECK(depthwise.parameters[0].value.sizes() == at::IntArrayRef({96, 1, 3, 3}));
+  CHECK(largest(linear.parameters[1].value) == 0);
+  for (const Layer* layer : {&linear, &depthwise}) {
+    const at::Tensor values = layer->parameters[0].value.detach();
+    const auto n = static_cast<double>(values.numel());  // standard errors of a normal mean and variance
+    CHECK(std::abs(values.mean().item<double>()) < 5 * 0.01 / std::sqrt(n));
+    CHECK(std::abs(values.square().mean().item<double>() - 1e-4) < 5 * 1e-4 * std::sqrt(2 / n));
+  }
+}
+
+TEST_CASE("causal attention sees no later position, and its dropout keeps or drops what a position sees") {
+  Chain chain(texts);
+  chain.token_embedding(24, false).causal_attention(2, 0.25);
+  const Layer attention = last_of(chain);
+  const at::Tensor samples = at::arange(300), x = at::randn({300, 5, 24}, at::kDouble);
+  at::Tensor changed = x.clone();
+  changed.slice(1, 3).add_(1);
+  for (const bool trains : {false, true}) {
+    ForwardContext context = training(1, samples);
+    context.training = trains;
+    const at::Tensor y = run(attention, x, context), z = run(attention, changed, context);
+    CHECK(largest(y.slice(1, 0, 3) - z.slice(1, 0, 3)) == 0);
+    CHECK(largest(y.slice(1, 3) - z.slice(1, 3)) > 0.1);
+  }
+  // the first position sees itself with weight 1
+  const at::Tensor own = x.select(1, 0).slice(1, 16),
+                   seen = run(attention, x, training(1, samples)).select(1, 0);
+  const at::Tensor heads = (seen / own).view({300, 2, 4});
+  CHECK(largest(heads - heads.slice(2, 0, 1)) < 1e-12);
+  const at::Tensor kept = heads.select(2, 0).gt(0.5);
+  CHECK(largest(heads.select(2, 0) - kept.to(at::kDouble) / 0.75) < 1e-12);
+  CHECK(std::abs(kept.to(at::kDouble).mean().item<double>() - 0.75) < 5 * std::sqrt(0.75 * 0.25 / 600));
+}
+
 TEST_CASE("dropout drops its share of the values and keeps the mean") {
   const at::Tensor like = at::empty({200, 501}, at::kDouble);
   for (const double p : {0.1, 0.5, 0.9}) {

@@ -38,6 +38,7 @@ Activations inputs_of(const models::InputShape& input, std::int64_t batch) {
 std::vector<std::int64_t> output_sizes(const models::Model& model, const models::InputShape& input,
                                        std::int64_t batch) {
   if (model.task == "translation") return {batch, 6, input.target_vocabulary};
+  if (model.task == "language-model") return {batch, 7, input.vocabulary};
   if (model.task == "classification") return {batch, input.classes};
   return {batch, input.image.channels, input.image.height, input.image.width};
 }

@@ -20,7 +20,7 @@ using namespace trainyard::runner;
 
 constexpr std::int64_t samples = 40, batch = 12;  // three full batches and a smaller one
 // Without seq2seq: off the CPU, LibTorch computes LSTM layers with kernels that the CPU does not have.
-constexpr std::array models{"mlp", "cnn", "vgg11", "nbow", "conv-autoencoder"};
+constexpr std::array models{"mlp", "cnn", "vgg11", "nbow", "conv-autoencoder", "mobilenet-v2", "gpt"};
 
 struct How {
   experiments::Strategy strategy = {};

@@ -25,7 +25,7 @@ from unittest import mock
 
 import torch
 import torch.nn.functional as functional
-from torch.utils.flop_counter import FlopCounterMode
+from torch.utils.flop_counter import FlopCounterMode, sdpa_flop_count
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path[:0] = map(str, (ROOT / "models").iterdir())
@@ -59,6 +59,8 @@ def loss_of(task, output, target):
         return functional.mse_loss(output, target)
     if task == "regression":
         return functional.mse_loss(output.squeeze(1), target)
+    if task == "language-model":
+        return functional.cross_entropy(output.flatten(0, 1), target.flatten())
     if task == "translation":
         return functional.cross_entropy(output.flatten(0, 1), target.flatten(), ignore_index=0)
     return functional.cross_entropy(output, target)
@@ -101,7 +103,9 @@ def counted_operations(case, network):
     texts = [vocabulary for vocabulary in (shape["vocabulary"], shape["target_vocabulary"]) if vocabulary]
     inputs = [torch.full((1, length), 4) for length, _ in zip(case["counted_lengths"], texts)]
     inputs = inputs or [torch.zeros(1, shape["channels"], shape["height"], shape["width"], dtype=torch.float64)]
-    counter = FlopCounterMode(display=False)
+    attention = {torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+                 lambda q, k, v, *others, out_shape=None, **named: sdpa_flop_count(q, k, v)}
+    counter = FlopCounterMode(display=False, custom_mapping=attention)
     with counter, torch.no_grad():
         network(*inputs)
     by_module = counter.get_flop_counts()

@@ -78,8 +78,21 @@ models::Rows random_rows(std::int64_t columns, std::int64_t samples) {
   return rows;
 }
 
+models::Windows random_windows(const models::InputShape& input, std::int64_t samples) {
+  std::mt19937 numbers(1);
+  models::Windows windows;
+  std::vector<std::int32_t> window(static_cast<std::size_t>(input.source_length + 1));
+  for (std::int64_t i = 0; i < samples; ++i) {
+    for (std::int32_t& token : window)
+      token = static_cast<std::int32_t>(between(numbers, models::end_token + 1, input.vocabulary - 1));
+    windows.tokens.append(window);
+  }
+  return windows;
+}
+
 models::Samples random_samples(const models::InputShape& input, std::int64_t samples) {
   if (input.classes == 1) return random_rows(input.image.channels, samples);
+  if (input.source_length > 0) return random_windows(input, samples);
   if (input.target_vocabulary > 0) return random_pairs(input, samples);
   if (input.vocabulary > 0) return random_texts(input, samples);
   return random_images(input.image, samples, input.classes);
@@ -198,6 +211,22 @@ ParityModel parity_model(const std::string& name) {
             {.image = {2, 12, 10}, .classes = 10},
             false,
             0.5};
+  }
+  if (name == "mobilenet-v2") {
+    // the smallest channels; at a larger learning rate rounding grows tenfold per step
+    return {name,
+            with(name, {{"width", 0.1}, {"dropout", 0.3}}),
+            {.image = {2, 32, 32}, .classes = 10},
+            true,
+            1e-6};
+  }
+  if (name == "gpt") {
+    const models::Hyperparameters small{{"layers", std::int64_t{2}},
+                                        {"heads", std::int64_t{2}},
+                                        {"width", std::int64_t{8}},
+                                        {"bias", true},
+                                        {"dropout", 0.3}};
+    return {name, with(name, small), {.image = {0, 0, 0}, .vocabulary = 23, .source_length = 9}, false, 0.5};
   }
   if (name == "exported-resnet" || name == "exported-mobilenet")
     return {name, {}, images, true, 0.05, "classification"};
