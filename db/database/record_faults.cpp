@@ -21,13 +21,14 @@ namespace {
 
 // Tables of attempt ?2 of run ?1, which all rules may read:
 // - `chain`: the attempts that it consists of, each with the epochs that it contributes.
-// - `wanted`: what the run requires. The sampler may repeat samples to fill the last step. Their number depends
-//   on the epoch.
+// - `wanted`: what the run requires. The sampler may repeat samples to fill the last step, and steps may end
+//   within a pass. Their number, or that of their tokens, depends on the epoch.
 // - `wall`: upper limit of the seconds from launch to end per attempt, with clock tolerance. NULL if unknown.
 // - `own`: the epochs of all attempts of the chain. `counts`: the chain uses this one.
 std::string tables_of_attempt() {
   return "WITH RECURSIVE " + attempt_chain_from_last() + R"sql(, wanted AS (
-  SELECT r.epochs, a.world_size AS ranks, r.resolved ->> '$.sampler' = 'distributed' OR EXISTS (
+  SELECT r.epochs, a.world_size AS ranks, r.resolved ->> '$.sampler' = 'distributed'
+      OR COALESCE(r.resolved ->> '$.steps_per_epoch', 0) > 0 OR EXISTS (
     SELECT 1 FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2
       AND p.start_extra ->> '$.sampler' LIKE '%distributed%') AS repeats_samples
   FROM attempt a JOIN run r ON r.run_key = a.run_key WHERE a.run_key = ?1 AND a.attempt = ?2

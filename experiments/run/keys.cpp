@@ -329,6 +329,11 @@ std::vector<Key> optimizer_keys() {
        .member = &Optimizer::weight_decay,
        .original = true,
        .term = "weight decay"},
+      {.parameter = text_row("weight_decay_of", {"all", "matrices"},
+                             "parameters with weight decay: all, or those with two dimensions or more, which "
+                             "leaves out biases and the factors of normalisations"),
+       .member = &Optimizer::weight_decay_of,
+       .term = "parameters with weight decay"},
       {.parameter = text_row(
            "learning_rate_schedule", {"constant", "step", "cosine", "cosine-by-step"},
            "step: multiplied by a factor every few epochs; cosine: half a cosine down to "
@@ -443,10 +448,18 @@ std::vector<Key> strategy_keys() {
 
 std::vector<Key> make_keys() {
   std::vector<Key> all{
-      {.parameter = integer_row("epochs", from_one, Bound{1'000'000}, "passes over the training part"),
+      {.parameter = integer_row("epochs", from_one, Bound{1'000'000},
+                                "passes over the training part; with steps_per_epoch: how often that many "
+                                "steps are taken"),
        .member = &Run::epochs,
        .original = true,
        .term = "epochs"},
+      {.parameter =
+           integer_row("steps_per_epoch", from_zero, Bound{1'000'000'000},
+                       "steps between two validations; 0: one pass over the training part. The passes "
+                       "follow each other, each in a new order, and all steps have a full batch"),
+       .member = &Run::steps_per_epoch,
+       .term = "steps per epoch"},
       {.parameter = integer_row("seed", from_zero, {},
                                 "of the initial weights and the order of samples; the split has data_seed"),
        .member = &Run::seed,

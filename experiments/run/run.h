@@ -65,6 +65,7 @@ struct Optimizer {
   double learning_rate_min = 0;                       // cosine schedules: the rate at their end
   std::int64_t warmup_steps = 0;  // the rate of step s of them, from 1, is s / warmup_steps of its value
   double clip_norm = 0;           // largest L2 norm of all gradients together; 0: no clipping
+  std::string weight_decay_of = "all";  // "all", "matrices": parameters with two dimensions or more
   bool operator==(const Optimizer&) const = default;
 };
 
@@ -97,6 +98,7 @@ struct Run {
   Strategy strategy;
   Optimizer optimizer;
   std::int64_t epochs = 10;
+  std::int64_t steps_per_epoch = 0;        // 0: an epoch is one pass over the training part
   std::int64_t batch_size = 128;           // as in the file
   std::string batch_per = "global";        // "global": over all replicas, "replica": per replica
   std::int64_t global_batch = 128;         // samples per step over all replicas, from the two above

@@ -139,11 +139,26 @@ at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::u
   return order;
 }
 
-at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed,
-                       std::int64_t epoch) {
+at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed, std::int64_t epoch,
+                       std::int64_t steps) {
   const at::Tensor keys = data.length_keys();
-  if (!keys.defined()) return epoch_order(data.size(), seed, epoch);
-  return epoch_order(keys, global_batch, seed, epoch);
+  const auto pass = [&](std::int64_t number) {
+    return keys.defined() ? epoch_order(keys, global_batch, seed, number)
+                          : epoch_order(data.size(), seed, number);
+  };
+  if (steps == 0) return pass(epoch);
+  const std::int64_t end = epoch * steps * global_batch;
+  std::vector<at::Tensor> parts;
+  for (std::int64_t at = end - steps * global_batch; at < end;) {
+    const std::int64_t begin = at % data.size(), count = std::min(data.size() - begin, end - at);
+    parts.push_back(pass(1 + at / data.size()).slice(0, begin, begin + count));
+    at += count;
+  }
+  return at::cat(parts);
+}
+
+std::int64_t epoch_samples(const Dataset& data, std::int64_t global_batch, std::int64_t steps) {
+  return steps == 0 ? data.size() : steps * global_batch;
 }
 
 at::Tensor evaluation_order(const Dataset& data) {

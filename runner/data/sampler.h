@@ -86,8 +86,13 @@ at::Tensor epoch_order(const at::Tensor& keys, std::int64_t global_batch, std::u
                        std::int64_t epoch);
 
 // The second order if `data` has length keys, else the first.
-at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed,
-                       std::int64_t epoch);
+// With `steps` per epoch, it is the epoch's part of a stream: the orders of pass 1, pass 2, … one after the other,
+// cut into epochs of `steps` global batches. So each batch is full, and one may have the end of a pass and the
+// beginning of the next.
+at::Tensor epoch_order(const Dataset& data, std::int64_t global_batch, std::uint64_t seed, std::int64_t epoch,
+                       std::int64_t steps = 0);
+// Its number of samples.
+std::int64_t epoch_samples(const Dataset& data, std::int64_t global_batch, std::int64_t steps);
 
 // The order of an evaluation, int64 [sample]: not random, but sorted by length to keep the padding small.
 at::Tensor evaluation_order(const Dataset& data);

@@ -244,6 +244,15 @@ const LearningRateSchedule& find_schedule(std::string_view name) {
   return named_row(schedules, &LearningRateSchedule::name, "learning rate schedule", name);
 }
 
+std::vector<models::GroupFactors> group_factors(const experiments::Optimizer& settings,
+                                                const std::vector<at::Tensor>& parameters,
+                                                std::vector<models::GroupFactors> factors) {
+  const bool some = settings.weight_decay > 0 && settings.weight_decay_of == "matrices";
+  for (std::size_t i = 0; some && i < factors.size(); ++i)
+    if (parameters[i].dim() < 2) factors[i].weight_decay = 0;
+  return factors;
+}
+
 double learning_rate_at(const LearningRateSchedule& schedule, const experiments::Run& run,
                         const StepPlace& place) {
   const double rate = experiments::effective_learning_rate(run), least = run.optimizer.learning_rate_min;

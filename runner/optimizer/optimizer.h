@@ -51,6 +51,11 @@ std::unique_ptr<Optimizer> make_optimizer(const experiments::Optimizer& settings
                                           const std::vector<models::GroupFactors>& factors = {},
                                           const ZerosLike& zeros = zeros_like_each);
 
+// The factors of the parameters, and 0 for the weight decay of those that `weight_decay_of` leaves out.
+std::vector<models::GroupFactors> group_factors(const experiments::Optimizer& settings,
+                                                const std::vector<at::Tensor>& parameters,
+                                                std::vector<models::GroupFactors> factors);
+
 // A step of the training, before it is taken.
 struct StepPlace {
   std::int64_t epoch = 1;  // from 1

@@ -34,11 +34,13 @@ class Batches {
                        ? train.augmented(resolved.augmentation, resolved.run.seed, first_epoch)
                        : nullptr),
         data_(augmented_ ? *augmented_ : train),
-        order_(epoch_order(data_, resolved.run.global_batch, resolved.run.seed, first_epoch)),
+        order_(epoch_order(data_, resolved.run.global_batch, resolved.run.seed, first_epoch,
+                           resolved.run.steps_per_epoch)),
         sampling_(resolved.sampling) {
+    const std::int64_t samples =
+        epoch_samples(data_, resolved.run.global_batch, resolved.run.steps_per_epoch);
     for (int replica = 0; replica < ranks.mesh.replicas; ++replica)
-      samplers_.emplace_back(data_.size(), resolved.run.global_batch, replica, ranks.mesh.replicas,
-                             sampling_);
+      samplers_.emplace_back(samples, resolved.run.global_batch, replica, ranks.mesh.replicas, sampling_);
   }
 
   std::int64_t steps() const { return samplers_.front().steps(); }

@@ -42,8 +42,10 @@ ReferenceTrainer::ReferenceTrainer(const ResolvedRun& resolved, const models::In
                              {resolved.run.seed, dtype.value_or(resolved.precision.parameters), device})),
       replicas_(replicas),
       micro_batches_(micro_batches),
-      optimizer_(make_optimizer(resolved.run.optimizer, network_.parameter_values(),
-                                network_.parameter_factors())) {}
+      optimizer_(make_optimizer(
+          resolved.run.optimizer, network_.parameter_values(),
+          group_factors(resolved.run.optimizer, network_.parameter_values(), network_.parameter_factors()))) {
+}
 
 double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, std::int64_t weight) {
   std::vector<LocalBatch> local_batches;

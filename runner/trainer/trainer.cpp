@@ -138,7 +138,7 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
     steps_->clear();  // the samples are at other addresses
   }
   const Dataset& samples = augmented ? *augmented : data;
-  at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch);
+  at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch, run_.steps_per_epoch);
   if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its samples
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
     const LocalBatch local = sampler.local_batch(samples, order, k);
@@ -293,7 +293,7 @@ networks::Network build_stage(const ResolvedRun& resolved, const models::InputSh
 Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
                    Communicator& replicas) {
   const auto values = network.parameter_values();
-  const auto factors = network.parameter_factors();
+  const auto factors = group_factors(settings, values, network.parameter_factors());
   if (replicas.size() == 1)
     return {local_reducer(network.parameters()), make_optimizer(settings, values, factors)};
   if (can_share(values)) {

@@ -66,7 +66,7 @@ class EpochRunner {
         seen_(ranks.device, ranks.device.is_cuda() ? gpu_marks() : MakeMark()) {}
 
   EpochTiming train(Trainer& trainer, const Dataset& data, std::int64_t epoch) {
-    const Sampler sampler = sampler_of(data, resolved_.sampling);
+    const Sampler sampler = training_sampler(data);
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
     ranks_.barrier();
@@ -89,15 +89,15 @@ class EpochRunner {
   // stages but the first, which records it.
   std::string batches(const Dataset& data, std::int64_t epoch) const {
     if (ranks_.position.stage > 0) return "";
-    return sampler_of(data, resolved_.sampling)
-        .batches_hash(epoch_order(data, run_.global_batch, run_.seed, epoch));
+    return training_sampler(data).batches_hash(
+        epoch_order(data, run_.global_batch, run_.seed, epoch, run_.steps_per_epoch));
   }
   // Device use of the last training epoch.
   DeviceUse device_use() const { return meter_.use(); }
 
   // Evaluates this rank's part of `data`.
   MetricSums evaluate(Trainer& trainer, const Dataset& data, Phase phase, std::int64_t epoch) {
-    const Sampler sampler = sampler_of(data, Sampling::exact);
+    const Sampler sampler = evaluation_sampler(data);
     seen_.begin();
     MetricSums sums = trainer.evaluate(data, sampler, [&](std::int64_t step, const MetricSums& so_far) {
       show(phase, epoch, step, sampler, so_far);
@@ -108,7 +108,7 @@ class EpochRunner {
 
   // Translates this rank's part of `data` and adds its BLEU sums.
   void add_translations(MetricSums& sums, Trainer& trainer, const Dataset& data) {
-    const Sampler sampler = sampler_of(data, Sampling::exact);
+    const Sampler sampler = evaluation_sampler(data);
     const at::Tensor order = evaluation_order(data);
     for (std::int64_t k = 0; k < sampler.steps(); ++k) {
       const auto padded = data.in_step(sampler.indices_of_all(order, k));
@@ -124,8 +124,12 @@ class EpochRunner {
     if (records_.progress_due()) records_.progress(phase, epoch, step, sampler.steps(), seen_.poll(so_far));
   }
 
-  Sampler sampler_of(const Dataset& data, Sampling sampling) const {
-    return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas, sampling};
+  Sampler training_sampler(const Dataset& data) const {
+    return {epoch_samples(data, run_.global_batch, run_.steps_per_epoch), run_.global_batch,
+            ranks_.position.replica, ranks_.mesh.replicas, resolved_.sampling};
+  }
+  Sampler evaluation_sampler(const Dataset& data) const {
+    return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas};
   }
 
   const ResolvedRun& resolved_;

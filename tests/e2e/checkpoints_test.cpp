@@ -22,7 +22,8 @@ constexpr int epochs = 100;
 const std::vector<std::string> sweep = {"run", "small.toml", "--no-report", "--set", "checkpoint=epoch"};
 
 std::string file_of(const std::string& strategies) {
-  return sweep_file(epochs, strategies, 1) + "save = \"best\"\n[strategy.mp-ddp]\nmicro_batches = 2\n";
+  return sweep_file(epochs, strategies, 1) +
+         "save = \"best\"\nsteps_per_epoch = 5\n[strategy.mp-ddp]\nmicro_batches = 2\n";
 }
 
 // True if a run has a checkpoint of epoch 3 or later.

@@ -112,6 +112,28 @@ TEST_CASE("if there are fewer samples than a batch, their order is a permutation
   CHECK(std::set<std::int64_t>(order.begin(), order.end()).size() == 7);
 }
 
+TEST_CASE("epochs of a number of steps are a stream of passes, and each pass has every sample once") {
+  constexpr std::int64_t samples = 6, batch = 4, steps = 5, epochs = 3;  // 60 numbers are ten passes
+  const TextDataset data({.tokens = {.tokens = {5, 5, 5, 5, 5, 5}, .offsets = {0, 1, 2, 3, 4, 5, 6}},
+                          .labels = {0, 0, 0, 0, 0, 0}});
+  std::vector<std::int64_t> stream;
+  for (std::int64_t epoch = 1; epoch <= epochs; ++epoch) {
+    const at::Tensor order = epoch_order(data, batch, 7, epoch, steps);
+    const Sampler sampler(epoch_samples(data, batch, steps), batch, 0, 1);
+    REQUIRE(sampler.steps() == steps);
+    for (std::int64_t k = 0; k < steps; ++k) CHECK(sampler.indices(order, k).size(0) == batch);
+    const auto part = numbers(order);
+    stream.insert(stream.end(), part.begin(), part.end());
+  }
+  REQUIRE(stream.size() == 60);
+  for (std::int64_t pass = 0; pass < 10; ++pass) {
+    const std::vector<std::int64_t> orders(stream.begin() + pass * samples,
+                                           stream.begin() + (pass + 1) * samples);
+    CHECK(orders == numbers(epoch_order(data, batch, 7, pass + 1)));
+    CHECK(std::set<std::int64_t>(orders.begin(), orders.end()).size() == samples);
+  }
+}
+
 TEST_CASE("evaluation reads texts from the shortest to the longest") {
   const TextDataset split(
       {.tokens = {.tokens = {5, 6, 7, 8, 9, 10}, .offsets = {0, 3, 4, 6}}, .labels = {1, 0, 1}});
