@@ -35,6 +35,14 @@ const std::vector<Stated> stated_by_parameter_study{
     {"[[matrix.zip]] hidden", "hidden-layers = { value = [1, 4, 8],"},
     {"[[matrix.zip]] epochs", "epochs  = { value = [1, 5, 10, 20],"},
     {"[defaults] dataset", "[parallel-ml]                # Fashion-MNIST parameter study"}};
+const std::vector<Stated> stated_by_hybrid{
+    {"[defaults] dataset", "[brac-hybrid]                # MobileNetV2 on CIFAR-10"},
+    {"[defaults] epochs", "hybrid = { total_seconds = 1451, accuracy_after_10_epochs = 0.83 }"},
+    {"[defaults] optimizer", "optimizer = \"Adam, learning rate 0.001, step schedule\""},
+    {"[defaults] learning_rate", "optimizer = \"Adam, learning rate 0.001, step schedule\""},
+    {"[defaults] learning_rate_schedule", "optimizer = \"Adam, learning rate 0.001, step schedule\""},
+    {"[defaults] augmentation", "augmentation = [\"normalisation\", \"horizontal flip\", \"random crop\"]"},
+    {"[strategy.hybrid] kind", "DDP x model partition on four CPU nodes"}};
 
 // The keys of a file that are marked as stated, and their values: "[model.mlp] epochs" → "10".
 std::map<std::string, std::string> marked_as_stated(const std::string& toml) {
@@ -66,6 +74,8 @@ TEST_CASE("the shipped files are valid") {
                                  {"six-models", "six models", 366, 1},
                                  {"published-study", "published study", 105, 2},
                                  {"published-study-fair", "published study fair", 105, 2},
+                                 {"gpt-shakespeare", "gpt shakespeare", 10, 1},
+                                 {"brac-hybrid", "brac hybrid", 9, 1},
                                  {"parallel-ml", "parallel ml", 60, 3},
                                  {"parallel-ml-two-cores", "parallel ml two cores", 50, 3}}) {
     CAPTURE(shipped.file);
@@ -80,7 +90,7 @@ TEST_CASE("the shipped files are valid") {
 
 TEST_CASE("every value of a published protocol is marked as stated or assumed") {
   for (const char* file :
-       {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores"}) {
+       {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores", "brac-hybrid"}) {
     const Loaded result = load(std::string("experiments/") + file + ".toml");
     REQUIRE(result.experiment.has_value());
     std::istringstream lines(result.experiment->toml);
@@ -102,6 +112,7 @@ TEST_CASE("exactly the values that a publication states are marked as stated") {
   const std::map<std::string, std::vector<Stated>> files{
       {"published-study", stated_by_study},
       {"published-study-fair", stated_by_study},
+      {"brac-hybrid", stated_by_hybrid},
       {"parallel-ml", stated_by_parameter_study},
       {"parallel-ml-two-cores", stated_by_parameter_study}};
   for (const auto& [file, sentences] : files) {
@@ -127,14 +138,14 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
     std::vector<std::string> checks;  // parts of the test's source
   };
   const std::string page = read_text("docs/strategies.md");
-  CHECK(page.find("| the same for the other four models: not tested | | | |") != std::string::npos);
+  CHECK(page.find("| the same for the other six models: not tested | | | |") != std::string::npos);
   for (const Proof& proof :
        {Proof{"| every strategy except `independent` trains what one process trains, in float64, also with "
-              "uneven batches | all six | 20 | 1e-11 of the loss |",
+              "uneven batches | all eight | 20 | 1e-11 of the loss |",
               "tests/runner/parity/parity_test.cpp",
               {"constexpr int steps = 20;", "<= 1e-11 * std::abs(one.losses[step])",
                "constexpr std::int64_t samples = 3 * global_batch + 1;"}},
-        Proof{"| each network is the network of PyTorch | all six | 10 | 1e-9 |",
+        Proof{"| each network is the network of PyTorch | all eight | 10 | 1e-9 |",
               "tests/runner/parity/pytorch_training_test.cpp",
               {"constexpr std::int64_t steps = 10;", "<= 1e-9 * largest(expected)"}},
         Proof{"| two replicas train what PyTorch's own DDP trains | MLP and CNN | 12 | 1e-9 |",
