@@ -26,7 +26,7 @@ const fs::path source = TRAINYARD_SOURCE;
 // What a command needs that a test does not have.
 const std::map<std::string, std::string> not_run{
     {"trainyard data get mnist --data ~/data", "a download"},
-    {"trainyard run experiments/mnist.toml --data ~/data", "that download; mnist_test trains this file"},
+    {"trainyard run experiments/mnist.toml --data ~/data", "that download; recipes_test trains this file"},
     {"trainyard run net.toml --data ~/data", "CIFAR-10; declared_test trains an exported network"},
     {"trainyard check experiments/cluster.toml", "Slurm; tests/cluster runs its launcher"},
     {"trainyard run experiments/cluster.toml", "Slurm"},
