@@ -17,7 +17,10 @@ void from_json(const nlohmann::json& from, PublishedPoint& point) {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedSeries, arm, metric, model, points)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedVerdict, arm, effect, metric, model)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedSource, hardware, name, series, sizes, verdicts)
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PublishedTable, at, axis, note, numbers, repeats, title, values)
+// Journals of earlier releases have no `dataset` and no `tables`.
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(PublishedSource, dataset, hardware, name, series, sizes,
+                                                tables, verdicts)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Published, file, sources, text)
 
 nlohmann::json to_json(const Published& published) {

@@ -9,6 +9,9 @@
 // - The tables `hardware` (by arm) and `sizes` (by name) of a source are shown beside its verdicts.
 // - The table `verdict` of a source has one table per metric: { improves = ["vgg11", "mlp (mp-ddp)"] }. Its
 //   entries are models, each with an arm in brackets if the publication names it.
+// - The table `tables` of a source has tables of numbers that a report prints beside ours. With `axis` and `values`
+//   they are percentages of the first value: { axis = "threads", values = [1, 2], total_train_seconds = [100, 110.3] }.
+//   Without, they are the numbers of the runs `at` some settings: one per epoch, or one per repeat (`repeats = true`).
 // - A name that is close to a known model or strategy is an error, unless the source lists it in
 //   `models = [...]` or `arms = [...]`.
 #pragma once
@@ -42,12 +45,25 @@ struct PublishedVerdict {
   bool operator==(const PublishedVerdict&) const = default;
 };
 
+// Numbers for a table, without a place in the figures.
+struct PublishedTable {
+  std::string title;                                   // "cores"
+  std::string axis;                                    // of percentages: "threads"; else empty
+  std::vector<std::string> values;                     // of the axis; the first is the benchmark
+  std::map<std::string, std::string> at;               // other settings of the runs: "epochs" → "1"
+  std::map<std::string, std::vector<double>> numbers;  // by metric: "total_train_seconds"
+  bool repeats = false;                                // several numbers are of repeated runs, not of epochs
+  std::string note;                                    // shown with each number
+};
+
 struct PublishedSource {
   std::string name;                             // "stifi-2025"
   std::map<std::string, std::string> hardware;  // by arm
   std::vector<PublishedSeries> series;
   std::vector<PublishedVerdict> verdicts = {};
   std::map<std::string, std::string> sizes = {};  // "train_samples" → "50000", "width" → "64"
+  std::string dataset = {};                       // "fashion-mnist"; empty: not stated
+  std::vector<PublishedTable> tables = {};
 };
 
 struct Published {

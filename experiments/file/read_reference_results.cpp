@@ -7,6 +7,7 @@
 #include "base/plain_file.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/config/toml_tree.h"
+#include "experiments/run/run.h"
 
 namespace trainyard::experiments {
 
@@ -15,6 +16,10 @@ namespace {
 const std::vector<std::string> metrics_by_epoch{"train_accuracy", "validation_accuracy", "train_loss",
                                                 "validation_loss"};
 const std::vector<std::string> metrics_of_all{"train_seconds", "total_validation_seconds"};
+
+const std::vector<std::string> metrics_of_tables{
+    "train_accuracy", "train_loss",    "validation_accuracy", "validation_loss",         "test_accuracy",
+    "test_loss",      "train_seconds", "total_train_seconds", "total_validation_seconds"};
 
 std::vector<std::string> arm_keys() {
   std::vector<std::string> keys = metrics_of_all;
@@ -68,6 +73,87 @@ PublishedVerdict verdict_on(const std::string& text) {
   return {"", "", text.substr(0, open), text.substr(open + 2, text.size() - open - 3)};
 }
 
+// A list of numbers, or one number. Empty: it is neither.
+std::vector<double> numbers_of(const TomlNode& item) {
+  if (const auto number = non_negative(item)) return {*number};
+  std::vector<double> numbers;
+  for (const TomlNode& one : item.list() != nullptr ? *item.list() : TomlNode::List{})
+    if (const auto number = non_negative(one)) numbers.push_back(*number);
+  return item.list() != nullptr && numbers.size() == item.list()->size() ? numbers : std::vector<double>{};
+}
+
+// Reads a member of the table `tables` of a source.
+class TableReader {
+ public:
+  TableReader(const TomlMember& section, const std::string& place, Diagnostics& problems)
+      : section_(section), place_(place), problems_(problems) {
+    table_.title = section.name;
+  }
+
+  PublishedTable read() {
+    std::vector<KeyReader> keys{{"axis", [&](const TomlMember& member) { read_text(member, table_.axis); }},
+                                {"note", [&](const TomlMember& member) { read_text(member, table_.note); }},
+                                {"values", [&](const TomlMember& member) { read_values(member); }},
+                                {"at", [&](const TomlMember& member) { read_at(member); }},
+                                {"repeats", [&](const TomlMember& member) {
+                                   const bool* repeats = std::get_if<bool>(&member.value.content);
+                                   if (repeats == nullptr)
+                                     return report_wrong("repeats", "true or false", member.value, problems_);
+                                   table_.repeats = *repeats;
+                                 }}};
+    for (const std::string& metric : metrics_of_tables)
+      keys.push_back({metric, [&](const TomlMember& member) { read_numbers(member); }});
+    read_table(section_, place_, keys, problems_);
+    check();
+    return std::move(table_);
+  }
+
+ private:
+  void read_text(const TomlMember& member, std::string& text) {
+    if (member.value.text() == nullptr) return report_wrong(member.name, "a text", member.value, problems_);
+    text = *member.value.text();
+  }
+
+  void read_values(const TomlMember& member) {
+    for (const TomlNode& item : member.value.list() != nullptr ? *member.value.list() : TomlNode::List{})
+      if (const auto value = as_value(item)) table_.values.push_back(plain_text(*value));
+    if (member.value.list() == nullptr || table_.values.size() != member.value.list()->size() ||
+        table_.values.size() < 2)
+      report_wrong("values", "a list of at least two values of the axis, the benchmark first", member.value,
+                   problems_);
+  }
+
+  void read_at(const TomlMember& member) {
+    for (const TomlMember& setting :
+         member.value.table() != nullptr ? *member.value.table() : TomlNode::Table{})
+      if (const auto value = as_value(setting.value)) table_.at[setting.name] = plain_text(*value);
+    if (member.value.table() == nullptr || table_.at.size() != member.value.table()->size())
+      report_wrong("at", "a table of settings, as in { epochs = 1 }", member.value, problems_);
+  }
+
+  void read_numbers(const TomlMember& member) {
+    table_.numbers[member.name] = numbers_of(member.value);
+    if (table_.numbers[member.name].empty())
+      report_wrong(member.name, "a number >= 0, or a list of them", member.value, problems_);
+  }
+
+  void check() {
+    if (table_.axis.empty() != table_.values.empty())
+      problems_.error(section_.at, "{} needs both `axis` and `values`, or neither", place_);
+    for (const auto& [metric, numbers] : table_.numbers)
+      if (!numbers.empty() && !table_.axis.empty() &&
+          (numbers.size() != table_.values.size() || numbers.front() != 100))
+        problems_.error(section_.at,
+                        "{} of {} needs one percentage for each of `values`, and the first must be 100",
+                        metric, place_);
+  }
+
+  const TomlMember& section_;
+  std::string place_;
+  Diagnostics& problems_;
+  PublishedTable table_;
+};
+
 // Reads the table of one source.
 class SourceReader {
  public:
@@ -80,8 +166,13 @@ class SourceReader {
 
   PublishedSource read() {
     for (const TomlMember& member : table_) {
+      if (member.name == "dataset" && member.value.text() != nullptr) source_.dataset = *member.value.text();
       if (member.value.table() == nullptr) continue;
-      if (member.name == "verdict")
+      if (member.name == "tables")
+        for (const TomlMember& one : *member.value.table())
+          source_.tables.push_back(
+              TableReader(one, fmt::format("[{}.tables.{}]", source_.name, one.name), problems_).read());
+      else if (member.name == "verdict")
         read_verdicts(member);
       else if (contains(names_.models, member.name))
         read_model(member);
@@ -222,7 +313,8 @@ Published published_from_toml(const std::string& text, const std::string& file, 
     for (const TomlMember& section : *root.table()) {
       if (section.value.table() == nullptr) continue;
       PublishedSource source = SourceReader(section, names, problems).read();
-      if (!source.series.empty() || !source.verdicts.empty()) published.sources.push_back(std::move(source));
+      if (!source.series.empty() || !source.verdicts.empty() || !source.tables.empty())
+        published.sources.push_back(std::move(source));
     }
   } catch (const NotToml& error) {
     problems.error(error.at, error.message);

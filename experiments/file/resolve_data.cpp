@@ -84,6 +84,7 @@ class Finder {
     if (directory_ && !dataset.folders.empty()) looked_in.push_back(*directory_);
     const auto line = experiment_.data.find(dataset.name);
     const bool has_line = line != experiment_.data.end();
+    if (has_line && directory_ && dataset.folders.empty()) looked_in.push_back(*directory_ / line->second);
     if (has_line && line->second != "synthetic")
       looked_in.push_back(experiment_.file.parent_path() / line->second);  // relative to the experiment file
     for (const std::filesystem::path& directory : looked_in)

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "reports/analysis/curves.h"
+#include "reports/analysis/published_numbers.h"
 #include "reports/analysis/samples.h"
 #include "reports/analysis/scaling.h"
 #include "reports/analysis/studies.h"
@@ -280,6 +281,7 @@ Report make_report(const ReportData& data, const std::vector<JudgedComparison>& 
   Report report = frame_of(data);
   NewCells new_cells;
   report.comparisons = plain(comparisons, new_cells);
+  report.published_numbers = published_numbers(data, comparisons);
   return report;
 }
 
@@ -289,6 +291,7 @@ Report make_report(const ReportData& data) {
   NewCells new_cells;
   report.comparisons = plain(judged, new_cells);
   report.studies = parameter_studies(data, judged);
+  report.published_numbers = published_numbers(data, judged);
   report.fairness = statements_of(data, judged, new_cells);
   for (std::size_t i = 0; i < judged.size(); ++i)
     for (std::size_t j = 0; j < judged[i].cells.size(); ++j) {

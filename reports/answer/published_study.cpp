@@ -1,4 +1,5 @@
 // What publications found that the experiment file names, beside our own verdicts.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -67,6 +68,30 @@ std::string sizes_text(const PublishedSource& source, const Report& report) {
   return text;
 }
 
+// " Other data than the study: mnist, not fashion-mnist.": the data sets of the report.
+std::string data_text(const PublishedSource& source, const Report& report) {
+  std::set<std::string> others;
+  for (const Comparison& comparison : report.comparisons)
+    for (const Cell& cell : comparison.cells)
+      if (cell.dataset != source.dataset && !cell.dataset.empty()) others.insert(cell.dataset);
+  return source.dataset.empty() || others.empty()
+             ? ""
+             : fmt::format(" Other data than the study: {}, not {}. So this is not a repetition of it.",
+                           joined(others), source.dataset);
+}
+
+// What the report does with numbers of a source that has no verdicts.
+std::string numbers_text(const PublishedSource& source, const Report& report) {
+  const auto rows = std::ranges::count(report.published_numbers, source.name, &PublishedNumber::source);
+  if (source.tables.empty()) return " Its numbers are drawn in the figures and not used in verdicts.";
+  if (rows == 0) return " None of its numbers is on runs of this report.";
+  std::string sizes = sizes_text(source, report);
+  if (!sizes.empty()) sizes = upper_first(sizes.substr(2)) + ".";
+  return fmt::format(
+      " {} of its numbers {} beside ours in the table of published numbers, and not used in verdicts.{}{}",
+      rows, rows == 1 ? "is" : "are", sizes.empty() ? "" : " ", sizes);
+}
+
 std::string agreement_text(const PublishedSource& source, const Report& report) {
   int same = 0, open = 0;
   std::vector<std::string> different;  // "accuracy of CNN with ddp (IMPROVES there, NO CHANGE here)"
@@ -120,9 +145,9 @@ std::vector<std::string> published_answers(const Report& report) {
   if (!report.published) return texts;
   for (const PublishedSource& source : report.published->sources)
     texts.push_back(source.name + "." + hardware_text(source) +
-                    (source.verdicts.empty()
-                         ? " Its numbers are drawn in the figures and not used in verdicts."
-                         : found_text(source) + agreement_text(source, report)));
+                    (source.verdicts.empty() ? numbers_text(source, report)
+                                             : found_text(source) + agreement_text(source, report)) +
+                    data_text(source, report));
   return texts;
 }
 

@@ -10,6 +10,7 @@
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/document/metrics.h"
+#include "reports/format/aligned_text.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/format/words.h"
@@ -113,6 +114,86 @@ PaperTable published_verdicts(const Report& report) {
   return paper;
 }
 
+namespace {
+
+// What weakens a published number or ours, and the reasons.
+std::vector<std::string> remarks_of(const PublishedNumber& number) {
+  std::vector<std::string> texts = number.remarks;
+  for (const Caveat& caveat : number.caveats) texts.push_back(caveat_text(caveat));
+  return texts;
+}
+
+// "NO CHANGE, REPLACED [1, 2]": our word with its marks. Equal remarks are one footnote.
+std::string word_with_footnotes(const PublishedNumber& number, std::vector<std::string>& footnotes) {
+  std::vector<std::string> places;
+  for (const std::string& remark : remarks_of(number)) {
+    const auto found = std::ranges::find(footnotes, remark);
+    places.push_back(std::to_string(found - footnotes.begin() + 1));
+    if (found == footnotes.end()) footnotes.push_back(remark);
+  }
+  const std::string word = (number.verdict.empty() ? "–" : number.verdict) + marks_text(number.caveats);
+  return places.empty() ? word : fmt::format("{} [{}]", word, joined(places));
+}
+
+// "1.848 ± 0.0657 (5)": with the standard deviation and the number of values, if there are several.
+std::string with_sd(double mean, double sd, int n) {
+  return for_table(mean) + (std::isnan(sd) ? "" : fmt::format(" ± {} ({})", for_table(sd, 3), n));
+}
+
+}  // namespace
+
+PaperTable published_numbers(const Report& report) {
+  PaperTable paper;
+  paper.slug = "published-numbers";
+  paper.long_table = true;
+  Table& table = paper.table;
+  table.columns = {
+      left_column("", 0.22),           left_column("Metric", 0.14),        left_column("Published", 0.13),
+      left_column("Here", 0.13),       left_column("95 % interval", 0.12), right_column("n", 0.03),
+      left_column("Our verdict", 0.15)};
+  table.caption =
+      "Published numbers beside those of this report. They are from other hardware and not used in verdicts. "
+      "Percentages of the benchmark: here the geometric mean over pairs with the same seed. "
+      "±: standard deviation over repeats there and seeds here, with their number in brackets. "
+      "Intervals are 95 % t intervals of the mean. n: number of pairs or runs.";
+  std::vector<std::string> footnotes;
+  for (const PublishedNumber& number : report.published_numbers) {
+    const Point& here = number.here;
+    table.rows.push_back(
+        {fmt::format("{}: {}", number.source, number.what),
+         number.metric + (number.unit.empty() ? "" : ", " + number.unit),
+         with_sd(number.published, number.published_sd, number.repeats),
+         with_sd(here.mean, number.sd, here.n),
+         std::isnan(here.low) ? "–" : fmt::format("[{}, {}]", for_table(here.low), for_table(here.high)),
+         std::int64_t{here.n}, word_with_footnotes(number, footnotes)});
+  }
+  for (std::size_t i = 0; i < footnotes.size(); ++i)
+    table.rows.push_back({fmt::format("[{}] {}", i + 1, footnotes[i])});
+  return paper;
+}
+
+std::string published_numbers_text(const Report& report, std::size_t width) {
+  Table table = published_numbers(report).table;
+  if (table.rows.empty()) return "";
+  while (table.rows.back().size() == 1) {  // a footnote
+    table.notes.insert(table.notes.begin(), std::get<std::string>(table.rows.back().front()));
+    table.rows.pop_back();
+  }
+  return paragraph(table.caption, width) + "\n" + aligned_table(table, width);
+}
+
+Table published_numbers_in_full(const Report& report) {
+  Table table;
+  table.columns = {"source", "what",    "metric", "unit", "published", "published_sd", "repeats", "here",
+                   "low_95", "high_95", "sd",     "n",    "verdict",   "marks",        "remarks"};
+  for (const PublishedNumber& one : report.published_numbers)
+    table.rows.push_back({one.source, one.what, one.metric, one.unit, one.published, one.published_sd,
+                          std::int64_t{one.repeats}, one.here.mean, one.here.low, one.here.high, one.sd,
+                          std::int64_t{one.here.n}, one.verdict, joined(marks_of(one.caveats), {}, " "),
+                          joined(remarks_of(one), {}, "; ")});
+  return table;
+}
+
 PaperTable effects_table(const Comparison& comparison) {
   PaperTable paper;
   paper.slug = "effects" + comparison.slug_end;
@@ -182,6 +263,8 @@ std::vector<PaperTable> paper_tables(const Report& report) {
   }
   if (PaperTable published = published_verdicts(report); !published.table.rows.empty())
     papers.push_back(std::move(published));
+  if (PaperTable numbers = published_numbers(report); !numbers.table.rows.empty())
+    papers.push_back(std::move(numbers));
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) {
     const std::string slug = paper.slug;

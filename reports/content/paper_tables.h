@@ -36,11 +36,17 @@ std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& p
 // All effects of a comparison with their intervals. A row of one text is the heading of an arm or a footnote.
 PaperTable effects_table(const Comparison& comparison);
 
-// Tables per comparison: verdicts in words, and all effects with intervals. The last one has published verdicts.
+// Tables per comparison: verdicts in words, and all effects with intervals. The last ones have published verdicts and numbers.
 std::vector<PaperTable> paper_tables(const Report& report);
 
 // Published verdicts and ours, with their words; without rows if there are none.
 PaperTable published_verdicts(const Report& report);
+
+// Numbers of publications and ours; without rows if there are none. A row of one text is a footnote.
+// For a page and papers, for a terminal (empty without rows), and with all digits for programs.
+PaperTable published_numbers(const Report& report);
+std::string published_numbers_text(const Report& report, std::size_t width);
+Table published_numbers_in_full(const Report& report);
 
 // All verdicts of all comparisons with their numbers: effects and intervals in `unit`, p after Holm.
 Table verdict_numbers(const std::vector<Comparison>& comparisons);

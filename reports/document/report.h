@@ -200,6 +200,22 @@ struct ParameterStudy {
   std::vector<StudiedMetric> metrics;  // by model, then metric
 };
 
+// A published number beside ours, in `unit`: from a table of a publication.
+struct PublishedNumber {
+  std::string source;  // "parallel-ml"
+  std::string what;    // "cores: MLP, threads 2", "flowers: epoch 3"
+  std::string metric;  // title: "Total training time"
+  std::string unit;    // "% of the benchmark", "%", "s"; empty: none
+  double published = 0;
+  double published_sd = NAN;         // over its repeats
+  int repeats = 1;                   // of the publication
+  Point here;                        // mean with its 95 % t interval; percentages: geometric mean over pairs
+  double sd = NAN;                   // over our runs; percentages have none
+  std::string verdict;               // our word on this change; empty: there is no verdict on it
+  std::vector<Caveat> caveats;       // of the verdict
+  std::vector<std::string> remarks;  // what differs from the study, and runs that are left out
+};
+
 // Which strategies trained on which kind of device.
 struct DeviceUse {
   std::string device;  // "cpu", "cuda"
@@ -218,6 +234,7 @@ struct Report {
   std::vector<Statement> fairness;
   std::vector<CheckedExpectation> expectations;
   std::optional<experiments::Published> published;
+  std::vector<PublishedNumber> published_numbers;
   std::vector<experiments::ProfiledData> data_profiles;
   std::vector<DeviceUse> devices;                               // empty: nothing is recorded
   bool has_records = true;                                      // false: no rank has recorded its device

@@ -295,6 +295,10 @@ OrderedJson json_of(const Comparison& comparison) {
   return written(comparison);
 }
 
+OrderedJson json_of(const std::vector<PublishedNumber>& numbers) {
+  return written(numbers);
+}
+
 std::string report_json(const Report& report) {
   OrderedJson json{{"format", report_format}};
   json.update(written(report));

@@ -20,6 +20,7 @@ std::string report_json(const Report& report);
 
 // Parts of it, for `compare` and `export`.
 OrderedJson json_of(const Comparison& comparison);
+OrderedJson json_of(const std::vector<PublishedNumber>& numbers);
 
 // The report in `text`. It may come from a stranger: a page made of it runs no code, and file names in it are
 // checked. `name` is that of the file, for messages. UserError names the member that is wrong.

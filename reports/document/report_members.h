@@ -169,6 +169,21 @@ inline constexpr auto members_of<ParameterStudy> =
                Member{"models", &ParameterStudy::models}, Member{"metrics", &ParameterStudy::metrics}};
 
 template <>
+inline constexpr auto members_of<PublishedNumber> =
+    std::tuple{Member{"source", &PublishedNumber::source},
+               Member{"what", &PublishedNumber::what},
+               Member{"metric", &PublishedNumber::metric},
+               Member{"unit", &PublishedNumber::unit},
+               Member{"published", &PublishedNumber::published},
+               Member{"published_sd", &PublishedNumber::published_sd},
+               Member{"repeats", &PublishedNumber::repeats},
+               Member{"here", &PublishedNumber::here},
+               Member{"sd", &PublishedNumber::sd},
+               Member{"verdict", &PublishedNumber::verdict},
+               Member{"caveats", &PublishedNumber::caveats},
+               Member{"remarks", &PublishedNumber::remarks}};
+
+template <>
 inline constexpr auto members_of<DeviceUse> =
     std::tuple{Member{"device", &DeviceUse::device}, Member{"strategies", &DeviceUse::strategies}};
 
@@ -184,6 +199,7 @@ inline constexpr auto members_of<Report> = std::tuple{Member{"name", &Report::na
                                                       Member{"fairness", &Report::fairness},
                                                       Member{"expectations", &Report::expectations},
                                                       Member{"published", &Report::published},
+                                                      Member{"published_numbers", &Report::published_numbers},
                                                       Member{"data_profiles", &Report::data_profiles},
                                                       Member{"devices", &Report::devices},
                                                       Member{"has_records", &Report::has_records},

@@ -174,6 +174,10 @@ Markup page_provenance(const Content& content) {
     out.open("section", {{"id", "published"}}).leaf("h2", {}, "Published verdicts");
     out.add(html_table(published.table, "numbers")).close().line();
   }
+  if (const PaperTable numbers = published_numbers(*content.report); !numbers.table.rows.empty()) {
+    out.open("section", {{"id", "published-numbers"}}).leaf("h2", {}, "Published numbers");
+    out.add(html_table(numbers.table, "numbers")).close().line();
+  }
   out.open("section", {{"id", "settings"}}).leaf("h2", {}, "Settings of the runs");
   out.add(html_table(settings_table(*content.report), "numbers")).close().line();
   out.open("section", {{"id", "provenance"}}).leaf("h2", {}, "Provenance").open("dl");

@@ -105,6 +105,8 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
   writer.write("tables/results.csv", csv_table(content.results.numbers));
   writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.report->comparisons)));
   writer.write("tables/runs.csv", csv_table(run_numbers(*content.report)));
+  if (!content.report->published_numbers.empty())
+    writer.write("tables/published-numbers.csv", csv_table(published_numbers_in_full(*content.report)));
 }
 
 }  // namespace
@@ -269,6 +271,8 @@ std::string terminal_table(const Content& content, std::size_t width) {
       blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }
   }
+  if (std::string numbers = published_numbers_text(*content.report, width); !numbers.empty())
+    blocks.push_back(std::move(numbers));
   std::string warnings;
   for (const Statement& statement : content.report->fairness)
     if (statement.severity == Severity::unfair) warnings += paragraph("warning: " + statement.text, width);

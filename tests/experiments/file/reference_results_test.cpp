@@ -3,6 +3,7 @@
 #include <fstream>
 
 #include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
 
 #include "experiments/file/file.h"
 #include "experiments/file/read_reference_results.h"
@@ -89,6 +90,42 @@ TEST_CASE("the published study of the project has its table of verdicts") {
   const auto source = std::ranges::find(published.sources, std::string("stifi-2025"), &PublishedSource::name);
   REQUIRE(source != published.sources.end());
   CHECK(source->verdicts.size() == 18);
+}
+
+TEST_CASE("the tables of a source have percentages of an axis, or numbers per epoch or repeat") {
+  Diagnostics problems;
+  const Published published = read(
+      "[p]\ndataset = \"mnist\"\n[p.tables.layers]\naxis = \"hidden\"\nvalues = [[32], [32, 32]]\n"
+      "at = { epochs = 1 }\nnote = \"x\"\ntotal_train_seconds = [100, 118.2]\n"
+      "[p.tables.five]\nat = { strategy = \"single\" }\nrepeats = true\ntest_accuracy = 0.9\n",
+      problems);
+  CHECK(problems.errors() == 0);
+  REQUIRE(published.sources.size() == 1);
+  const PublishedSource source = published_from_json(to_json(published)).sources.front();
+  CHECK(source.dataset == "mnist");
+  REQUIRE(source.tables.size() == 2);
+  CHECK(source.tables[0].values == std::vector<std::string>{"[32]", "[32, 32]"});
+  CHECK(source.tables[0].at.at("epochs") == "1");
+  CHECK(source.tables[0].numbers.at("total_train_seconds") == std::vector<double>{100, 118.2});
+  CHECK(source.tables[0].note == "x");
+  CHECK(source.tables[1].repeats);
+  CHECK(source.tables[1].numbers.at("test_accuracy") == std::vector<double>{0.9});
+
+  const auto problem = [](const std::string& lines) { return problem_of("[p.tables.a]\n" + lines + "\n"); };
+  CHECK(problem("train_accuracie = [1]").find("did you mean \"train_accuracy\"") != std::string::npos);
+  CHECK(problem("train_loss = \"1\"").find("train_loss must be a number >= 0") != std::string::npos);
+  CHECK(problem("axis = \"threads\"").find("needs both `axis` and `values`") != std::string::npos);
+  CHECK(problem("axis = \"threads\"\nvalues = [1]").find("at least two values") != std::string::npos);
+  for (const char* wrong : {"[100]", "[99, 110]", "[100, 110, 120]"})
+    CHECK(problem(std::string("axis = \"threads\"\nvalues = [1, 2]\ntrain_loss = ") + wrong)
+              .find("one percentage for each of `values`, and the first must be 100") != std::string::npos);
+}
+
+TEST_CASE("published numbers of a journal without tables are read") {
+  const nlohmann::json old = nlohmann::json::parse(
+      R"({"file": "p.toml", "text": "", "sources": [{"name": "p", "hardware": {}, "series": [], "sizes": {},
+          "verdicts": []}]})");
+  CHECK(published_from_json(old).sources.front().tables.empty());
 }
 
 TEST_CASE("published numbers survive their JSON") {

@@ -15,10 +15,10 @@ using namespace trainyard::tests;
 
 namespace {
 
-// Values that are read from a publication, with their lines in experiments/published-results.toml.
+// Values that are read from a publication, with their lines in experiments/published-*.toml.
 struct Stated {
   std::string key;       // "[model.mlp] epochs"
-  std::string sentence;  // in published-results.toml
+  std::string sentence;  // in published-results.toml or published-parallel-ml.toml
 };
 
 const std::vector<Stated> stated_by_study{
@@ -30,11 +30,11 @@ const std::vector<Stated> stated_by_study{
     {"[model.mlp] epochs", "[stifi-2025.mlp]             # figures 3.15 - 3.17, 10 epochs\nepochs = 10\n"},
     {"[strategy.ddp] replicas", "hardware.ddp    = \"two Tesla P100 (Kaggle)\""}};
 const std::vector<Stated> stated_by_parameter_study{
-    {"[[matrix.zip]] threads", "cores   = { value = [1, 2, 3, 4],"},
-    {"[[matrix.zip]] hidden", "neurons = { value = [32, 128, 256, 512],"},
-    {"[[matrix.zip]] hidden", "hidden-layers = { value = [1, 4, 8],"},
-    {"[[matrix.zip]] epochs", "epochs  = { value = [1, 5, 10, 20],"},
-    {"[defaults] dataset", "[parallel-ml]                # Fashion-MNIST parameter study"}};
+    {"[[matrix.zip]] threads", "axis   = \"threads\"\nvalues = [1, 2, 3, 4]\n"},
+    {"[[matrix.zip]] hidden", "axis   = \"hidden\"\nvalues = [[32], [128], [256], [512]]\n"},
+    {"[[matrix.zip]] hidden", "[parallel-ml.tables.hidden-layers]      # 1, 4, 8\n"},
+    {"[[matrix.zip]] epochs", "axis   = \"epochs\"\nvalues = [1, 5, 10, 20]\n"},
+    {"[defaults] dataset", "[parallel-ml]\ndataset = \"fashion-mnist\"\n"}};
 const std::vector<Stated> stated_by_hybrid{
     {"[defaults] dataset", "[brac-hybrid]                # MobileNetV2 on CIFAR-10"},
     {"[defaults] epochs", "hybrid = { total_seconds = 1451, accuracy_after_10_epochs = 0.83 }"},
@@ -77,7 +77,8 @@ TEST_CASE("the shipped files are valid") {
                                  {"gpt-shakespeare", "gpt shakespeare", 10, 1},
                                  {"brac-hybrid", "brac hybrid", 9, 1},
                                  {"parallel-ml", "parallel ml", 60, 3},
-                                 {"parallel-ml-two-cores", "parallel ml two cores", 50, 3}}) {
+                                 {"parallel-ml-two-cores", "parallel ml two cores", 50, 3},
+                                 {"parallel-ml-flowers", "parallel ml flowers", 25, 1}}) {
     CAPTURE(shipped.file);
     const Loaded result = load("experiments/" + shipped.file + ".toml");
     CHECK_MESSAGE(result.problems.empty(), texts(result.problems));
@@ -89,8 +90,8 @@ TEST_CASE("the shipped files are valid") {
 }
 
 TEST_CASE("every value of a published protocol is marked as stated or assumed") {
-  for (const char* file :
-       {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores", "brac-hybrid"}) {
+  for (const char* file : {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores",
+                           "parallel-ml-flowers", "brac-hybrid"}) {
     const Loaded result = load(std::string("experiments/") + file + ".toml");
     REQUIRE(result.experiment.has_value());
     std::istringstream lines(result.experiment->toml);
@@ -108,7 +109,8 @@ TEST_CASE("every value of a published protocol is marked as stated or assumed") 
 }
 
 TEST_CASE("exactly the values that a publication states are marked as stated") {
-  const std::string facts = read_text("experiments/published-results.toml");
+  const std::string facts =
+      read_text("experiments/published-results.toml") + read_text("experiments/published-parallel-ml.toml");
   const std::map<std::string, std::vector<Stated>> files{
       {"published-study", stated_by_study},
       {"published-study-fair", stated_by_study},

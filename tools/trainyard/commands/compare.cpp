@@ -79,18 +79,24 @@ std::string as_table(const Compared& compared) {
     text += reports::paragraph(joined(paragraphs, {}, " "), compared.width) + "\n";
   for (const std::string& fact : reports::answer_facts(compared.answer))
     text += reports::paragraph(fact, compared.width);
-  text += "\n";
-  return text + reports::aligned_table(table_of(compared.report), compared.width);
+  text += "\n" + reports::aligned_table(table_of(compared.report), compared.width);
+  const std::string published = reports::published_numbers_text(compared.report, compared.width);
+  return published.empty() ? text : text + "\n" + published;
 }
 
 std::string as_markdown(const Compared& compared) {
-  return reports::markdown_table(table_of(compared.report));
+  const reports::PaperTable published = reports::published_numbers(compared.report);
+  return reports::markdown_table(table_of(compared.report)) +
+         (published.table.rows.empty() ? "" : "\n" + reports::markdown_table(published.table));
 }
 
 std::string as_latex(const Compared& compared) {
   std::string text;
   for (const Comparison& comparison : compared.report.comparisons)
     if (has_verdicts(comparison)) text += latex_files(reports::effects_table(comparison)).front().second;
+  if (const reports::PaperTable published = reports::published_numbers(compared.report);
+      !published.table.rows.empty())
+    text += latex_files(published).front().second;
   return text;
 }
 
@@ -100,6 +106,7 @@ std::string as_json(const Compared& compared) {
   object["comparisons"] = reports::OrderedJson::array();
   for (const Comparison& comparison : compared.report.comparisons)
     object["comparisons"].push_back(reports::json_of(comparison));
+  object["published_numbers"] = reports::json_of(compared.report.published_numbers);
   return object.dump(2, ' ', false, reports::OrderedJson::error_handler_t::replace) + "\n";
 }
 
@@ -157,6 +164,7 @@ void keep_metrics(Compared& compared, const std::set<std::string>& metrics) {
                     [&](const reports::Verdict& verdict) { return !metrics.contains(verdict.metric); });
   compared.answer.paragraphs.clear();  // its sentences are about all metrics
   compared.answer.published.clear();
+  compared.report.published_numbers.clear();
 }
 
 int compare(const CompareOptions& options) {
