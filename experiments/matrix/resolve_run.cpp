@@ -227,9 +227,9 @@ class Check {
 
   void data() {
     if (own_data()) {
-      for (const char* name : {"image_size", "vocabulary_min_frequency", "vocabulary_max_size",
-                               "window_length", "tokens", "bpe_file", "source_language", "target_column",
-                               "input_columns", "target_kind"})
+      for (const char* name :
+           {"image_size", "vocabulary_min_frequency", "vocabulary_max_size", "window_length", "tokens",
+            "bpe_file", "source_language", "target_column", "input_columns", "target_kind"})
         if (const Setting* found = settings_.find_own(name))
           problems_.error(found->at,
                           std::string(name) +

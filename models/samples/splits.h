@@ -43,8 +43,8 @@ struct DataChoice {
   std::string tokens = "characters";          // windows: also "words" and "bpe"
   std::string bpe_file = {};                  // of tokens "bpe": a merges.txt; not in the run key
   std::string source_language = {};           // text pairs of the user: "de"; empty: the first of both names
-  std::string target_column;                  // rows: the name of the column to predict
-  std::string input_columns;           // rows: names of the input columns, with commas; empty: all others
+  std::string target_column = {};             // rows: the name of the column to predict
+  std::string input_columns = {};      // rows: names of the input columns, with commas; empty: all others
   std::string target_kind = "number";  // rows: "number" or "class"
   // Computed together with the fingerprint; not in the run key.
   InputShape input;

@@ -17,7 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-std::string file_of(const std::string& name, const std::string& keys, const std::string& model = "mlp") {
+std::string weights_experiment(const std::string& name, const std::string& keys,
+                               const std::string& model = "mlp") {
   return "name = \"" + name + "\"\n[matrix]\nmodel = [\"" + model +
          "\"]\nstrategy = [\"single\", \"ddp\", \"pipeline\"]\nseed = [0, 1, 2]\n[defaults]\n"
          "dataset = \"synthetic-digits\"\nepochs = 1\ntrain_samples = 400\n" +
@@ -51,7 +52,7 @@ TEST_CASE(
     "runs begin with the weights of `initial`, under each strategy, and the report says that seeds share "
     "them") {
   const Scratch scratch;
-  scratch.write("first.toml", file_of("first", "save = \"last\""));
+  scratch.write("first.toml", weights_experiment("first", "save = \"last\""));
   REQUIRE(scratch.at({"run", "first.toml", "--no-report"}).code == 0);
   const auto key = scratch
                        .at({"sql", "SELECT run_key FROM run_summary WHERE strategy = 'single' AND seed = 0",
@@ -63,7 +64,8 @@ TEST_CASE(
       fs::copy_file(entry.path(), scratch.path() / "first.safetensors");
   REQUIRE(fs::exists(scratch.path() / "first.safetensors"));
   // so small a step changes no weight
-  scratch.write("second.toml", file_of("second", "initial = \"first.safetensors\"\nlearning_rate = 1e-30"));
+  scratch.write("second.toml",
+                weights_experiment("second", "initial = \"first.safetensors\"\nlearning_rate = 1e-30"));
   checked_output(scratch.at({"run", "second.toml"}), 0, "9 runs finished");
   const auto count = [&](const std::string& what, const std::string& where) {
     return scratch
@@ -87,7 +89,7 @@ TEST_CASE("weights that are missing, damaged or of another network are refused b
   const Scratch scratch;
   const auto refused = [&](const std::string& value, const std::string& text,
                            const std::string& model = "mlp") {
-    scratch.write("x.toml", file_of("x", "initial = " + value, model));
+    scratch.write("x.toml", weights_experiment("x", "initial = " + value, model));
     const auto output = checked_error(scratch.at({"run", "x.toml"}), 2, text);
     CHECK(output.out.empty());
     CHECK_FALSE(fs::exists(scratch.path() / "yard"));
@@ -115,7 +117,7 @@ TEST_CASE("weights that are missing, damaged or of another network are refused b
   shapes = mlp_shapes;
   shapes["1.weight"] = {784, 250};  // as many values: only the network itself knows
   scratch.write("w.safetensors", weights_of(shapes));
-  scratch.write("x.toml", file_of("x", "initial = \"w.safetensors\""));
+  scratch.write("x.toml", weights_experiment("x", "initial = \"w.safetensors\""));
   const auto output = scratch.at({"run", "x.toml"});
   CHECK(output.code == 1);
   CHECK(contains(output.out + output.err, "w.safetensors has no values of the right shape for 1.weight"));

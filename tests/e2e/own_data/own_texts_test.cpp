@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-std::string file_of(const std::string& model, const std::string& dataset, const std::string& more) {
+std::string texts_experiment(const std::string& model, const std::string& dataset, const std::string& more) {
   return "name = \"own\"\ncompare = { axis = \"strategy\", baseline = \"single\", pair = [\"seed\"] "
          "}\n[matrix]\nmodel = "
          "[\"" +
@@ -62,7 +62,7 @@ TEST_CASE(
     "texts in class folders are trained under every strategy, and the page has the names of the classes") {
   const Scratch scratch;
   write_classes(scratch);
-  scratch.write("own.toml", file_of("nbow", "text-folder", "[model.nbow]\nembedding = 8\n"));
+  scratch.write("own.toml", texts_experiment("nbow", "text-folder", "[model.nbow]\nembedding = 8\n"));
   check_trains(scratch, "10,1\n");
   CHECK(answer_of(scratch,
                   "SELECT json_extract(extra, '$.data_profiles[0].class_names') FROM journal LIMIT 1") ==
@@ -95,7 +95,7 @@ TEST_CASE("sentences in two files are trained under every strategy") {
   const std::string small =
       "train_samples = 64\nvocabulary_max_size = 200\n[model.seq2seq]\nembedding = 8\nhidden = "
       "8\nlayers = 1\n";
-  scratch.write("own.toml", file_of("seq2seq", "text-pairs", "source_language = \"en\"\n" + small));
+  scratch.write("own.toml", texts_experiment("seq2seq", "text-pairs", "source_language = \"en\"\n" + small));
   check_trains(scratch, "10,1\n");
   CHECK(answer_of(scratch, "SELECT DISTINCT json_extract(resolved, '$.data.source_language') FROM run") ==
         "en\n");
@@ -104,7 +104,7 @@ TEST_CASE("sentences in two files are trained under every strategy") {
 
 TEST_CASE("own texts that cannot be used are refused in one line with the place, and nothing starts") {
   const Scratch scratch;
-  scratch.write("own.toml", file_of("nbow", "text-folder", ""));
+  scratch.write("own.toml", texts_experiment("nbow", "text-folder", ""));
   check_refused(scratch, "data set \"text-folder\" was not found in ");
   write_classes(scratch);
   scratch.write("own/music/bad.txt", "good\xff");
@@ -116,7 +116,7 @@ TEST_CASE("own texts that cannot be used are refused in one line with the place,
   fs::remove_all(scratch.path() / "own/sport");
   check_refused(scratch, "own has one class folder of texts");
 
-  scratch.write("own.toml", file_of("seq2seq", "text-pairs", ""));
+  scratch.write("own.toml", texts_experiment("seq2seq", "text-pairs", ""));
   check_refused(scratch, "data set \"text-pairs\" was not found in ");
   scratch.write("own/train.de", "Eins.\nZwei.\n");
   scratch.write("own/train.en", "One.\n");
@@ -125,7 +125,8 @@ TEST_CASE("own texts that cannot be used are refused in one line with the place,
   check_refused(scratch, "own/train.en:2: the line is empty");
   scratch.write("own/train.fr", "Un.\nDeux.\n");
   check_refused(scratch, "own has files train.LANGUAGE of 3 languages: de, en, fr");
-  scratch.write("own.toml", file_of("seq2seq", "text-pairs", "[model.seq2seq]\ntokens = \"words\"\n"));
+  scratch.write("own.toml",
+                texts_experiment("seq2seq", "text-pairs", "[model.seq2seq]\ntokens = \"words\"\n"));
   check_refused(scratch, "tokens is a key of windows of a text; data set \"text-pairs\" has text pairs");
 }
 
@@ -153,7 +154,7 @@ TEST_CASE("a language model is trained on words and on byte pairs of text files"
   const std::string model =
       "[model.lm]\nexport = \"lm.pt2\"\ntask = \"language-model\"\ninitial = \"seed\"\n";
   const auto with = [&](const std::string& keys) {
-    scratch.write("own.toml", file_of("lm", "text", "window_length = 16\n" + keys + model));
+    scratch.write("own.toml", texts_experiment("lm", "text", "window_length = 16\n" + keys + model));
   };
   with("tokens = \"words\"\n");
   check_trains(scratch, "10,1\n");

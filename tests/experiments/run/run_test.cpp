@@ -45,18 +45,12 @@ TEST_CASE("the members of a run's JSON are in alphabetical order") {
 
 TEST_CASE("run JSON with a missing member, or one of a wrong type, is an internal error") {
   const nlohmann::json whole = to_json(cnn_ddp());
-  const std::set<std::string> later{"augmentation",
-                                    "batch_norm",
-                                    "batch_per",
-                                    "batch_size",
-                                    "checkpoint",
-                                    "gradient_accumulation",
-                                    "initial",
-                                    "learning_rate_scaling",
-                                    "precision",
-                                    "sampler",
-                                    "save",
-                                    "steps_per_epoch"};
+  const std::set<std::string> later{"augmentation", "batch_norm",
+                                    "batch_per",    "batch_size",
+                                    "checkpoint",   "gradient_accumulation",
+                                    "initial",      "learning_rate_scaling",
+                                    "precision",    "sampler",
+                                    "save",         "steps_per_epoch"};
   for (const auto& [name, ignored] : whole.items()) {
     CAPTURE(name);
     nlohmann::json lacking = whole;

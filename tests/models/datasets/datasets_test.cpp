@@ -84,9 +84,9 @@ TEST_CASE(
   }
   CHECK(dataset_names() == std::vector<std::string>{"mnist", "fashion-mnist", "cifar10", "imdb", "multi30k",
                                                     "tiny-shakespeare", "folder", "text-folder", "text-pairs",
-                                                    "text", "csv", "synthetic-digits", "synthetic-color-digits",
-                                                    "synthetic-reviews", "synthetic-phrases",
-                                                    "synthetic-prose"});
+                                                    "text", "csv", "synthetic-digits",
+                                                    "synthetic-color-digits", "synthetic-reviews",
+                                                    "synthetic-phrases", "synthetic-prose"});
 }
 
 TEST_CASE("the error for a mistyped data set suggests the nearest name") {

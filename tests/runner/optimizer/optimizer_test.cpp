@@ -166,10 +166,10 @@ TEST_CASE("weight decay of matrices leaves out parameters with fewer than two di
   const std::vector<at::Tensor> parameters{at::ones({2, 2}), at::ones({2}), at::ones({2, 1, 3, 3})};
   const std::vector<models::GroupFactors> given{{1, 1}, {0.5, 1}, {1, 0.5}};
   experiments::Optimizer settings{.kind = "adamw", .momentum = 0, .weight_decay = 0.1};
-  CHECK(group_factors(settings, parameters, given) == given);
+  CHECK((group_factors(settings, parameters, given) == given));
   settings.weight_decay_of = "matrices";
   const std::vector<models::GroupFactors> matrices{{1, 1}, {0.5, 0}, {1, 0.5}};
-  CHECK(group_factors(settings, parameters, given) == matrices);
+  CHECK((group_factors(settings, parameters, given) == matrices));
 }
 
 TEST_CASE("parameter groups have factors of the learning rate and of the weight decay, as in PyTorch") {

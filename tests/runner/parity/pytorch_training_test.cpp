@@ -296,10 +296,26 @@ TEST_CASE("exported networks train and evaluate as eager PyTorch, and as trainya
   }
   at::set_num_threads(1);
   std::vector<Case> cases;
-  for (const char* name :
-       {"exported-resnet", "exported-mobilenet", "exported-vit", "exported-transformer", "exported-gpt",
-        "exported-lstm", "exported-switching", "mlp", "cnn", "mlp-rows", "vgg11", "vgg11-compact", "nbow", "seq2seq",
-        "seq2seq-deep", "conv-autoencoder", "mobilenet-v2", "mobilenet-v2-imagenet", "gpt", "gpt-untied"})
+  for (const char* name : {"exported-resnet",
+                           "exported-mobilenet",
+                           "exported-vit",
+                           "exported-transformer",
+                           "exported-gpt",
+                           "exported-lstm",
+                           "exported-switching",
+                           "mlp",
+                           "cnn",
+                           "mlp-rows",
+                           "vgg11",
+                           "vgg11-compact",
+                           "nbow",
+                           "seq2seq",
+                           "seq2seq-deep",
+                           "conv-autoencoder",
+                           "mobilenet-v2",
+                           "mobilenet-v2-imagenet",
+                           "gpt",
+                           "gpt-untied"})
     cases.push_back(make_case(name));
   const tests::ScratchFolder folder;
   const auto file = [&](const Case& c, const std::string& suffix) {
