@@ -27,8 +27,8 @@ void write_numbers(const std::filesystem::path& file, const std::vector<Number>&
 }
 
 // Writes the files of a part:
-// - images: PART.images and PART.labels (uint8).
-// - texts: PART.tokens (int32), PART.offsets (int64) and PART.labels (uint8).
+// - images: PART.images (uint8) and PART.labels (int32).
+// - texts: PART.tokens (int32), PART.offsets (int64) and PART.labels (int32).
 // - windows: PART.tokens and PART.offsets.
 // - pairs: PART.source.tokens, PART.source.offsets, PART.target.tokens and PART.target.offsets.
 class PartWriter {

@@ -22,7 +22,7 @@ class Images:
             mean, deviation = train.mean((0, 2, 3), keepdim=True), train.std((0, 2, 3), correction=0, keepdim=True)
         images = ((numbers(folder / f"{part}.images", numpy.uint8).view(shape).double() - mean) / deviation).to(case.get("dtype", torch.float32))
         self.images = images.contiguous(memory_format=torch.channels_last) if channels_last else images
-        self.labels = numbers(folder / f"{part}.labels", numpy.uint8).long()
+        self.labels = numbers(folder / f"{part}.labels", numpy.int32).long()
 
     def __len__(self):
         return len(self.labels)
@@ -88,7 +88,7 @@ def pad(sequences):
 
 class Texts(Images):
     def __init__(self, folder, part, case, channels_last):
-        self.texts, self.labels = Sequences(folder, part), numbers(folder / f"{part}.labels", numpy.uint8).long()
+        self.texts, self.labels = Sequences(folder, part), numbers(folder / f"{part}.labels", numpy.int32).long()
 
     def batch(self, indices):
         return (self.texts.padded(indices),), self.labels.index_select(0, indices.to(self.labels.device))

@@ -48,7 +48,7 @@ Model gpt() {
       .name = "gpt",
       .title = "GPT",
       .task = "language-model",
-      .datasets = {"tiny-shakespeare", "synthetic-prose"},
+      .datasets = {"tiny-shakespeare", "text", "synthetic-prose"},
       .hyperparameters =
           {limited(size_parameter("layers", 4, "blocks of attention and a network with one hidden layer"),
                    96),

@@ -23,7 +23,7 @@ TEST_CASE("GPT has the layers and parameters of nanoGPT's model, and operations 
   CHECK(totals(untied).parameters == 804096 + 65 * 128 + 4 * 11 * 128 + 128);
 }
 
-TEST_CASE("a stage of GPT begins between blocks, where one value crosses besides the tied weight") {
+TEST_CASE("a stage of GPT begins between blocks: only one value and the tied weight cross") {
   const auto layers = layers_of("gpt", windows);
   for (std::size_t i = 2; i < 50; ++i) CHECK(layers[i].begins_block == ((i - 2) % 6 == 0));
 }

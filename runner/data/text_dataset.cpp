@@ -114,26 +114,35 @@ at::Tensor PairSplit::length_keys() const {
   return target * (2 * longest) + at::where(odd, source, -source);
 }
 
-WindowSplit::WindowSplit(const models::Windows& windows) : tokens_(windows.tokens) {}
+WindowSplit::WindowSplit(const models::Windows& windows) {
+  const std::vector<std::int32_t>& all = windows.tokens.tokens;
+  const std::int64_t count = windows.size();
+  tokens_ = at::empty({count, count > 0 ? static_cast<std::int64_t>(all.size()) / count : 0}, at::kInt);
+  std::ranges::copy(all, tokens_.data_ptr<std::int32_t>());
+}
+
+at::Tensor WindowSplit::windows_at(const at::Tensor& indices) const {
+  return tokens_.index_select(0, indices.to(tokens_.device(), /*non_blocking=*/true)).to(at::kLong);
+}
 
 networks::Activations WindowSplit::inputs(const at::Tensor& indices) const {
-  return {tokens_.gather(indices, 0, 1)};
+  return {windows_at(indices).slice(1, 0, -1).contiguous()};
 }
 
 at::Tensor WindowSplit::targets(const at::Tensor& indices) const {
-  return tokens_.gather(indices, 1, 0);
+  return windows_at(indices).slice(1, 1).contiguous();
 }
 
 std::vector<std::int64_t> WindowSplit::shape(const at::Tensor& indices) const {
-  return {indices.size(0), tokens_.longest(indices, 0, 1)};
+  return {indices.size(0), tokens_.size(1) - 1};
 }
 
 std::int64_t WindowSplit::weight_of(const at::Tensor& indices) const {
-  return indices.size(0) * tokens_.longest(indices, 0, 1);
+  return indices.size(0) * (tokens_.size(1) - 1);
 }
 
 void WindowSplit::serve(at::Device device, bool) {
-  tokens_.move_to(device);
+  tokens_ = tokens_.to(device);
 }
 
 std::int64_t repeated_length(std::int64_t length, std::int64_t longest) {

@@ -108,16 +108,18 @@ class PairSplit final : public Dataset {
 class WindowSplit final : public Dataset {
  public:
   explicit WindowSplit(const models::Windows& windows);
-  std::int64_t size() const override { return tokens_.size(); }
+  std::int64_t size() const override { return tokens_.size(0); }
   networks::Activations inputs(const at::Tensor& indices) const override;  // {int64 [batch, tokens − 1]}
   at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch, tokens − 1]
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
   std::int64_t weight_of(const at::Tensor& indices) const override;
   void serve(at::Device device, bool resident) override;
-  std::int64_t nbytes() const override { return tokens_.nbytes(); }
+  std::int64_t nbytes() const override { return static_cast<std::int64_t>(tokens_.nbytes()); }
 
  private:
-  PaddedSequences tokens_;
+  at::Tensor windows_at(const at::Tensor& indices) const;
+
+  at::Tensor tokens_;  // int32 [window, tokens]
 };
 
 }  // namespace trainyard::runner

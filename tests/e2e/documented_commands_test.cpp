@@ -145,8 +145,8 @@ void prepare(const fs::path& folder, const fs::path& page) {
     write("net.py", "python", 0);
     write("net.toml", "toml", 0);
     write("smooth.py", "python", 1);
-    write("gpt.py", "python", 3);
-    write("gpt.toml", "toml", 1);
+    write("reader.py", "python", 3);
+    write("reader.toml", "toml", 1);
   }
   if (page.filename() == "security.md")
     fs::copy_file(folder / "first.toml", folder / "theirs.toml", fs::copy_options::overwrite_existing);
@@ -162,19 +162,19 @@ void check_language_model(const fs::path& folder) {
   CHECK(
       sql("SELECT strategy, COUNT(*) FROM run WHERE task = 'language-model' GROUP BY strategy ORDER BY 1") ==
       "ddp,3\npipeline,3\nsingle,3\n");
-  const std::string finals = "FROM task_final_metrics WHERE model = 'gpt'";
+  const std::string finals = "FROM task_final_metrics WHERE model = 'reader'";
   CHECK(sql("SELECT MAX(test_perplexity) < 20, MIN(test_accuracy) > 0.2, COUNT(test_bleu) " + finals) ==
         "1,1,0\n");
   CHECK(sql("SELECT MAX(abs(test_perplexity - exp(test_loss))) < 1e-9 " + finals) == "1\n");
   CHECK(sql("SELECT MAX(p) / MIN(p) - 1 < 0.01 FROM (SELECT AVG(test_perplexity) AS p " + finals +
             " GROUP BY strategy)") == "1\n");
   CHECK(sql("SELECT COUNT(*), MAX(abs(loss / reference_loss - 1)) < 1e-4 FROM probe JOIN run USING (run_key) "
-            "WHERE model = 'gpt'") == "10,1\n");
+            "WHERE model = 'reader'") == "10,1\n");
   CHECK(
       sql("SELECT SUM(weight) = 64 * 500 FROM metric m JOIN run r USING (run_key) WHERE name = 'correct' AND "
-          "phase = 'train' AND epoch = 1 AND strategy = 'ddp' AND seed = 0 AND model = 'gpt'") == "1\n");
+          "phase = 'train' AND epoch = 1 AND strategy = 'ddp' AND seed = 0 AND model = 'reader'") == "1\n");
   CHECK(contains(shell(folder, "trainyard compare").out, "test perplexity"));
-  CHECK(contains(tests::read_text(folder / "yard/reports/gpt/index.html"), "Test perplexity"));
+  CHECK(contains(tests::read_text(folder / "yard/reports/reader/index.html"), "Test perplexity"));
 }
 
 // "--data" of "trainyard data get mnist --data ~/data".

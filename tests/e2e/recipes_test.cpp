@@ -108,7 +108,8 @@ TEST_CASE("GPT trains for 20 steps as the program in PyTorch beside it, from the
   CHECK(found.size() == 6);
   check_equal(found, 2, 1e-3);
   const double first = found.at("train_loss of seed 0 after epoch 1").at("single");
-  CHECK(std::abs(first - std::log(69)) < 0.5);  // of 69 tokens that are equally likely
+  CHECK(first < std::log(69));  // of 69 tokens that are equally likely
+  CHECK(first > 3);
   CHECK(found.at("validation_loss of seed 0 after epoch 2").at("single") < 3.5);
   const auto compared = scratch.at({"compare"});
   for (const char* doubt : {"NOT VERIFIED", "NOT COMPARABLE", "BROKEN"})
@@ -178,5 +179,6 @@ TEST_CASE("the hybrid of MobileNetV2 passes its parity check, and its report has
   const std::string page = tests::read_text(scratch.path() / "yard/reports/brac hybrid/index.html");
   CHECK(contains(
       page,
-      "<dt>Published study</dt><dd>brac-hybrid. Validation accuracy: IMPROVES for MobileNetV2 (hybrid)"));
+      "<dt>Published study</dt><dd>brac-hybrid. Its hardware: hybrid on four CPU nodes. Training time: "
+      "IMPROVES for MobileNetV2 (hybrid). Accuracy: IMPROVES for MobileNetV2 (hybrid)."));
 }

@@ -102,9 +102,9 @@ TEST_CASE("a network whose inputs or outputs are not those of a language model i
   CHECK(contains(problem_with(shorter), "a language-model gives logits [batch, length, vocabulary]"));
   CHECK(contains(problem_with(language_model(any, 69, 69), "", "classification"),
                  "a classification gives logits [batch, classes]"));
-  CHECK(contains(
-      problem_with(language_model(any, 69, 69), "", "lm"),
-      "task must be one of \"classification\", \"reconstruction\", \"translation\", \"language-model\""));
+  CHECK(contains(problem_with(language_model(any, 69, 69), "", "lm"),
+                 "task must be one of \"classification\", \"regression\", \"reconstruction\", "
+                 "\"translation\", \"language-model\""));
 }
 
 TEST_CASE("windows have their own keys, and keys of words only for tokens that are words") {

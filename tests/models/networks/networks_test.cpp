@@ -49,6 +49,7 @@ TEST_CASE("each model of the catalogue has a network with its number of paramete
   for (const models::Model& model : models::catalogue()) {
     CAPTURE(model.name);
     for (const std::string& name : model.datasets) {
+      if (name == "csv") continue;  // the number of columns is that of the file: pytorch_training_test.cpp
       const models::InputShape input = small_input(models::input_shape(models::find_dataset(name)));
       const auto nodes = model.graph(defaults_of(model), input).nodes;
       const Network network = build_network(model.name, defaults_of(model), input, 0);

@@ -98,6 +98,12 @@ TEST_CASE("seeds that begin with the same weights are named with their model") {
   begin_with("that of the file", 2);
   CHECK_FALSE(prints(data, Severity::unfair, line));
   begin_with("that of the file", 3);
+  CHECK(prints(data, Severity::unfair, line));  // of `initial`
+  CHECK_FALSE(prints(data, Severity::unfair, "trainyard export"));
+  for (db::RunSummary& run : data.runs) {
+    run.model = "net";
+    run.model_title = "MLP";
+  }
   CHECK(prints(data, Severity::unfair, line + " `trainyard export … --seeds` writes weights for each seed."));
   for (db::RunSummary& run : data.runs) run.kind = data.evidence.at(run.run_key).strategy_kind = "foreign";
   CHECK(prints(data, Severity::unfair, line));

@@ -187,9 +187,12 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
           ->type_name("N")
           ->check(CLI::Range(2, 65536)),
       command
-          .add_option("--task", model.task,
-                      "of a network: its task (default: what the function says, or the sizes)")
-          ->check(one_of(models::task_names())),
+          .add_option(
+              "--task", model.task,
+              "of a network: its task, see `trainyard list tasks` (default: what the function says, or the "
+              "sizes)")
+          ->check(one_of(models::task_names()))
+          ->option_text("TASK"),
       refuse_empty(command
                        .add_option("--python", model.python,
                                    "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "
