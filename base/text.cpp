@@ -110,6 +110,13 @@ std::size_t columns(std::string_view text) {
   return count;
 }
 
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view blanks = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(blanks);
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, text.find_last_not_of(blanks) - first + 1);
+}
+
 std::string shortened(std::string_view text, std::size_t width) {
   if (columns(text) <= width) return std::string(text);
   if (width == 0) return "";

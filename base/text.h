@@ -35,6 +35,9 @@ std::size_t columns(std::string_view text);
 // ellipsis. A character is never separated from the combining characters after it.
 std::string shortened(std::string_view text, std::size_t width);
 
+// The text without white space (" \t\r\n") at its begin and end.
+std::string_view trimmed(std::string_view text);
+
 // The text with spaces after it (`padded`) or before it (`padded_left`), up to `width` columns.
 std::string padded(const std::string& text, std::size_t width);
 std::string padded_left(const std::string& text, std::size_t width);

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/named_row.h"
+#include "base/text.h"
 #include "experiments/config/key_lookup.h"
 
 namespace trainyard::experiments {
@@ -17,16 +18,11 @@ struct Pair {
   std::string value;
 };
 
-std::string trimmed(const std::string& text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string::npos) return "";
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 std::optional<Pair> parse_pair(const std::string& text, const std::string& option, Diagnostics& problems) {
   const std::size_t equals = text.find('=');
   if (equals != std::string::npos)
-    return Pair{trimmed(text.substr(0, equals)), trimmed(text.substr(equals + 1))};
+    return Pair{std::string(trimmed(std::string_view(text).substr(0, equals))),
+                std::string(trimmed(std::string_view(text).substr(equals + 1)))};
   problems.error({.file = option}, in_quotes(text) + " is not name=value, as in epochs=1");
   return std::nullopt;
 }

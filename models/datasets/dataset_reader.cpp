@@ -176,6 +176,7 @@ std::vector<std::string> own_class_names(const DataChoice& choice) {
   std::vector<std::string> names;
   if (format == DataFormat::image_folder) names = image_class_names(choice.folder);
   if (format == DataFormat::text_folder) names = text_class_names(choice.folder);
+  if (format == DataFormat::csv) names = row_class_names(choice);
   for (std::string& name : names) name = printable_line(name);
   return names;
 }

@@ -91,7 +91,7 @@ inline Splits read(const DataChoice& choice) {
   return read(find_dataset(choice.source), choice);
 }
 
-// Names of the classes of the user's own data, in the order of the labels: those of the class folders.
+// Names of the classes of the user's own data, in the order of the labels: those of the class folders, or of a table.
 // Control characters are escaped. Empty for other data, and if classes have only numbers.
 std::vector<std::string> own_class_names(const DataChoice& choice);
 

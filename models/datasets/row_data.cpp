@@ -47,18 +47,11 @@ Table selected(const Table& table, const std::vector<std::int64_t>& indices) {
   return some;
 }
 
-std::string_view without_blanks(std::string_view text) {
-  constexpr std::string_view blanks = " \t\r\n";
-  const std::size_t first = text.find_first_not_of(blanks);
-  if (first == std::string_view::npos) return "";
-  return text.substr(first, text.find_last_not_of(blanks) - first + 1);
-}
-
 std::vector<std::string> input_names(const CsvTable& table, const DataChoice& choice) {
   std::vector<std::string> names;
   for (std::string_view rest = choice.input_columns; !rest.empty();) {
     const std::size_t comma = std::min(rest.find(','), rest.size());
-    names.emplace_back(without_blanks(rest.substr(0, comma)));
+    names.emplace_back(trimmed(rest.substr(0, comma)));
     rest.remove_prefix(std::min(comma + 1, rest.size()));
   }
   if (names.empty()) {
@@ -89,7 +82,7 @@ std::size_t column_of(const CsvTable& table, const std::string& name) {
 }
 
 std::string_view cell_text(const CsvTable& table, std::size_t row, std::size_t column) {
-  const std::string_view text = without_blanks(table.cell(row, column));
+  const std::string_view text = trimmed(table.cell(row, column));
   if (text.empty())
     throw csv_error(table.file, table.lines[row],
                     fmt::format("column \"{}\" has no value", table.names[column]),
@@ -167,7 +160,7 @@ struct Scale {
 // The scale of column `first` of an array [row, column] with `step` columns.
 Scale scale_of(const std::vector<double>& values, std::size_t first, std::size_t step,
                const std::string& name, const fs::path& file) {
-  const auto rows = static_cast<double>(values.size() / step);
+  const std::size_t rows = values.size() / step;
   double sum = 0, squares = 0, least = values[first], most = least;
   for (std::size_t i = first; i < values.size(); i += step) {
     sum += values[i];
@@ -175,10 +168,10 @@ Scale scale_of(const std::vector<double>& values, std::size_t first, std::size_t
     most = std::max(most, values[i]);
   }
   if (least == most) return {least, 1};
-  const double mean = sum / rows;
+  const double mean = sum / static_cast<double>(rows);
   for (std::size_t i = first; i < values.size(); i += step)
     squares += (values[i] - mean) * (values[i] - mean);
-  const Scale scale{mean, std::sqrt(squares / rows)};
+  const Scale scale{mean, std::sqrt(squares / static_cast<double>(rows))};
   if (!std::isfinite(scale.deviation) || scale.deviation < 1e-300)
     throw UserError(fmt::format("{}: the mean or the standard deviation of column \"{}\" is not a float64",
                                 file.string(), name),
@@ -225,14 +218,17 @@ std::vector<std::int32_t> labels_of(const Table& table, const std::vector<std::s
 
 struct FoundRows {
   Parts<Rows> parts;
-  std::int64_t classes = 1;
-  PartSizes sizes;  // before the split
+  std::vector<std::string> classes;  // in the order of the labels; none if targets are numbers
+  PartSizes sizes;                   // before the split
   std::string fingerprint;
 };
 
 FoundRows rows_in(const fs::path& place, const DataChoice& choice) {
   ReadTables found = read_tables(place, choice);
-  FoundRows result{.parts = {}, .sizes = sizes_of(found.parts), .fingerprint = std::move(found.fingerprint)};
+  FoundRows result{.parts = {},
+                   .classes = {},
+                   .sizes = sizes_of(found.parts),
+                   .fingerprint = std::move(found.fingerprint)};
   const Parts<Table> parts = divided(choice, std::move(found.parts));
   const std::size_t columns = parts.train.inputs.size();
   std::vector<Scale> inputs, target;
@@ -240,12 +236,11 @@ FoundRows rows_in(const fs::path& place, const DataChoice& choice) {
     inputs.push_back(scale_of(parts.train.values, i, columns, parts.train.inputs[i], parts.train.file));
   if (!parts.train.numbers.empty())
     target.push_back(scale_of(parts.train.numbers, 0, 1, choice.target_column, parts.train.file));
-  const std::vector<std::string> classes = classes_in(parts.train, choice);
-  if (!classes.empty()) result.classes = std::ssize(classes);
+  result.classes = classes_in(parts.train, choice);
   const auto rows = [&](const Table& table) {
     return Rows{.columns = static_cast<std::int64_t>(columns),
                 .values = standardised(table.values, inputs),
-                .labels = labels_of(table, classes, choice),
+                .labels = labels_of(table, result.classes, choice),
                 .numbers = standardised(table.numbers, target)};
   };
   result.parts = {.train = rows(parts.train), .validation = rows(parts.validation), .test = rows(parts.test)};
@@ -265,8 +260,12 @@ DataFacts row_facts(const Dataset& source, const fs::path& place, const DataChoi
   const FoundRows found = rows_in(place, choice);
   InputShape input = input_shape(source);
   input.image = {.channels = found.parts.train.columns, .height = 1, .width = 1};
-  input.classes = found.classes;
+  input.classes = std::max<std::int64_t>(1, std::ssize(found.classes));
   return {.fingerprint = found.fingerprint, .input = input, .sizes = found.sizes};
+}
+
+std::vector<std::string> row_class_names(const DataChoice& choice) {
+  return rows_in(choice.folder, choice).classes;
 }
 
 Splits read_rows(const DataChoice& choice) {

@@ -7,6 +7,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
+#include <vector>
 
 #include "models/datasets/datasets.h"
 
@@ -20,5 +22,6 @@ bool holds_table(const std::filesystem::path& place);
 // the training part.
 DataFacts row_facts(const Dataset& source, const std::filesystem::path& place, const DataChoice& choice);
 Splits read_rows(const DataChoice& choice);
+std::vector<std::string> row_class_names(const DataChoice& choice);  // none if targets are numbers
 
 }  // namespace trainyard::models

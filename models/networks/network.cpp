@@ -312,16 +312,17 @@ std::int64_t Network::parameter_count() const {
   return count;
 }
 
-void load_values(const Network& network, const std::vector<NamedParameter>& values) {
+bool take_value(const NamedParameter& to, const std::vector<NamedParameter>& values) {
+  const auto from = std::ranges::find(values, to.name, &NamedParameter::name);
+  if (from == values.end() || from->value.sizes() != to.value.sizes()) return false;
   const at::NoGradGuard no_grad;
-  for (const NamedParameter& to : network.state()) {
-    const auto from = std::find_if(values.begin(), values.end(),
-                                   [&](const NamedParameter& value) { return value.name == to.name; });
-    if (from == values.end() || from->value.sizes() != to.value.sizes()) {
-      throw InternalError("there is no value of the right shape for " + to.name);
-    }
-    at::Tensor(to.value).copy_(from->value);
-  }
+  at::Tensor(to.value).copy_(from->value);
+  return true;
+}
+
+void load_values(const Network& network, const std::vector<NamedParameter>& values) {
+  for (const NamedParameter& to : network.state())
+    if (!take_value(to, values)) throw InternalError("there is no value of the right shape for " + to.name);
 }
 
 Network build_network(const models::Graph& graph, const Initialisation& start,

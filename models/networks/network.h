@@ -133,6 +133,9 @@ class Network {
   std::shared_ptr<const Network> evaluation_;  // of the evaluation graph; null if there is none
 };
 
+// Copy the value with the same name into `to`. False if there is none, or if it has another shape.
+bool take_value(const NamedParameter& to, const std::vector<NamedParameter>& values);
+
 // Copy values into the parameters and buffers with the same names.
 // - InternalError if a parameter or buffer has no value, or a value of another shape.
 // - Values with other names, such as those of another stage, are ignored.

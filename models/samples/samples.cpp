@@ -24,10 +24,9 @@ std::vector<T> picked(const std::vector<T>& all, const std::vector<std::int64_t>
   return some;
 }
 
-template <typename Label>
-std::vector<std::int64_t> count_labels(const std::vector<Label>& labels) {
+std::vector<std::int64_t> count_labels(const std::vector<std::int32_t>& labels) {
   std::vector<std::int64_t> counts;
-  for (const Label label : labels) {
+  for (const std::int32_t label : labels) {
     const auto at = static_cast<std::size_t>(label);
     if (at >= counts.size()) counts.resize(at + 1, 0);
     ++counts[at];

@@ -56,6 +56,7 @@ double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, st
 
 double ReferenceTrainer::step(const Dataset& unpadded, const std::vector<LocalBatch>& local_batches) {
   std::vector<at::Tensor> indices;
+  indices.reserve(local_batches.size());
   for (const LocalBatch& local : local_batches) indices.push_back(local.indices);
   const auto padded = unpadded.in_step(at::cat(indices));
   const Dataset& data = padded ? *padded : unpadded;

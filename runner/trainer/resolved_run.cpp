@@ -1,6 +1,5 @@
 #include "runner/trainer/resolved_run.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "base/error.h"
@@ -15,15 +14,6 @@ namespace {
 
 using networks::NamedParameter;
 
-// Whether the file has the values of `to`.
-bool take_value(const NamedParameter& to, const std::vector<NamedParameter>& values) {
-  const auto from = std::ranges::find(values, to.name, &NamedParameter::name);
-  if (from == values.end() || from->value.sizes() != to.value.sizes()) return false;
-  const at::NoGradGuard no_grad;
-  at::Tensor(to.value).copy_(from->value);
-  return true;
-}
-
 // Running statistics that the file does not have keep their values.
 void take_weights(const networks::Network& network, const experiments::Run& run) {
   constexpr std::size_t most_bytes = std::size_t{1} << 36U;
@@ -34,10 +24,10 @@ void take_weights(const networks::Network& network, const experiments::Run& run)
                     "put the file back, or plan the experiment again");
   const std::vector<NamedParameter> values = networks::parse_safetensors(content.text, run.initial);
   for (const NamedParameter& to : network.parameters())
-    if (!take_value(to, values))
+    if (!networks::take_value(to, values))
       throw UserError(run.initial + " has no values of the right shape for " + to.name,
                       "name a file with the weights of this network, of the same sizes");
-  for (const NamedParameter& to : network.buffers()) take_value(to, values);
+  for (const NamedParameter& to : network.buffers()) networks::take_value(to, values);
 }
 
 }  // namespace

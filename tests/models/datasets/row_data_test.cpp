@@ -63,6 +63,7 @@ TEST_CASE("inputs and a target that is a number are standardised by the training
   CHECK(validation.numbers == std::vector<float>{0});
   CHECK(test.values == std::vector<float>{3, 0});
   CHECK(test.numbers == std::vector<float>{3});
+  CHECK(own_class_names(choice_of(folder.path())).empty());
 }
 
 TEST_CASE("one file is cut by data_split, as data.csv in a folder or by its own name") {
@@ -84,6 +85,7 @@ TEST_CASE("one file is cut by data_split, as data.csv in a folder or by its own 
   CHECK(known.input.image == ImageShape{1, 1, 1});
   CHECK(known.input.classes == 2);
   CHECK(known.sizes.train == 20);
+  CHECK(own_class_names(choice) == std::vector<std::string>{"even", "odd"});
   choice.folder = folder.path() / "data.csv";
   CHECK(rows_of(read(choice).train).values == train.values);
   CHECK(find_folder(find_dataset("csv"), choice.folder) == choice.folder);

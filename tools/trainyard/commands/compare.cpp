@@ -206,6 +206,7 @@ std::string about_fail_on() {
 
 std::vector<std::string> format_names() {
   std::vector<std::string> names;
+  names.reserve(verdict_formats.size());
   for (const auto& format : verdict_formats) names.push_back(format.name);
   return names;
 }

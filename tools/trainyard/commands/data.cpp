@@ -136,7 +136,7 @@ std::uint64_t size_of_plain(const fs::path& file) {
 // Download a file and verify it. Returns the path of its .part file.
 fs::path get_part(const models::KnownFile& file, const std::string& address, const fs::path& folder) {
   fs::create_directories(folder);
-  const fs::path part = with_part(folder / file.name);
+  fs::path part = with_part(folder / file.name);
   const std::uint64_t before = fs::exists(part) ? size_of_plain(part) : 0;
   if (before != file.bytes) {
     if (before > file.bytes) fs::remove(part);
