@@ -42,12 +42,13 @@ Loaded load_text(const std::string& toml, const std::filesystem::path& name, con
 std::optional<std::filesystem::path> data_search(
     const std::optional<std::filesystem::path>& from_command_line);
 
-// Fills `data` of every run: source, folder, fingerprint. Hashes each data set once. `directory` comes first and
-// overrides `[data]`. UserError if
+// Fills `data` of every run: source, folder, fingerprint. Hashes each data set once, or takes what is kept where
+// `decoding` says. `directory` comes first and overrides `[data]`. UserError if
 // - a data set is not found and is not "synthetic" (names the folders that were searched),
 // - two runs have the same key (names both), or
 // - a run has fewer training samples than replicas.
-void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory);
+void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory,
+                  const models::Decoding& decoding = {});
 
 // The file that `trainyard new` writes. It has comments, is complete, and runs on generated data. Characters
 // that an experiment name must not have become "-".

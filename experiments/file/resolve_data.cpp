@@ -38,8 +38,9 @@ models::DataChoice fact_inputs(const Source& source, const models::DataChoice& c
 
 class Finder {
  public:
-  Finder(const Experiment& experiment, const std::optional<std::filesystem::path>& directory)
-      : experiment_(experiment), directory_(directory) {}
+  Finder(const Experiment& experiment, const std::optional<std::filesystem::path>& directory,
+         const models::Decoding& decoding)
+      : experiment_(experiment), directory_(directory), decoding_(decoding) {}
 
   void resolve(Run& run) {
     models::DataChoice& choice = run.data;
@@ -50,6 +51,8 @@ class Finder {
     const Source& found = source(choice.dataset);
     choice.source = found.name;
     choice.folder = found.folder;
+    if (models::find_dataset(found.name).format == models::DataFormat::image_folder)
+      choice.decoded = decoding_.folder;
     if (!choice.bpe_file.empty())
       choice.bpe_file = std::filesystem::absolute(experiment_.file.parent_path() / choice.bpe_file)
                             .lexically_normal()
@@ -128,12 +131,14 @@ class Finder {
   const models::DataFacts& facts(models::DataChoice question) {
     for (const auto& [known, answer] : facts_)
       if (known == question) return answer;
-    models::DataFacts fresh = models::facts(models::find_dataset(question.source), question.folder, question);
+    models::DataFacts fresh =
+        models::facts(models::find_dataset(question.source), question.folder, question, decoding_);
     return facts_.emplace_back(std::move(question), std::move(fresh)).second;
   }
 
   const Experiment& experiment_;
   const std::optional<std::filesystem::path>& directory_;
+  const models::Decoding& decoding_;
   std::map<std::string, Source> sources_;  // by requested data set
   std::deque<std::pair<models::DataChoice, models::DataFacts>> facts_;
 };
@@ -164,8 +169,9 @@ std::optional<std::filesystem::path> data_search(
   return directory;
 }
 
-void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory) {
-  Finder finder(experiment, directory);
+void resolve_data(Experiment& experiment, const std::optional<std::filesystem::path>& directory,
+                  const models::Decoding& decoding) {
+  Finder finder(experiment, directory, decoding);
   for (Run& run : experiment.runs) {
     finder.resolve(run);
     if (!run.initial.empty()) run.initial_sha256 = checked_weights(run);

@@ -65,9 +65,11 @@ void add_keys(const Run& run, json& object) {
 }
 
 json data_json(const models::DataChoice& data) {
-  return {{"available", data.available},    {"fingerprint", data.fingerprint},
-          {"folder", data.folder.string()}, {"input", input_json(data.input)},
-          {"source", data.source},          {"split_seed", data.split_seed}};
+  json object{{"available", data.available},    {"fingerprint", data.fingerprint},
+              {"folder", data.folder.string()}, {"input", input_json(data.input)},
+              {"source", data.source},          {"split_seed", data.split_seed}};
+  if (!data.decoded.empty()) object["decoded"] = data.decoded.string();
+  return object;
 }
 
 void add_foreign(const Strategy& strategy, json& object) {
@@ -132,6 +134,7 @@ models::DataChoice data_from_json(const json& object) {
   data.available = object.value("available", std::int64_t{0});
   read(object.at("fingerprint"), data.fingerprint);
   data.folder = object.at("folder").get<std::string>();
+  data.decoded = object.value("decoded", std::string());
   read(object.at("source"), data.source);
   read(object.at("split_seed"), data.split_seed);
   data.input = input_from_json(object.at("input"));

@@ -91,13 +91,13 @@ std::int64_t picture_size(const DataChoice& choice) {
   return choice.image_size > 0 ? choice.image_size : usual_image_size;
 }
 
-DataFacts folder_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
-  Sha256 hash;
-  const FolderImages found = read_image_folder(folder, picture_size(choice), hash);
+DataFacts folder_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
+                       const Decoding& decoding) {
+  const FolderImages found = read_image_folder(folder, picture_size(choice), decoding);
   InputShape input = input_shape(source);
   input.image = found.parts.train.shape;
   input.classes = found.classes;
-  return {.fingerprint = hash.hex(), .input = input, .sizes = sizes_of(found.parts)};
+  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes_of(found.parts)};
 }
 
 DataFacts drawn_facts(const Dataset& source, const DataChoice& choice) {
@@ -117,10 +117,9 @@ Splits scaled(Splits splits, std::int64_t size) {
 
 Parts<Images> read_image_parts(const Dataset& source, const DataChoice& choice) {
   if (source.format == DataFormat::image_folder) {
-    Sha256 hash;
-    Parts<Images> parts = read_image_folder(choice.folder, picture_size(choice), hash).parts;
-    check_fingerprint(choice, hash.hex());
-    return parts;
+    FolderImages found = read_image_folder(choice.folder, picture_size(choice), {.folder = choice.decoded});
+    check_fingerprint(choice, found.fingerprint);
+    return std::move(found.parts);
   }
   ReadImages found = read_parts(source, choice.folder);
   check_fingerprint(choice, found.fingerprint);
@@ -144,11 +143,12 @@ std::vector<std::string> accepted_names(const Dataset& dataset) {
   return names;
 }
 
-DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice& choice) {
+DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
+                const Decoding& decoding) {
   if (source.kind == DataKind::rows) return row_facts(source, folder, choice);
   if (source.kind == DataKind::windows) return window_facts(source, folder, choice);
   if (source.kind != DataKind::images) return text_facts(source, folder, choice);
-  if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice);
+  if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice, decoding);
   if (source.generated()) return drawn_facts(source, choice);
   const ReadImages found = read_parts(source, folder);
   return {

@@ -80,7 +80,8 @@ struct DataFacts {
 // The facts of `source` in `folder`, if it is split and prepared as in `choice`.
 // - `source`, `folder`, `fingerprint` and `input` of the choice are ignored.
 // - All files are checked as `read` checks them. UserError for a missing or damaged file.
-DataFacts facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice);
+DataFacts facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice,
+                const Decoding& decoding = {});
 
 // Read or generate the data of a run, and split it. `source` is the data set that the choice names.
 // - Each sample is in exactly one part. The parts are a pure function of the choice.

@@ -17,15 +17,20 @@ namespace fs = std::filesystem;
 
 using Names = std::vector<std::string>;
 
+// Otherwise a class could be missed.
+[[noreturn]] void fail_unreadable(const fs::path& folder, const std::error_code& error) {
+  throw UserError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+}
+
 // The sorted names in `folder` for which `fits` is true. Empty if there is no such folder.
-// UserError if the folder cannot be read: otherwise a class could be missed.
+// UserError if the folder cannot be read.
 template <typename Fits>
 Names fitting_names(const fs::path& folder, const Fits& fits) {
   Names names;
   if (!fs::is_directory(folder)) return names;
   std::error_code error;
   names = names_in(folder, error);
-  if (error) throw UserError(fmt::format("{}: cannot be read: {}", folder.string(), error.message()));
+  if (error) fail_unreadable(folder, error);
   std::erase_if(names, [&](const std::string& name) { return name.starts_with('.') || !fits(name); });
   return names;
 }
@@ -35,10 +40,20 @@ Names folders_in(const fs::path& folder) {
   return fitting_names(folder, [&](const std::string& name) { return fs::is_directory(folder / name); });
 }
 
+// Ends at the first one: there may be many.
+bool has_samples(const fs::path& folder, const SampleFiles& files) {
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    if (!name.starts_with('.') && files.is_name(name)) return true;
+  }
+  if (error) fail_unreadable(folder, error);
+  return false;
+}
+
 Names classes_in(const fs::path& folder, const SampleFiles& files) {
   Names names = folders_in(folder);
-  std::erase_if(names,
-                [&](const std::string& name) { return fitting_names(folder / name, files.is_name).empty(); });
+  std::erase_if(names, [&](const std::string& name) { return !has_samples(folder / name, files); });
   return names;
 }
 

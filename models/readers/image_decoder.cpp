@@ -161,9 +161,10 @@ Images scaled(const Images& images, std::int64_t size) {
   const auto area = static_cast<std::size_t>(from.height * from.width);
   const auto channels = static_cast<std::size_t>(from.channels);
   Picture picture{.height = from.height, .width = from.width, .pixels = std::vector<std::uint8_t>(area * 3)};
-  for (std::size_t begin = 0; begin < images.pixels.size(); begin += area * channels) {
+  for (std::int64_t sample = 0; sample < images.size(); ++sample) {
+    const std::span<const std::uint8_t> image = images.image(sample);
     for (std::size_t i = 0; i < area * 3; ++i)  // grey: three equal channels
-      picture.pixels[i] = images.pixels[begin + std::min(i % 3, channels - 1) * area + i / 3];
+      picture.pixels[i] = image[std::min(i % 3, channels - 1) * area + i / 3];
     const std::vector<std::uint8_t> square = middle_square(picture, size);
     result.pixels.insert(result.pixels.end(), square.begin(), square.begin() + result.shape.pixels());
   }

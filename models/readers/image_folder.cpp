@@ -46,9 +46,14 @@ std::vector<std::uint8_t> bytes_of(const fs::path& path) {
   return bytes;
 }
 
-Images read_pictures(const std::vector<LabelledFile>& files, std::int64_t size, Sha256& hash) {
+// Calls `begin_picture` before each.
+template <typename Begin>
+Images read_pictures(const std::vector<LabelledFile>& files, std::int64_t size, Sha256& hash,
+                     const Begin& begin_picture) {
   Images images{.shape = {.channels = 3, .height = size, .width = size}, .pixels = {}, .labels = {}};
+  images.pixels.reserve(files.size() * static_cast<std::size_t>(images.shape.pixels()));
   for (const LabelledFile& file : files) {
+    begin_picture();
     const std::vector<std::uint8_t> bytes = bytes_of(file.path);
     hash.update(file.name + '\n' + std::to_string(bytes.size()) + '\n');
     hash.update(std::span<const unsigned char>(bytes));
@@ -59,12 +64,17 @@ Images read_pictures(const std::vector<LabelledFile>& files, std::int64_t size, 
   return images;
 }
 
-FolderImages read_picture_folders(const fs::path& folder, std::int64_t size, Sha256& hash) {
-  const ClassFolders found = find_class_folders(folder, pictures);
+FolderImages read_picture_folders(const ClassFolders& found, std::int64_t size, Sha256& hash,
+                                  const DecodingProgress& progress) {
   hash.update("pictures " + std::to_string(size) + '\n');
+  const std::int64_t all =
+      std::ssize(found.files.train) + std::ssize(found.files.validation) + std::ssize(found.files.test);
+  std::int64_t done = 0;
   const auto part = [&](const char* name, const std::vector<LabelledFile>& files) {
     hash.update(std::string("part ") + name + '\n');
-    return read_pictures(files, size, hash);
+    return read_pictures(files, size, hash, [&] {
+      if (progress) progress(done++, all);
+    });
   };
   FolderImages images{.parts = {}, .classes = std::ssize(found.classes)};
   images.parts.train = part("train", found.files.train);
@@ -157,6 +167,22 @@ FolderImages read_arrays(const fs::path& folder, Sha256& hash) {
 
 bool holds_arrays(const fs::path& folder) {
   return fs::exists(folder / "train-images.npy") || fs::exists(folder / "train-labels.npy");
+}
+
+std::vector<fs::path> array_files(const fs::path& folder) {
+  std::vector<fs::path> files;
+  for (const char* part : {"train", "validation", "test"})
+    for (const char* kind : {"-images.npy", "-labels.npy"})
+      if (fs::path file = folder / (std::string(part) + kind); fs::exists(file))
+        files.push_back(std::move(file));
+  return files;
+}
+
+std::vector<fs::path> picture_files(const ClassFolders& found) {
+  std::vector<fs::path> files;
+  for (const auto* part : {&found.files.train, &found.files.validation, &found.files.test})
+    for (const LabelledFile& file : *part) files.push_back(file.path);
+  return files;
 }
 
 std::string read_bytes(DataFile& file, std::uint64_t count, const std::string& whole) {
@@ -252,12 +278,26 @@ std::vector<std::string> image_class_names(const fs::path& folder) {
   return holds_arrays(folder) ? std::vector<std::string>{} : find_class_folders(folder, pictures).classes;
 }
 
-FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, Sha256& hash) {
+FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, const Decoding& decoding) {
   if (!holds_images(folder))
     throw UserError(
         fmt::format("\"{}\" has no images", folder.string()),
         "add one folder per class with PNG or JPEG files, or train-images.npy and train-labels.npy");
-  return holds_arrays(folder) ? read_arrays(folder, hash) : read_picture_folders(folder, image_size, hash);
+  const bool arrays = holds_arrays(folder);
+  const ClassFolders found = arrays ? ClassFolders() : find_class_folders(folder, pictures);
+  const fs::path kept =
+      decoding.folder.empty()
+          ? fs::path()
+          : decoded_file(decoding.folder, arrays ? "arrays" : fmt::format("pictures {}", image_size),
+                         arrays ? array_files(folder) : picture_files(found));
+  if (!kept.empty())
+    if (auto mapped = mapped_images(kept)) return std::move(*mapped);
+  Sha256 hash;
+  FolderImages images =
+      arrays ? read_arrays(folder, hash) : read_picture_folders(found, image_size, hash, decoding.progress);
+  images.fingerprint = hash.hex();
+  if (!kept.empty() && decoding.writes) write_decoded(kept, images);
+  return images;
 }
 
 ByteArray read_npy(const std::filesystem::path& path, Sha256* hash) {

@@ -17,18 +17,15 @@
 #include <vector>
 
 #include "base/sha256.h"
+#include "models/readers/decoded_images.h"
 #include "models/samples/splits.h"
 
 namespace trainyard::models {
 
-struct FolderImages {
-  Parts<Images> parts;
-  std::int64_t classes = 0;
-};
-
-// Read all images. The names and the content of all files are added to `hash`.
+// Read all images, from where decoded ones are kept if they are there.
 // UserError if there are no images, if a file is damaged, or if a class is not in `train`.
-FolderImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size, Sha256& hash);
+FolderImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size,
+                               const Decoding& decoding = {});
 
 // Empty for arrays.
 std::vector<std::string> image_class_names(const std::filesystem::path& folder);

@@ -52,15 +52,23 @@ std::vector<ChannelCounts> channels_of(const Images& images) {
                                           : fmt::format("channel {}", channel);
     channels.push_back({name, std::vector<std::int64_t>(brightness_bins, 0)});
   }
-  for (std::size_t at = 0; at < images.pixels.size() && plane > 0; at += plane) {
-    std::vector<std::int64_t>& counts = channels[at / plane % count].counts;
-    const std::size_t end = std::min(at + plane, images.pixels.size());
-    for (std::size_t i = at; i < end; ++i) ++counts[images.pixels[i] * brightness_bins / 256U];
+  for (std::int64_t sample = 0; sample < images.size(); ++sample) {
+    const std::span<const std::uint8_t> image = images.image(sample);
+    for (std::size_t channel = 0; channel < count; ++channel)
+      for (const std::uint8_t value : image.subspan(channel * plane, plane))
+        ++channels[channel].counts[value * brightness_bins / 256U];
   }
   return channels;
 }
 
 }  // namespace
+
+std::span<const std::uint8_t> Images::image(std::int64_t sample) const {
+  const auto size = static_cast<std::size_t>(shape.pixels());
+  const auto at = static_cast<std::size_t>(sample);
+  return {(mapped ? mapped.get() + static_cast<std::size_t>(places[at]) * size : pixels.data() + at * size),
+          size};
+}
 
 std::span<const std::int32_t> Sequences::operator[](std::int64_t index) const {
   const auto at = static_cast<std::size_t>(index);
@@ -78,14 +86,16 @@ std::int64_t sample_count(const Samples& samples) {
 }
 
 Images selected(const Images& images, const std::vector<std::int64_t>& indices) {
-  const std::int64_t size = images.shape.pixels();
-  Images result{.shape = images.shape, .pixels = {}, .labels = {}};
-  result.pixels.reserve(indices.size() * static_cast<std::size_t>(size));
-  result.labels.reserve(indices.size());
+  Images result{.shape = images.shape,
+                .pixels = {},
+                .labels = picked(images.labels, indices),
+                .mapped = images.mapped,
+                .places = picked(images.places, indices)};
+  if (images.mapped) return result;
+  result.pixels.reserve(indices.size() * static_cast<std::size_t>(images.shape.pixels()));
   for (const std::int64_t index : indices) {
-    const auto start = images.pixels.begin() + index * size;
-    result.pixels.insert(result.pixels.end(), start, start + size);
-    result.labels.push_back(images.labels[static_cast<std::size_t>(index)]);
+    const std::span<const std::uint8_t> image = images.image(index);
+    result.pixels.insert(result.pixels.end(), image.begin(), image.end());
   }
   return result;
 }

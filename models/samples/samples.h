@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdint>
 #include <iterator>
+#include <memory>
 #include <span>
 #include <string>
 #include <variant>
@@ -35,9 +36,13 @@ struct InputShape {
 // Labelled images, with the pixels of the files.
 struct Images {
   ImageShape shape;
-  std::vector<std::uint8_t> pixels;  // [sample, channel, height, width], 0 – 255
+  std::vector<std::uint8_t> pixels;  // [sample, channel, height, width], 0 – 255; empty if they are mapped
   std::vector<std::int32_t> labels;  // [sample], 0 … classes − 1
+  // The pixels in a mapped file: [image, channel, height, width]. All processes of a host share this memory.
+  std::shared_ptr<const std::uint8_t> mapped = {};
+  std::vector<std::int64_t> places = {};  // [sample]: number of its image in the mapped file
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
+  std::span<const std::uint8_t> image(std::int64_t sample) const;  // [channel, height, width]
 };
 
 // Token sequences of different lengths, concatenated. Each has at least one token.

@@ -9,6 +9,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <utility>
@@ -26,13 +27,24 @@ using SplitIndices = Parts<std::vector<std::int64_t>>;
 // - UserError if the fractions are wrong, or if the training part is empty.
 SplitIndices split_indices(std::int64_t samples, const std::array<double, 3>& fractions, std::uint64_t seed);
 
+// Called before each picture that is decoded: how many are done, out of how many.
+using DecodingProgress = std::function<void(std::int64_t done, std::int64_t all)>;
+
+// Where decoded images are kept.
+struct Decoding {
+  std::filesystem::path folder = {};  // empty: nowhere
+  bool writes = false;                // whether missing files are written
+  DecodingProgress progress = {};
+};
+
 // The data of one run. It is part of `run.json`.
 struct DataChoice {
   std::string dataset;           // the data set in the experiment file: "mnist"
   std::string source;            // the data set that is read: "mnist", or its substitute "synthetic-digits"
   std::filesystem::path folder;  // empty for generated data; not in the run key
-  std::string fingerprint;       // SHA-256 of the unpacked files, or of the generator's recipe
-  std::uint64_t split_seed = 0;  // `data_seed` of the experiment file
+  std::filesystem::path decoded = {};  // where decoded images are kept; empty: nowhere; not in the run key
+  std::string fingerprint;             // SHA-256 of the unpacked files, or of the generator's recipe
+  std::uint64_t split_seed = 0;        // `data_seed` of the experiment file
   // Train, validation, test. If a data set has a part of its own, `fractions_of` adjusts them.
   std::array<double, 3> split{0.8, 0.1, 0.1};
   std::optional<std::int64_t> train_samples;  // size of the training part, if it is limited

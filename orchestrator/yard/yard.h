@@ -1,7 +1,7 @@
 // The yard: the folder that holds everything trainyard writes.
 //
-// - It holds `results.db`, `journal.jsonl`, `trainyard.log`, `reports/<experiment>/` and
-//   `runs/<key>/attempt-<n>/`.
+// - It holds `results.db`, `journal.jsonl`, `trainyard.log`, `reports/<experiment>/`,
+//   `runs/<key>/attempt-<n>/` and `decoded/`.
 // - A lock on the yard allows one writer at a time.
 // - Nothing outside the yard is written or removed. `runs` may be a link to a spool. Other links are refused
 //   or left alone. Names from the database or the journal cannot lead out of the yard.
@@ -22,6 +22,9 @@ class Yard {
   std::filesystem::path database() const { return root_ / "results.db"; }
   std::filesystem::path journal() const { return root_ / "journal.jsonl"; }
   std::filesystem::path log() const { return root_ / "trainyard.log"; }  // of the lock holder: base/log.h
+  std::filesystem::path decoded() const {
+    return root_ / "decoded";
+  }  // images: models/readers/decoded_images.h
   // UserError if it is a link, or if the folder of all reports is one.
   std::filesystem::path report(const std::string& experiment) const;
   // `runs/`, or the shared folder that it links to.

@@ -7,6 +7,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Dispatch.h>
+#include <ATen/Parallel.h>
 
 #include "base/named_row.h"
 #include "models/networks/random_stream.h"
@@ -18,36 +19,46 @@ namespace {
 
 constexpr std::size_t levels = 256;
 
-// Writes all images through a table of standardised values, in the memory format that `channels_last`
-// selects.
-template <class Number>
-void standardise(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
-                 bool channels_last, Number* out) {
-  const std::int64_t channels = images.shape.channels;
-  const std::int64_t area = images.shape.height * images.shape.width;
-  std::vector<std::array<Number, levels>> tables(statistics.size());
-  for (std::size_t c = 0; c < tables.size(); ++c) {
-    for (std::size_t v = 0; v < levels; ++v) {
-      tables[c][v] =
-          static_cast<Number>((static_cast<double>(v) - statistics[c].mean) / statistics[c].deviation);
-    }
-  }
-  const std::int64_t channel_step = channels_last ? 1 : area;
-  const std::int64_t pixel_step = channels_last ? channels : 1;
-  const std::uint8_t* in = images.pixels.data();
-  for (std::int64_t sample = 0; sample < images.size(); ++sample, out += channels * area) {
-    for (std::int64_t c = 0; c < channels; ++c, in += area) {
-      const auto& table = tables[static_cast<std::size_t>(c)];
-      for (std::int64_t p = 0; p < area; ++p) out[c * channel_step + p * pixel_step] = table[in[p]];
-    }
-  }
+// Standardised values of all levels of a pixel, [channel, 256].
+at::Tensor values_of(const std::vector<ChannelStatistics>& statistics, at::ScalarType dtype) {
+  std::vector<double> values;
+  values.reserve(statistics.size() * levels);
+  for (const ChannelStatistics& channel : statistics)
+    for (std::size_t v = 0; v < levels; ++v)
+      values.push_back((static_cast<double>(v) - channel.mean) / channel.deviation);
+  return at::tensor(values, at::kDouble).to(dtype).view({-1, static_cast<std::int64_t>(levels)});
 }
 
-at::Tensor black_of(const std::vector<ChannelStatistics>& statistics, at::ScalarType dtype) {
-  std::vector<double> values;
-  values.reserve(statistics.size());
-  for (const ChannelStatistics& channel : statistics) values.push_back(-channel.mean / channel.deviation);
-  return at::tensor(values, dtype);
+// The images at `indices` through the table `values`, in the memory format that `channels_last` selects.
+template <class Number>
+void standardise(const models::Images& images, const at::Tensor& indices, const at::Tensor& values,
+                 bool channels_last, at::Tensor& into) {
+  const std::int64_t channels = images.shape.channels;
+  const std::int64_t area = images.shape.height * images.shape.width;
+  const std::int64_t channel_step = channels_last ? 1 : area;
+  const std::int64_t pixel_step = channels_last ? channels : 1;
+  const auto* samples = indices.const_data_ptr<std::int64_t>();
+  const auto* tables = values.const_data_ptr<Number>();
+  auto* all = into.data_ptr<Number>();
+  const std::int64_t grain = std::max<std::int64_t>(1, at::internal::GRAIN_SIZE / (channels * area));
+  at::parallel_for(0, indices.size(0), grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i) {
+      const std::uint8_t* in = images.image(samples[i]).data();
+      for (std::int64_t c = 0; c < channels; ++c, in += area) {
+        const Number* table = tables + c * static_cast<std::int64_t>(levels);
+        Number* out = all + i * channels * area + c * channel_step;
+        for (std::int64_t p = 0; p < area; ++p) out[p * pixel_step] = table[in[p]];
+      }
+    }
+  });
+}
+
+at::Tensor standardised(const models::Images& images, const at::Tensor& indices, const at::Tensor& values,
+                        bool channels_last) {
+  at::Tensor pixels = at::empty({indices.size(0), images.shape.pixels()}, values.options());
+  AT_DISPATCH_FLOATING_TYPES(values.scalar_type(), "standardise",
+                             [&] { standardise<scalar_t>(images, indices, values, channels_last, pixels); });
+  return pixels;
 }
 
 constexpr std::array augmentations{Augmentation{"none", false, false}, Augmentation{"flip", true, false},
@@ -57,15 +68,16 @@ constexpr std::array augmentations{Augmentation{"none", false, false}, Augmentat
 
 ImageDataset::ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics,
                            Target target, at::ScalarType dtype, bool channels_last)
-    : pixels_(at::empty({images.size(), images.shape.pixels()}, dtype)),
+    : values_(values_of(statistics, dtype)),
       labels_(at::empty({images.size()}, at::kLong)),
-      black_(black_of(statistics, dtype)),
+      black_(values_.select(1, 0).clone()),
       shape_(images.shape),
       target_(target),
       channels_last_(channels_last) {
-  AT_DISPATCH_FLOATING_TYPES(dtype, "standardise", [&] {
-    standardise(images, statistics, channels_last, pixels_.data_ptr<scalar_t>());
-  });
+  if (images.mapped)
+    mapped_ = std::make_shared<models::Images>(images);
+  else
+    pixels_ = standardised(images, at::arange(images.size(), at::kLong), values_, channels_last_);
   std::copy(images.labels.begin(), images.labels.end(), labels_.data_ptr<std::int64_t>());
 }
 
@@ -99,6 +111,8 @@ std::unique_ptr<Dataset> ImageDataset::augmented(const Augmentation& augmentatio
 
 void ImageDataset::serve(at::Device device, bool resident) {
   device_ = device;
+  if (!pixels_.defined())
+    pixels_ = standardised(*mapped_, at::arange(size(), at::kLong), values_, channels_last_);
   labels_ = labels_.to(device);
   black_ = black_.to(device);
   pixels_ = resident ? pixels_.to(device) : pixels_.pin_memory();
@@ -110,8 +124,10 @@ at::Tensor ImageDataset::labels_at(const at::Tensor& indices) const {
 
 at::Tensor ImageDataset::images_at(const at::Tensor& indices) const {
   const at::Tensor own = indices.to(device_, /*non_blocking=*/true);
-  at::Tensor images =
-      pixels_.device() == device_ ? pixels_.index_select(0, own) : fetched(pixels_, indices, device_);
+  at::Tensor images = !pixels_.defined()
+                          ? standardised(*mapped_, indices.contiguous(), values_, channels_last_)
+                      : gathers_on_host() ? fetched(pixels_, indices, device_)
+                                          : pixels_.index_select(0, own);
   if (channels_last_)
     images = images.view({-1, shape_.height, shape_.width, shape_.channels}).permute({0, 3, 1, 2});
   else
@@ -122,8 +138,8 @@ at::Tensor ImageDataset::images_at(const at::Tensor& indices) const {
 std::vector<ChannelStatistics> channel_statistics(const models::Images& images) {
   const std::int64_t area = images.shape.height * images.shape.width;
   std::vector<std::array<std::int64_t, levels>> counts(static_cast<std::size_t>(images.shape.channels));
-  const std::uint8_t* in = images.pixels.data();
   for (std::int64_t sample = 0; sample < images.size(); ++sample) {
+    const std::uint8_t* in = images.image(sample).data();
     for (auto& count : counts) {
       for (std::int64_t p = 0; p < area; ++p) ++count[*in++];
     }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -57,14 +58,16 @@ class ImageDataset final : public Dataset {
   std::unique_ptr<Dataset> augmented(const Augmentation& augmentation, std::uint64_t seed,
                                      std::int64_t epoch) const override;
   void serve(at::Device device, bool resident) override;
-  bool gathers_on_host() const override { return pixels_.device() != device_; }
-  std::int64_t nbytes() const override { return static_cast<std::int64_t>(pixels_.nbytes()); }
+  bool gathers_on_host() const override { return pixels_.defined() && pixels_.device() != device_; }
+  std::int64_t nbytes() const override { return size() * shape_.pixels() * black_.element_size(); }
 
  private:
   at::Tensor images_at(const at::Tensor& indices) const;
   at::Tensor labels_at(const at::Tensor& indices) const;
 
-  at::Tensor pixels_;        // [sample, pixel], in the order of `channels_last_`
+  at::Tensor pixels_;  // [sample, pixel], in the order of `channels_last_`; undefined if they are mapped
+  std::shared_ptr<const models::Images> mapped_;  // else null. Each batch is standardised when it is gathered
+  at::Tensor values_;        // [channel, 256]: standardised values of the levels of a pixel
   at::Tensor labels_;        // int64 [sample]
   at::Tensor black_;         // [channel]: standardised value of a pixel of value 0
   AugmentationDraws draws_;  // on `device_`, as are black_ and labels_

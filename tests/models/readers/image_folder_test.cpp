@@ -33,8 +33,7 @@ std::string npy(const std::string& shape, const Bytes& bytes, const std::string&
 }
 
 FolderImages read_folder(const DataFolder& folder, std::int64_t size = 4) {
-  Sha256 hash;
-  return read_image_folder(folder.path(), size, hash);
+  return read_image_folder(folder.path(), size);
 }
 
 std::string error_of(const DataFolder& folder) {

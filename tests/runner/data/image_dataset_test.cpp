@@ -51,3 +51,33 @@ TEST_CASE("validation and test images are standardised with the statistics of th
   CHECK(at::allclose(pixels, at::tensor({0., 5 / std::sqrt(5.)}, at::kDouble)));
   CHECK(parts.test->weight(at::zeros({1}, at::kLong)) == 1);
 }
+
+TEST_CASE("mapped images give the same batches as images in memory") {
+  const models::Images own{.shape = {3, 2, 2},
+                           .pixels =
+                               [] {
+                                 std::vector<std::uint8_t> pixels(static_cast<std::size_t>(5 * 12));
+                                 for (std::size_t i = 0; i < pixels.size(); ++i)
+                                   pixels[i] = static_cast<std::uint8_t>(i * 37 % 256);
+                                 return pixels;
+                               }(),
+                           .labels = {0, 1, 2, 1, 0}};
+  models::Images mapped{.shape = own.shape, .pixels = {}, .labels = own.labels};
+  mapped.mapped = {std::shared_ptr<const std::uint8_t>(), own.pixels.data()};  // nobody owns it
+  mapped.places = {0, 1, 2, 3, 4};
+  const auto statistics = channel_statistics(own);
+  CHECK(channel_statistics(mapped)[2].mean == statistics[2].mean);
+  const at::Tensor indices = at::tensor({4, 0, 3}, at::kLong);
+  for (const bool channels_last : {false, true})
+    for (const at::ScalarType dtype : {at::kFloat, at::kDouble}) {
+      CAPTURE(channels_last);
+      const ImageDataset expected(own, statistics, Target::label, dtype, channels_last);
+      const ImageDataset found(mapped, statistics, Target::label, dtype, channels_last);
+      CHECK(at::equal(found.gather(indices).inputs[0], expected.gather(indices).inputs[0]));
+      CHECK(found.inputs(indices)[0].strides() == expected.inputs(indices)[0].strides());
+      CHECK(found.nbytes() == expected.nbytes());
+      const Augmentation& crops = find_augmentation("flip-crop");
+      CHECK(at::equal(found.augmented(crops, 1, 2)->inputs(indices)[0],
+                      expected.augmented(crops, 1, 2)->inputs(indices)[0]));
+    }
+}

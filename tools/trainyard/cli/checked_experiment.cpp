@@ -1,9 +1,13 @@
 #include "tools/trainyard/cli/checked_experiment.h"
 
+#include <cstdint>
 #include <iostream>
+
+#include <fmt/format.h>
 
 #include "base/text.h"
 #include "orchestrator/launch/launcher.h"
+#include "tools/trainyard/cli/terminal.h"
 
 namespace trainyard::tools {
 
@@ -58,12 +62,25 @@ static orchestrator::Machine machine_for(const experiments::Experiment& experime
   return machine;
 }
 
+static void resolve_data(experiments::Experiment& experiment, const orchestrator::Yard& yard, bool makes_yard,
+                         const std::optional<std::filesystem::path>& search) {
+  ProgressLine line;
+  experiments::resolve_data(experiment, search,
+                            {.folder = yard.decoded(),
+                             .writes = makes_yard || yard.exists(),
+                             .progress = [&](std::int64_t done, std::int64_t all) {
+                               line.show(
+                                   static_cast<std::uint64_t>(done), static_cast<std::uint64_t>(all),
+                                   [&] { return fmt::format("decoding pictures: {} of {}", done, all); });
+                             }});
+}
+
 orchestrator::Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
-                            const std::optional<std::filesystem::path>& data) {
+                            bool makes_yard, const std::optional<std::filesystem::path>& data) {
   const auto search = experiments::data_search(data);
   const auto file = std::filesystem::absolute(experiment.file);
   check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.value_or("")});
-  experiments::resolve_data(experiment, search);
+  resolve_data(experiment, yard, makes_yard, search);
   orchestrator::apply_defaults(experiment.machine);
   auto machine = machine_for(experiment);
   orchestrator::make_launcher({experiment.machine, machine.programs, yard, file.parent_path()});

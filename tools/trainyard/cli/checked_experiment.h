@@ -21,8 +21,9 @@ std::optional<experiments::Experiment> checked_experiment(const ExperimentOption
 // All checks before training. `check`, `plan` and `run` share them, so that they always agree.
 // - Checks the data, the files of the user's programs, our programs, the devices and the launcher.
 // - Fills in the data and keys of all runs, and the defaults of [machine].
+// - Keeps decoded images in the yard. If there is none, only with `makes_yard`.
 // - Prints warnings. UserError if a run cannot be trained.
 orchestrator::Machine ready(experiments::Experiment& experiment, const orchestrator::Yard& yard,
-                            const std::optional<std::filesystem::path>& data);
+                            bool makes_yard, const std::optional<std::filesystem::path>& data);
 
 }  // namespace trainyard::tools

@@ -149,7 +149,7 @@ int run_sweep(const ExperimentOptions& options, const SweepChoices& choices, con
   if (!experiment) return wrong_usage;
   const log::Level level = choices.log_level ? *choices.log_level : log::level_from_environment();
   const auto yard = orchestrator::yard_from(options.yard);
-  auto machine = ready(*experiment, yard, options.data);
+  auto machine = ready(*experiment, yard, /*makes_yard=*/true, options.data);
   orchestrator::SweepRequest request{.experiment = std::move(*experiment),
                                      .machine = std::move(machine),
                                      .command = command,

@@ -119,6 +119,17 @@ const std::atomic<int>& StopSignal::count() const {
   return stop_count();
 }
 
+ProgressLine::~ProgressLine() {
+  if (percent_ <= 100) write_as_it_is(STDERR_FILENO, "\r\033[K");
+}
+
+void ProgressLine::show(std::uint64_t now, std::uint64_t whole, const std::function<std::string()>& about) {
+  const std::uint64_t percent = whole == 0 ? 0 : 100 * now / whole;
+  if (percent == percent_ || ::isatty(STDERR_FILENO) == 0) return;
+  percent_ = percent;
+  write_as_it_is(STDERR_FILENO, fmt::format("\r{}, {} %", about(), percent));
+}
+
 // Long lines are cut, as line wrapping is off. Each line erases the old text right of it, and the last line the rest,
 // which avoids flicker. Nothing has to be restored.
 bool show_screen(int fd, const std::string& text) {

@@ -7,6 +7,8 @@
 #include <atomic>
 #include <csignal>
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <ostream>
 #include <streambuf>
 #include <string>
@@ -62,6 +64,20 @@ class StopSignal {
   struct sigaction terminate_ {};
   struct sigaction hang_up_ {};
   struct sigaction pipe_ {};
+};
+
+// Progress of something long: one line on standard error that is overwritten. Prints only to a terminal.
+class ProgressLine {
+ public:
+  ProgressLine() = default;
+  ~ProgressLine();  // removes the line
+  ProgressLine(const ProgressLine&) = delete;
+  ProgressLine& operator=(const ProgressLine&) = delete;
+  // The text of `about` and the percentage, if that has changed.
+  void show(std::uint64_t now, std::uint64_t whole, const std::function<std::string()>& about);
+
+ private:
+  std::uint64_t percent_ = 101;  // that is shown; 101: none
 };
 
 // Shows a text: over the last one on a terminal, else after it. False if the reader is gone.

@@ -4,7 +4,6 @@
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -97,32 +96,6 @@ CLI::App* add_command(CLI::App& parent, const std::string& name, const std::stri
 
 constexpr double megabyte = 1e6;
 
-// Progress of a download: one line that is overwritten. Prints only to a terminal.
-class ProgressLine {
- public:
-  explicit ProgressLine(std::string name) : name_(std::move(name)) {}
-  ~ProgressLine() {
-    if (shown_) write_as_it_is(STDERR_FILENO, "\r\x1b[K");
-  }
-  ProgressLine(const ProgressLine&) = delete;
-  ProgressLine& operator=(const ProgressLine&) = delete;
-  void show(std::uint64_t now, std::uint64_t whole) {
-    const std::uint64_t percent = whole == 0 ? 0 : 100 * now / whole;
-    if (!terminal_ || percent == percent_) return;
-    percent_ = percent;
-    shown_ = true;
-    write_as_it_is(STDERR_FILENO,
-                   fmt::format("\r{}: {:.1f} of {:.1f} MB, {} %", name_, static_cast<double>(now) / megabyte,
-                               static_cast<double>(whole) / megabyte, percent));
-  }
-
- private:
-  std::string name_;
-  bool terminal_ = isatty(STDERR_FILENO) == 1;
-  bool shown_ = false;
-  std::uint64_t percent_ = 101;
-};
-
 fs::path with_part(const fs::path& file) {
   return file.string() + ".part";
 }
@@ -140,9 +113,14 @@ fs::path get_part(const models::KnownFile& file, const std::string& address, con
   const std::uint64_t before = fs::exists(part) ? size_of_plain(part) : 0;
   if (before != file.bytes) {
     if (before > file.bytes) fs::remove(part);
-    ProgressLine line(file.name);
+    ProgressLine line;
     download(address + '/' + file.name, part, {.bytes = file.bytes, .plain_http = !file.sha256.empty()},
-             [&](std::uint64_t now, std::uint64_t whole) { line.show(now, whole); });
+             [&](std::uint64_t now, std::uint64_t whole) {
+               line.show(now, whole, [&] {
+                 return fmt::format("{}: {:.1f} of {:.1f} MB", file.name, static_cast<double>(now) / megabyte,
+                                    static_cast<double>(whole) / megabyte);
+               });
+             });
   }
   const models::Digests found = models::digests_of_file(part);
   if (models::fits(file, found)) return part;

@@ -100,7 +100,7 @@ int check(const CheckOptions& options) {
   std::string where;
   if (!options.file_only) {
     const orchestrator::Machine machine =
-        ready(*experiment, orchestrator::yard_from(options.yard), options.data);
+        ready(*experiment, orchestrator::yard_from(options.yard), /*makes_yard=*/false, options.data);
     if (!networks_agree(*experiment, machine.programs)) return wrong_usage;
     std::vector<Problem> warnings;
     for (const std::string& text : experiments::unlisted_files(*experiment))

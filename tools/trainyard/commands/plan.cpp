@@ -345,7 +345,7 @@ int plan_experiment(const ExperimentOptions& options) {
   auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
   const auto yard = orchestrator::yard_from(options.yard);
-  const auto machine = ready(*experiment, yard, options.data);
+  const auto machine = ready(*experiment, yard, /*makes_yard=*/true, options.data);
   std::optional<db::Database> database;
   if (yard.exists()) database = db::Database::open_read_only(yard.database());
   auto plan = orchestrator::make_plan(*experiment, machine.devices, machine.circumstances,
