@@ -72,6 +72,11 @@ std::string layers_problem(const Graph& graph, const WeightsFile& file) {
     if (there != node.parameters)
       return fmt::format("it has {} for layer {} ({}), but the network has {}", counted(there, "value"),
                          node.path, node.kind, node.parameters);
+    const auto weight = file.sizes.find(node.path + ".weight");
+    if ((node.kind == "linear" || node.kind == "conv2d") && weight != file.sizes.end() &&
+        !weight->second.empty() && weight->second.front() != node.sizes.at("outputs"))
+      return fmt::format("{} is {}, but its first size must be {}", weight->first, shape_text(weight->second),
+                         node.sizes.at("outputs"));
   }
   return values.empty() ? "" : fmt::format("the network has no layer {}", values.begin()->first);
 }

@@ -145,6 +145,8 @@ RawTexts read_labelled(const std::vector<LabelledFile>& files, Sha256& hash) {
   RawTexts part;
   for (const LabelledFile& file : files) {
     part.source.push_back(read_hashed(file.path, file.name, hash, own_advice));
+    if (trimmed(part.source.back()).empty())
+      throw UserError(fmt::format("{} is empty", file.path.string()), "add its text, or remove the file");
     part.labels.push_back(file.label);
   }
   return part;

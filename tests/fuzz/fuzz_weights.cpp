@@ -7,7 +7,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* bytes, std::size_t siz
   using namespace trainyard;
   const fuzz::MemoryFile file({bytes, size});
   models::Graph layers;
-  layers.nodes = {{.path = "1", .kind = "linear", .parameters = 6}};
+  layers.nodes = {{.path = "1", .kind = "linear", .sizes = {{"inputs", 3}, {"outputs", 2}}, .parameters = 6}};
   models::Graph stored = layers;
   stored.tensors = {
       {.name = "1.weight", .sizes = {2, 3}, .strides = {3, 1}, .offset = 0, .storage = nullptr}};
