@@ -85,7 +85,7 @@ std::string subtitle(const Comparison& comparison) {
 }
 
 std::string matrix_explanation(const Comparison& comparison) {
-  return fmt::format("In each cell: {}.", joined(published_metrics(), [&](const Metric* metric) {
+  return fmt::format("In each cell: {}.", joined(published_in(comparison), [&](const Metric* metric) {
                        return fmt::format("{} ({})", lower_first(metric->title),
                                           margin_of(*metric, comparison.compare.margins));
                      }));

@@ -36,10 +36,12 @@ PaperTable compact(const Comparison& comparison) {
   PaperTable paper;
   paper.slug = "verdicts" + comparison.slug_end;
   paper.table = models_table(comparison);
-  paper.table.caption = fmt::format(
-      "Verdicts on validation accuracy, validation loss and training time per epoch: each {} against {}.{}{}",
-      comparison.compare.axis, baseline_text(comparison.compare), of_experiment(comparison),
-      paper.table.notes.empty() ? "" : " " + paper.table.notes.front());
+  std::vector<std::string> titles;
+  for (const Metric* metric : published_in(comparison)) titles.push_back(lower_first(metric->title));
+  paper.table.caption =
+      fmt::format("Verdicts on {}: each {} against {}.{}{}", all_of(titles), comparison.compare.axis,
+                  baseline_text(comparison.compare), of_experiment(comparison),
+                  paper.table.notes.empty() ? "" : " " + paper.table.notes.front());
   return paper;
 }
 
@@ -237,14 +239,15 @@ bool contradicts(const Cell& cell, const Verdict& published) {
 Table models_table(const Comparison& comparison) {
   Table table;
   table.columns = {left_column("", 0.235)};
-  for (const Metric* metric : published_metrics())
+  const std::vector<const Metric*> published = published_in(comparison);
+  for (const Metric* metric : published)
     table.columns.push_back(left_column(upper_first(metric->quantity), 0.21));
   const bool many_arms =
       std::ranges::any_of(comparison.cells, [](const Cell& cell) { return cell.arms.size() > 1; });
   for (const Cell& cell : comparison.cells)
     for (const Arm& arm : cell.arms) {
       TableRow row{cell.label + (many_arms ? " (" + arm.value + ")" : "")};
-      for (const Metric* metric : published_metrics()) {
+      for (const Metric* metric : published) {
         const Verdict* verdict = cell.find(arm.value, metric->name);
         row.emplace_back(verdict == nullptr ? "–" : verdict_in_words(cell, *verdict));
         if (verdict != nullptr && contradicts(cell, *verdict)) table.notes = {contradiction_note};
@@ -298,9 +301,9 @@ Table verdict_numbers(const std::vector<Comparison>& comparisons) {
 Table run_numbers(const Report& report) {
   std::vector<const Metric*> columns;
   for (const Metric& metric : metrics()) {
-    const bool measured = std::ranges::any_of(
-        report.runs, [&](const RunRow& run) { return run.values.contains(metric.column); });
-    if (measured || !metric.rarely_measured) columns.push_back(&metric);
+    if (std::ranges::any_of(report.runs,
+                            [&](const RunRow& run) { return run.values.contains(metric.column); }))
+      columns.push_back(&metric);
   }
   Table table;
   table.columns = {"run_key", "model", "strategy", "seed", "epochs"};

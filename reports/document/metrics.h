@@ -31,7 +31,7 @@ struct Metric {
 std::span<const Metric> metrics();
 const Metric* known_metric(const std::string& name);  // null: there is none
 const Metric& find_metric(const std::string& name);   // InternalError if there is none
-std::span<const Metric* const> published_metrics();   // accuracy, loss and time
+std::span<const Metric* const> published_metrics();  // accuracy, loss and time; see `published_in` (report.h)
 
 // Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
 // metric in all phases, and "time" is all times. UserError with similar names if there is no such metric.

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -92,6 +93,22 @@ std::vector<std::string> run_keys(const Cell& cell) {
 
 bool has_verdicts(const Comparison& comparison) {
   return std::ranges::any_of(comparison.cells, [](const Cell& cell) { return !cell.verdicts.empty(); });
+}
+
+std::vector<const Metric*> judged_in(const Comparison& comparison) {
+  std::set<std::string> names;
+  for (const Cell& cell : comparison.cells)
+    for (const Verdict& verdict : cell.verdicts) names.insert(verdict.metric);
+  std::vector<const Metric*> judged;
+  for (const Metric& metric : metrics())
+    if (metric.task.empty() && names.contains(metric.name)) judged.push_back(&metric);
+  return judged;
+}
+
+std::vector<const Metric*> published_in(const Comparison& comparison) {
+  std::vector<const Metric*> published = judged_in(comparison);
+  std::erase_if(published, [](const Metric* metric) { return !metric->published; });
+  return published;
 }
 
 std::string baseline_text(const experiments::Compare& compare) {

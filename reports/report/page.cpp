@@ -348,23 +348,22 @@ void add_row(Markup& out, const CheckedExpectation& checked) {
 struct Column {
   const char* title;
   bool number;
+  const char* value = "";  // the final value of a run in it: left out if no run has one
 };
-constexpr const char* task_column = "Task metric";  // left out if no run has a value
-constexpr const char* energy_column = "J/epoch";    // likewise
-constexpr const char* memory_column = "Peak GiB";   // likewise
+constexpr const char* task_column = "Task metric";  // likewise
 constexpr const char* seed_column = "Seed";         // followed by the varying axes
 constexpr std::array<Column, 15> run_columns{{{"Run", false},
                                               {"Model", false},
                                               {"Strategy", false},
                                               {seed_column, true},
                                               {"Epochs", true},
-                                              {"Val. acc. %", true},
-                                              {"Val. loss", true},
-                                              {"Test acc. %", true},
+                                              {"Val. acc. %", true, "validation_accuracy"},
+                                              {"Val. loss", true, "validation_loss"},
+                                              {"Test acc. %", true, "test_accuracy"},
                                               {task_column, false},
-                                              {"s/epoch", true},
-                                              {energy_column, true},
-                                              {memory_column, true},
+                                              {"s/epoch", true, "epoch_train_seconds"},
+                                              {"J/epoch", true, "epoch_energy_joules"},
+                                              {"Peak GiB", true, "peak_device_bytes"},
                                               {"Wall s", true},
                                               {"Status", false},
                                               {"Remarks", false}}};
@@ -393,21 +392,20 @@ std::string of_the_task(const RunRow& run) {
   return text;
 }
 
-// Which of the optional columns have values.
+// The final values that any run has.
 struct Measured {
-  bool task = false, energy = false, memory = false;
+  bool task = false;
+  std::set<std::string> values;
 
   explicit Measured(const std::vector<RunRow>& runs) {
     for (const RunRow& run : runs) {
       task |= !of_the_task(run).empty();
-      energy |= run.values.contains("epoch_energy_joules");
-      memory |= run.values.contains("peak_device_bytes");
+      for (const auto& [name, value] : run.values) values.insert(name);
     }
   }
   bool shows(const Column& column) const {
     if (column.title == task_column) return task;
-    if (column.title == energy_column) return energy;
-    return column.title != memory_column || memory;
+    return *column.value == '\0' || values.contains(column.value);
   }
 };
 
@@ -449,8 +447,9 @@ void add_row(Markup& out, const RunRow& run, const std::vector<std::string>& axe
   add_number(out, static_cast<double>(run.epochs_done),
              run.epochs_done == run.epochs ? std::to_string(run.epochs)
                                            : fmt::format("{}/{}", run.epochs_done, run.epochs));
-  const auto add = [&](const char* column, std::string (*text)(double)) {
-    const double value = value_in(run, column);
+  const auto add = [&](const char* column, std::string (*text)(double), double scale = 1) {
+    if (!measured.values.contains(column)) return;
+    const double value = scale * value_in(run, column);
     add_number(out, value, text(value));
   };
   const auto number = [](double value) { return for_table(value); };
@@ -459,9 +458,8 @@ void add_row(Markup& out, const RunRow& run, const std::vector<std::string>& axe
   add("test_accuracy", percent);
   if (measured.task) out.leaf("td", {}, of_the_task(run));
   add("epoch_train_seconds", number);
-  if (measured.energy) add("epoch_energy_joules", number);
-  const double gibibytes = value_in(run, "peak_device_bytes") * 0x1p-30;
-  if (measured.memory) add_number(out, gibibytes, for_table(gibibytes));
+  add("epoch_energy_joules", number);
+  add("peak_device_bytes", number, 0x1p-30);
   add_number(out, run.total_seconds, for_table(run.total_seconds));
   out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run)).close().line();
 }

@@ -52,8 +52,13 @@ std::string legend_of(const Comparison& comparison) {
   const std::string legend = joined(kinds, [](VerdictKind kind) {
     return fmt::format("{} {}", badge_of(kind).glyph, lower_first(badge_of(kind).text));
   });
-  const bool undefined = std::ranges::any_of(
-      comparison.cells, [](const Cell& cell) { return !cell.find_with_margin("validation-accuracy"); });
+  const std::vector<const Metric*> published = published_in(comparison);
+  const bool undefined = std::ranges::any_of(comparison.cells, [&](const Cell& cell) {
+    return std::ranges::any_of(published, [&](const Metric* metric) {
+      return std::ranges::any_of(
+          cell.arms, [&](const Arm& arm) { return cell.find(arm.value, metric->name) == nullptr; });
+    });
+  });
   const bool contradicted = std::ranges::any_of(comparison.cells, [](const Cell& cell) {
     return std::ranges::any_of(cell.verdicts, [&](const Verdict& one) { return contradicts(cell, one); });
   });
@@ -75,7 +80,7 @@ Markup matrix(const Comparison& comparison, bool several) {
     for (const std::string& value : arms_of(comparison)) {
       out.open("td");
       if (const Arm* arm = cell.find_arm(value)) {
-        for (const Metric* metric : published_metrics()) add_symbol(out, cell, *arm, *metric);
+        for (const Metric* metric : published_in(comparison)) add_symbol(out, cell, *arm, *metric);
         if (const std::string marks = marks_of(cell, *arm); !marks.empty()) out.text(" " + marks);
       }
       out.close();

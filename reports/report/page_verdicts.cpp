@@ -17,18 +17,6 @@ namespace trainyard::reports {
 
 namespace {
 
-// The metrics of all tasks, but rarely measured ones only if a cell has a verdict on them.
-std::vector<const Metric*> columns_of(const Comparison& comparison) {
-  std::vector<const Metric*> columns;
-  for (const Metric& metric : metrics()) {
-    const bool judged = std::ranges::any_of(comparison.cells, [&](const Cell& cell) {
-      return std::ranges::find(cell.verdicts, metric.name, &Verdict::metric) != cell.verdicts.end();
-    });
-    if (is_of_every_model(metric) || (metric.task.empty() && judged)) columns.push_back(&metric);
-  }
-  return columns;
-}
-
 void add_head(Markup& out, const experiments::Compare& compare, const std::vector<const Metric*>& columns) {
   out.open("thead")
       .open("tr")
@@ -93,7 +81,7 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
            "remarks below the table give the number of seeds to plan, or the reason.");
   out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
   out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
-  const std::vector<const Metric*> columns = columns_of(comparison);
+  const std::vector<const Metric*> columns = judged_in(comparison);
   add_head(out, comparison.compare, columns);
   for (const Cell& cell : comparison.cells) add_rows(out, cell, palette, first, columns);
   out.close().close();

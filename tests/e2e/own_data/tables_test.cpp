@@ -77,6 +77,12 @@ TEST_CASE("a regression on a user's own table leaves the noise, under single and
     CHECK(row.at("test_loss").get<double>() == doctest::Approx(1.0 / 26).epsilon(0.3));
     CHECK(row.at("test_r2").get<double>() == doctest::Approx(25.0 / 26).epsilon(0.02));
   }
+  checked_output(yard.at({"list", "models", "mlp"}), 0,
+                 "task classification (records loss, correct), regression (records loss, target, square);");
+  const std::string page = tests::read_text(yard.path() / "yard/reports/houses/index.html");
+  CHECK_FALSE(contains(page, "Test acc. %"));
+  CHECK_FALSE(contains(page, ">Validation accuracy<"));
+  CHECK(contains(page, ">Val. loss<"));
   const double difference = rows[0].at("test_loss").get<double>() - rows[1].at("test_loss").get<double>();
   CHECK(std::abs(difference) < 1e-5);
 }

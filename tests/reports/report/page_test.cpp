@@ -119,6 +119,22 @@ TEST_CASE("a metric that a model does not have is named under its heading and ha
   CHECK_FALSE(contains(page, "NaN"));
 }
 
+TEST_CASE("no table has a column for a metric without any value") {
+  const Content content = compose(invented({.models = {"conv-autoencoder"}}));
+  const std::string page = page_html(content, {});
+  const Comparison& comparison = content.report->comparisons.front();
+  for (const char* accuracy :
+       {">Validation accuracy<", "Val. acc. %", "Test acc. %", "validation accuracy ("})
+    CHECK_MESSAGE(!contains(page, accuracy), accuracy);
+  for (const char* shown : {">Validation loss<", "Val. loss", "validation loss ("})
+    CHECK_MESSAGE(contains(page, shown), shown);
+  CHECK_FALSE(contains(page, "not defined for the model"));
+  CHECK(models_table(comparison).columns.size() == 3);  // model, loss, time
+  CHECK_FALSE(contains(csv_table(run_numbers(*content.report)), "accuracy"));
+  CHECK(contains(paper_tables(*content.report).front().table.caption,
+                 "Verdicts on validation loss and training time per epoch: "));
+}
+
 TEST_CASE("training time is the median without the first epoch, and validation time is the sum") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single"}, .seeds = 1, .epochs = 4});
   constexpr std::array seconds{9.0, 1.0, 2.0, 6.0};

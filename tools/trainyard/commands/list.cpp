@@ -59,9 +59,12 @@ void list_models() {
 void show_model(const std::string& name) {
   const auto& model = models::find_model(name);
   const auto& dataset = models::find_dataset(model.datasets.front());
-  std::cout << model.title << ": " << model.about << "\ntask " << joined(models::tasks_of(model))
-            << "; metrics " << joined(models::records_of(model.task)) << "; data sets "
-            << joined(model.datasets) << "\n\n"
+  const auto with_records = [](const std::string& task) {
+    return fmt::format("{} (records {})", task, joined(models::records_of(task)));
+  };
+  std::cout << model.title << ": " << model.about << "\ntask "
+            << joined(models::tasks_of(model), with_records) << "; data sets " << joined(model.datasets)
+            << "\n\n"
             << aligned_table(parameter_table(model.hyperparameters));
   models::Hyperparameters defaults;
   for (const auto& parameter : model.hyperparameters) defaults[parameter.name] = parameter.fallback.value();
