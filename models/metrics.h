@@ -109,7 +109,8 @@ struct Cost {
   std::string_view quantity{};  // "time": with its unit the name of a row or column
   const MetricKind* kind = &metric_kinds::time;
   std::string_view final_column{};  // of a run
-  std::string_view epoch_column{};  // of an epoch
+  std::string_view
+      epoch_column{};  // of an epoch; empty: it is judged if arms train different numbers of epochs
   bool published = false;
   bool rarely_measured = false;  // shown only if a run has a number
 };
@@ -120,6 +121,14 @@ inline constexpr std::array all_costs{Cost{.name = "train-seconds",
                                            .final_column = "epoch_train_seconds",
                                            .epoch_column = "train_seconds",
                                            .published = true},
+                                      // The sum over all epochs, warm-up included, of the slowest rank of
+                                      // each. A disturbed epoch counts as the mean of the others. Set-up,
+                                      // validation and checkpoints are not in it.
+                                      Cost{.name = "train-total-seconds",
+                                           .title = "Total training time",
+                                           .quantity = "total time",
+                                           .final_column = "total_train_seconds",
+                                           .rarely_measured = true},
                                       // Processor time of the rank that used most. Waiting is not in it.
                                       Cost{.name = "train-processor-seconds",
                                            .title = "Processor time per epoch, busiest rank",

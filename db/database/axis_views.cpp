@@ -108,7 +108,8 @@ std::string final_metrics_view(const std::vector<std::string>& axes) {
   std::string text = fmt::format(
       "CREATE VIEW final_metrics AS\n"
       "SELECT v.run_key, v.experiment, v.model, v.strategy, v.seed{}"
-      ", s.epoch_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, s.peak_device_bytes, "
+      ", s.epoch_train_seconds, s.total_train_seconds, f.total_validation_seconds, s.epoch_energy_joules, "
+      "s.peak_device_bytes, "
       "s.epoch_processor_seconds, s.times_count, s.times_problem,\n"
       "  {} AS variant",
       each_mean(all_phases, "f.{phase}_{name}"), variant_sql(axes));

@@ -117,6 +117,14 @@ std::string median_of(const std::string& column, const std::string& of) {
                      column, of);
 }
 
+// The sum over the epochs of `done`. A disturbed epoch counts as the mean of the others, unless all are disturbed.
+std::string total_of(const std::string& column) {
+  return fmt::format(R"sql(
+  (SELECT SUM({0}) FILTER (WHERE counts) * (1.0 * COUNT(*) / COUNT(*) FILTER (WHERE counts))
+   FROM (SELECT {0}, NOT disturbed OR MIN(disturbed) OVER () AS counts FROM done WHERE {0} IS NOT NULL)))sql",
+                     column);
+}
+
 // Insert the row of `run_state`.
 // - Timed epochs are all but the first of each attempt, which warms up. If there are fewer than 3 epochs, or
 //   if each attempt has trained only one, all epochs are timed (`warm`).
@@ -146,7 +154,8 @@ std::string put_state() {
   GROUP BY e.attempt
 )
 SELECT ?1, ?2, ?3, (SELECT COUNT(*) FROM attempt WHERE run_key = ?1),
-  (SELECT COUNT(*) FROM done), (SELECT SUM(train_seconds) FROM done),
+  (SELECT COUNT(*) FROM done),)sql" +
+         total_of("train_seconds") + R"sql(,
   (SELECT MAX(first_epochs_timed) FROM warm), (SELECT COUNT(*) FROM timed),
   (SELECT COUNT(*) FROM warm) - (SELECT COUNT(*) FROM timed),
   (SELECT value FROM median_train_seconds),
@@ -182,13 +191,8 @@ std::string put_final() {
          each_of_sums("test_{name}") + ", total_validation_seconds)" + std::string(with_epochs) +
          " SELECT ?1" + each_recorded(epoch_phases, "e.{phase}_{name}") +
          each_recorded(test_phase, mean_over_ranks(test_metrics, "{phase}", "{record}")) +
-         each_of_sums("{value}") +
-         R"sql(,
-  (SELECT SUM(validation_seconds) FILTER (WHERE counts) * (1.0 * COUNT(*) / COUNT(*) FILTER (WHERE counts))
-   FROM (SELECT validation_seconds, NOT disturbed OR MIN(disturbed) OVER () AS counts FROM done
-         WHERE validation_seconds IS NOT NULL))
-)sql"
-         "FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
+         each_of_sums("{value}") + "," + total_of("validation_seconds") +
+         " FROM (SELECT MAX(epoch) AS epoch FROM done) last LEFT JOIN done e ON e.epoch = last.epoch";
 }
 
 // The sum over devices, each once, because all ranks of a device record its energy. NULL if one device is not

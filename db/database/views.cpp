@@ -224,7 +224,7 @@ std::string task_final_metrics(const std::string& more_columns) {
          select_with_derived("final_metrics",
                              "v.run_key, v.experiment, v.model, v.strategy, v.seed" +
                                  each_mean(all_phases, "v.{phase}_{name}") +
-                                 ", v.epoch_train_seconds, v.total_validation_seconds",
+                                 ", v.epoch_train_seconds, v.total_train_seconds, v.total_validation_seconds",
                              all_phases,
                              fmt::format("{}, v.epoch_energy_joules, v.peak_device_bytes, "
                                          "v.epoch_processor_seconds, v.times_count, v.times_problem{}{}",

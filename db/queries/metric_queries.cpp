@@ -88,7 +88,8 @@ std::vector<NamedColumn> columns_of(Phases phases, std::string_view models::Cost
     for (const std::string_view phase : metric.phases())
       if (std::ranges::find(phases, phase) != phases.end())
         columns.push_back(named(fmt::format("{}_{}", phase, metric.name)));
-  for (const models::Cost& each : models::all_costs) columns.push_back(named(std::string(each.*cost)));
+  for (const models::Cost& each : models::all_costs)
+    if (!(each.*cost).empty()) columns.push_back(named(std::string(each.*cost)));
   columns.push_back(named("peak_device_bytes"));
   return columns;
 }

@@ -19,12 +19,10 @@ namespace {
 using experiments::PublishedSource;
 using experiments::PublishedTable;
 
-constexpr const char* total_time = "total_train_seconds";
-
-// The metric of a name in the file. The total time is judged by the metric of the time per epoch.
+// The metric of a name in the file: a column, or "train_seconds".
 const Metric& metric_of(std::string name) {
-  if (name == total_time) name = "train_seconds";
-  if (name == "total_validation_seconds") name = "validation_seconds";
+  const auto found = std::ranges::find(metrics(), name, &Metric::column);
+  if (found != metrics().end()) return *found;
   std::ranges::replace(name, '_', '-');
   return find_metric(name);
 }
@@ -58,9 +56,6 @@ class NumberMaker {
   // The value of a run after `epoch`, or of the whole run for epoch 0. NaN: it has none, or its time does not count.
   double value(const Observation& one, const std::string& name, std::int64_t epoch) const {
     if (one.final == nullptr) return std::nan("");
-    if (name == total_time)
-      return one.final->times_count && one.final->disturbed_epochs == 0 ? one.run->total_train_seconds
-                                                                        : std::nan("");
     const Metric& metric = metric_of(name);
     if (!value_counts(one, metric)) return std::nan("");
     if (epoch == 0 || (!metric.kind->is_cost() && epoch == one.run->epochs))
@@ -78,7 +73,7 @@ class NumberMaker {
     PublishedNumber number;
     number.source = source.name;
     number.what = table.title + ": " + std::move(what);
-    number.metric = name == total_time ? "Total training time" : metric_of(name).title;
+    number.metric = metric_of(name).title;
     if (!table.note.empty()) number.remarks.push_back(table.note);
     return number;
   }
@@ -121,7 +116,7 @@ class NumberMaker {
       }
     if (runs.empty()) return;
     for (const auto& [name, numbers] : table.numbers) {
-      const bool by_epoch = numbers.size() > 1 && !table.repeats;
+      const bool by_epoch = numbers.size() > 1 && !table.repeats && !metric_of(name).epoch_column.empty();
       for (std::size_t i = 0; i < (by_epoch ? numbers.size() : 1); ++i) {
         const std::int64_t epoch = by_epoch ? static_cast<std::int64_t>(i) + 1 : 0;
         if (epoch > 0 && data_.averages.empty() && epoch != runs.front()->run->epochs) continue;
@@ -204,14 +199,17 @@ class NumberMaker {
     numbers_.push_back(std::move(number));
   }
 
-  // The verdict on this change. Time per epoch says nothing about the total if the arms train different epochs.
+  // The verdict on this change. The total time is judged only if the arms train different numbers of epochs: else
+  // the time per epoch says the same.
   static void add_word(const Place& place, const std::string& name, PublishedNumber& number) {
     const CellRuns& cell = place.judged.cell;
     const ArmRuns& arm = cell.arms[place.arm];
     const Verdict* verdict = place.judged.find(arm.value, metric_of(name).name);
-    if (verdict == nullptr || arm.runs.empty()) return;
+    if (verdict == nullptr && name == "total_train_seconds" && !arm.runs.empty() &&
+        arm.runs.front().run->epochs == cell.baseline.runs.front().run->epochs)
+      verdict = place.judged.find(arm.value, "train-seconds");
+    if (verdict == nullptr) return;
     number.caveats = verdict->caveats;
-    if (name == total_time && arm.runs.front().run->epochs != cell.baseline.runs.front().run->epochs) return;
     number.verdict = text_of(verdict->kind);
     if (!verdict->reason.text.empty()) number.remarks.push_back(verdict->reason.text);
   }

@@ -121,7 +121,10 @@ void add_samples(const CellVerdicts& judged, const experiments::Compare& compare
   }
   for (std::size_t i = 0; i < cell.limits.size(); ++i)
     arms.push_back({&judged.cell.limits[i], &cell.limits[i], false, false});
-  for (const Metric& metric : metrics()) add_metric(arms, compare, metric);
+  for (const Metric& metric : metrics())
+    if (!metric.kind->is_cost() || !metric.epoch_column.empty() ||
+        std::ranges::find(judged.verdicts, metric.name, &TestedVerdict::metric) != judged.verdicts.end())
+      add_metric(arms, compare, metric);
 }
 
 }  // namespace trainyard::reports

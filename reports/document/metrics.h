@@ -22,7 +22,7 @@ struct Metric {
   const MetricKind* kind = &models::metric_kinds::accuracy;
   const models::Metric* of = nullptr;  // null: a cost, which every model has
   std::string column;                  // of final values: in `RunRow::values` and `trainyard export final`
-  std::string epoch_column;            // of epochs, for curves; empty: test metrics have none
+  std::string epoch_column;            // of epochs, for curves; empty: test metrics and totals have none
   std::string task;                    // the first of the few tasks that have it; empty: any
   bool published = false;              // part of the table of models and arms
   bool rarely_measured = false;        // shown only if a run has a value

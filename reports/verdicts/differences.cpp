@@ -178,7 +178,7 @@ class Collector {
   }
 
   double number_of(const Observation& observation) {
-    const bool median = metric_.kind->is_cost() && column_ != db::MetricColumn("total_validation_seconds");
+    const bool median = metric_.kind->is_cost() && !metric_.column.starts_with("total_");
     if (metric_.kind->depends_on_others) {
       result_.timed_epochs += observation.final->timed_epochs;
       result_.disturbed_epochs += observation.final->disturbed_epochs;
@@ -270,6 +270,11 @@ bool has_diverged(const Observation& observation) {
 }
 
 bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric) {
+  // The time per epoch says the same as the total if the arms train as many epochs.
+  if (metric.kind->is_cost() && metric.epoch_column.empty() &&
+      (baseline.runs.empty() || arm.runs.empty() ||
+       baseline.runs.front().run->epochs == arm.runs.front().run->epochs))
+    return false;
   bool known = false;
   bool finished = false;
   bool diverged = false;

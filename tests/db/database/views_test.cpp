@@ -39,11 +39,26 @@ TEST_CASE("the public views have their promised columns in their promised order"
                     "train_accuracy", "validation_loss", "validation_accuracy", "train_seconds",
                     "validation_seconds", "energy_joules", "energy_device", "peak_device_bytes",
                     "processor_seconds"}));
-  CHECK(columns(yard.database, "final_metrics") ==
-        Names{"run_key", "experiment", "model", "strategy", "seed", "train_loss", "train_accuracy",
-              "validation_loss", "validation_accuracy", "test_loss", "test_accuracy", "epoch_train_seconds",
-              "total_validation_seconds", "epoch_energy_joules", "peak_device_bytes",
-              "epoch_processor_seconds", "times_count", "times_problem", "variant"});
+  CHECK(columns(yard.database, "final_metrics") == Names{"run_key",
+                                                         "experiment",
+                                                         "model",
+                                                         "strategy",
+                                                         "seed",
+                                                         "train_loss",
+                                                         "train_accuracy",
+                                                         "validation_loss",
+                                                         "validation_accuracy",
+                                                         "test_loss",
+                                                         "test_accuracy",
+                                                         "epoch_train_seconds",
+                                                         "total_train_seconds",
+                                                         "total_validation_seconds",
+                                                         "epoch_energy_joules",
+                                                         "peak_device_bytes",
+                                                         "epoch_processor_seconds",
+                                                         "times_count",
+                                                         "times_problem",
+                                                         "variant"});
   CHECK(columns(yard.database, "run_axis") == Names{"run_key", "name", "value"});
   Names summary = columns(yard.database, "run_summary");
   summary.resize(8);
@@ -310,21 +325,22 @@ TEST_CASE("the share of other processes is a column, and if it was too large the
 TEST_CASE("an epoch that other processes disturbed is not timed, and if all are the times do not count") {
   struct Case {
     json epochs;  // up to which epoch, seconds, and seconds that others took
-    double median, share;
+    double median, share, total;
     int timed, disturbed;
     std::size_t counting;  // epochs, also the first
     std::string problem;
   };
   const json quiet = {1, 4.0, 0.05};
   const std::string all = "other processes took 25 % of its cores in the least disturbed epoch (limit 2 %)";
-  for (const auto& [epochs, median, share, timed, disturbed, counting, problem] :
-       {Case{{quiet, {5, 4.0, 0.05}}, 40, 0.0125, 4, 0, 5, ""},
-        Case{{quiet, {2, 4.0, 1.0}, {5, 20.0, 0.0}}, 40, 0, 3, 1, 4, ""},
-        Case{{quiet, {4, 4.0, 1.0}, {5, 20.0, 0.0}}, 50, 0, 1, 3, 2, ""},
-        Case{{quiet, {5, 0.1, 0.02}}, 40, 0.2, 4, 0, 5, ""},        // ticks of 10 ms cannot measure it
-        Case{{{1, 4.0, 3.0}, {5, 20.0, 0.0}}, 40, 0, 4, 0, 4, ""},  // the first epoch is not timed
-        Case{{quiet, {3, 4.0, 2.0}, {5, 4.0, 1.0}}, 40, 0.359375, 4, 0, 0, all},
-        Case{{quiet, {3, "x"}, 7, {5}}, 40, 0.3, 4, 0, 5, ""}}) {
+  for (const auto& [epochs, median, share, total, timed, disturbed, counting, problem] :
+       {Case{{quiet, {5, 4.0, 0.05}}, 40, 0.0125, 250, 4, 0, 5, ""},
+        Case{{quiet, {2, 4.0, 1.0}, {5, 20.0, 0.0}}, 40, 0, 220 * 5.0 / 4, 3, 1, 4, ""},  // without 30
+        Case{{quiet, {4, 4.0, 1.0}, {5, 20.0, 0.0}}, 50, 0, 140 * 5.0 / 2, 1, 3, 2, ""},
+        Case{{quiet, {5, 0.1, 0.02}}, 40, 0.2, 250, 4, 0, 5, ""},  // ticks of 10 ms cannot measure it
+        // the first epoch is not timed
+        Case{{{1, 4.0, 3.0}, {5, 20.0, 0.0}}, 40, 0, 160 * 5.0 / 4, 4, 0, 4, ""},
+        Case{{quiet, {3, 4.0, 2.0}, {5, 4.0, 1.0}}, 40, 0.359375, 90 * 5.0, 4, 0, 0, all},
+        Case{{quiet, {3, "x"}, 7, {5}}, 40, 0.3, 250, 4, 0, 5, ""}}) {
     CAPTURE(epochs.dump());
     Yard yard;
     const auto run = make_run("mlp", 1, 0, 5);
@@ -338,6 +354,7 @@ TEST_CASE("an epoch that other processes disturbed is not timed, and if all are 
     CHECK(yard.final()["epoch_train_seconds"] == median);
     CHECK(yard.final().other_share == doctest::Approx(share));
     CHECK(yard.final()["total_validation_seconds"] == 0.625);
+    CHECK(yard.final()["total_train_seconds"] == doctest::Approx(total));
     CHECK(select(yard.database, "SELECT 1 FROM timed_epoch").rows.size() == static_cast<std::size_t>(timed));
     CHECK(select(yard.database, "SELECT 1 FROM epoch_average WHERE times_count").rows.size() ==
           (problem.empty() ? counting : 0));

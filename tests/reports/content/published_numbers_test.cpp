@@ -17,11 +17,10 @@ namespace {
 // Three pairs of an MLP. ddp takes exp(0.1), exp(0.2) and exp(0.3) times the whole training time of single.
 ReportData three_pairs() {
   ReportData data = invented({.models = {"mlp"}, .seeds = 3});
-  for (db::RunSummary& run : data.runs) {
-    run.total_train_seconds =
-        run.strategy == "ddp" ? 10 * std::exp(0.1 * static_cast<double>(run.seed + 1)) : 10;
-    run.axes["epochs"] = run.epochs;
-  }
+  set_final(data, "mlp", "single", "total_train_seconds", [](int) { return 10; });
+  set_final(data, "mlp", "ddp", "total_train_seconds",
+            [](int seed) { return 10 * std::exp(0.1 * (seed + 1)); });
+  for (db::RunSummary& run : data.runs) run.axes["epochs"] = run.epochs;
   experiments::PublishedSource source{"paper", {}, {}, {}};
   source.dataset = "mnist";
   experiments::PublishedTable table;
@@ -64,16 +63,28 @@ TEST_CASE("a percentage is the geometric mean over pairs, with its t interval an
   CHECK(contains(remarks(number), "other data than the study: synthetic-digits, not mnist"));
 }
 
-TEST_CASE("arms with different epochs have no word on their total time") {
+TEST_CASE("arms with different epochs are judged by their total time, others are not") {
   ReportData data = three_pairs();
+  data.plan.compare.front().differs = {"epochs"};
+  const auto judged_on = [&] { return make_report(data).comparisons.front().cells.front(); };
+  CHECK(judged_on().find("ddp", "train-total-seconds") == nullptr);
   for (db::RunSummary& run : data.runs)
-    if (run.strategy == "ddp") run.epochs = 12;
-  CHECK(only_number(data).verdict.empty());
+    if (run.strategy == "ddp") run.axes["epochs"] = run.epochs = 12;
+  const Cell cell = judged_on();
+  const Verdict* const verdict = cell.find("ddp", "train-total-seconds");
+  REQUIRE(verdict != nullptr);
+  constexpr double t = 4.302652729749464;  // scipy.stats.t.ppf(0.975, 2)
+  const double half = t * 0.1 / std::sqrt(3.0);
+  CHECK(verdict->effect.value() == doctest::Approx(100 * std::expm1(0.2)));
+  CHECK(verdict->ci95.value().low == doctest::Approx(100 * std::expm1(0.2 - half)));
+  CHECK(verdict->ci95.value().high == doctest::Approx(100 * std::expm1(0.2 + half)));
+  CHECK(only_number(data).verdict == text_of(verdict->kind));
+  CHECK(contains(csv_table(compose(data).results.numbers), "train-total-seconds,total_train_seconds,s,3,"));
 }
 
-TEST_CASE("a run with a disturbed epoch has no total time, and is counted as left out") {
+TEST_CASE("a run whose times do not count has no total time, and is counted as left out") {
   ReportData data = three_pairs();
-  final_of(data, "mlp", "ddp", 2).disturbed_epochs = 1;
+  final_of(data, "mlp", "ddp", 2).times_count = false;
   const PublishedNumber number = only_number(data);
   CHECK(number.here.mean == doctest::Approx(100 * std::exp(0.15)));
   CHECK(number.here.n == 2);

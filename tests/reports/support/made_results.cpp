@@ -112,6 +112,7 @@ void add_final(ReportData& data, const db::RunSummary& run, int epochs) {
     final["test_bleu"] = 30 + 0.2 * static_cast<double>(run.seed);
   }
   final["epoch_train_seconds"] = last["train_seconds"];
+  final["total_train_seconds"] = last["train_seconds"] * epochs;
   final["total_validation_seconds"] = last["validation_seconds"] * epochs;
   final["epoch_energy_joules"] = last["energy_joules"];
   final.epochs = epochs;
