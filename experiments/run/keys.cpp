@@ -163,12 +163,9 @@ bool reads_words(const Run& run) {
   return has_words(run, run.data.source);
 }
 
+// A table has no stand-in.
 bool asks_for_rows(const Run& run) {
   return is_of(run.data.dataset, {models::DataKind::rows});
-}
-
-bool reads_rows(const Run& run) {
-  return is_of(run.data.source, {models::DataKind::rows});
 }
 
 // With one replica nothing is padded. But if the sampler is an axis, each sampler has its own run.
@@ -249,20 +246,20 @@ std::vector<Key> data_keys() {
       {.parameter = text_row("target_column", {}, "rows of a table: name of the column to predict", "none"),
        .member = &DataChoice::target_column,
        .has = asks_for_rows,
-       .in_key = reads_rows,
+       .in_key = asks_for_rows,
        .term = "target column"},
       {.parameter = text_row("input_columns", {},
                              "rows of a table: names of the input columns, with commas between them",
                              "all columns but the target"),
        .member = &DataChoice::input_columns,
        .has = [](const Run& run) { return asks_for_rows(run) && !run.data.input_columns.empty(); },
-       .in_key = [](const Run& run) { return reads_rows(run) && !run.data.input_columns.empty(); },
+       .in_key = [](const Run& run) { return asks_for_rows(run) && !run.data.input_columns.empty(); },
        .term = "input columns"},
       {.parameter = text_row("target_kind", {"number", "class"},
                              "rows of a table: number trains a regression, class a classification"),
        .member = &DataChoice::target_kind,
        .has = asks_for_rows,
-       .in_key = reads_rows,
+       .in_key = asks_for_rows,
        .term = "kind of target"},
   };
 }

@@ -23,18 +23,17 @@ namespace fs = std::filesystem;
 
 // The columns of a table that a run reads.
 struct Table {
-  fs::path file;
-  std::vector<std::string> inputs;   // names of the input columns
-  std::vector<double> values;        // [row, input]
-  std::vector<double> numbers;       // [row]: targets that are numbers, or none
-  std::vector<std::string> classes;  // [row]: targets that are classes, or none
-  std::vector<std::int64_t> lines;   // [row]
+  fs::path file = {};
+  std::vector<std::string> inputs = {};   // names of the input columns
+  std::vector<double> values = {};        // [row, input]
+  std::vector<double> numbers = {};       // [row]: targets that are numbers, or none
+  std::vector<std::string> classes = {};  // [row]: targets that are classes, or none
+  std::vector<std::int64_t> lines = {};   // [row]
   std::int64_t size() const { return std::ssize(lines); }
 };
 
 Table selected(const Table& table, const std::vector<std::int64_t>& indices) {
-  Table some{
-      .file = table.file, .inputs = table.inputs, .values = {}, .numbers = {}, .classes = {}, .lines = {}};
+  Table some{.file = table.file, .inputs = table.inputs};
   const auto columns = std::ssize(table.inputs);
   for (const std::int64_t index : indices) {
     const auto at = static_cast<std::size_t>(index);
@@ -104,8 +103,7 @@ double number_in(const CsvTable& table, std::size_t row, std::size_t column, con
 }
 
 Table table_of(const CsvTable& csv, const std::vector<std::string>& inputs, const DataChoice& choice) {
-  Table table{
-      .file = csv.file, .inputs = inputs, .values = {}, .numbers = {}, .classes = {}, .lines = csv.lines};
+  Table table{.file = csv.file, .inputs = inputs, .lines = csv.lines};
   std::vector<std::size_t> columns;
   columns.reserve(inputs.size());
   for (const std::string& name : inputs) columns.push_back(column_of(csv, name));
@@ -217,18 +215,15 @@ std::vector<std::int32_t> labels_of(const Table& table, const std::vector<std::s
 }
 
 struct FoundRows {
-  Parts<Rows> parts;
-  std::vector<std::string> classes;  // in the order of the labels; none if targets are numbers
-  PartSizes sizes;                   // before the split
+  Parts<Rows> parts = {};
+  std::vector<std::string> classes = {};  // in the order of the labels; none if targets are numbers
+  PartSizes sizes;                        // before the split
   std::string fingerprint;
 };
 
 FoundRows rows_in(const fs::path& place, const DataChoice& choice) {
   ReadTables found = read_tables(place, choice);
-  FoundRows result{.parts = {},
-                   .classes = {},
-                   .sizes = sizes_of(found.parts),
-                   .fingerprint = std::move(found.fingerprint)};
+  FoundRows result{.sizes = sizes_of(found.parts), .fingerprint = std::move(found.fingerprint)};
   const Parts<Table> parts = divided(choice, std::move(found.parts));
   const std::size_t columns = parts.train.inputs.size();
   std::vector<Scale> inputs, target;

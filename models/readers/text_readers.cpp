@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <initializer_list>
 #include <iterator>
 #include <set>
 #include <tuple>
@@ -90,8 +89,7 @@ void hash_review(const Review& review, Sha256& hash) {
   hash.update(review.text);
 }
 
-fs::path file_of(const fs::path& folder, const std::string& name,
-                 const char* advice = "download the data set again") {
+fs::path file_of(const fs::path& folder, const std::string& name, const char* advice) {
   for (const char* packed : {"", ".gz"})
     if (fs::exists(folder / (name + packed))) return folder / (name + packed);
   throw UserError(fmt::format("{} is missing, and so is {}.gz", (folder / name).string(), name), advice);
@@ -110,27 +108,11 @@ std::vector<std::string> split_lines(const std::string& text) {
   return lines;
 }
 
-std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash,
-                        const char* advice = "download the file again") {
+std::string read_hashed(const fs::path& path, const std::string& name, Sha256& hash, const char* advice) {
   std::string text = read_text_file(path, advice);
   hash.update(name + '\n' + std::to_string(text.size()) + '\n');
   hash.update(text);
   return text;
-}
-
-RawTexts read_part(const fs::path& folder, const std::string& name, Sha256& hash) {
-  const fs::path source = file_of(folder, name + ".de");
-  const fs::path target = file_of(folder, name + ".en");
-  RawTexts part{.source = split_lines(read_hashed(source, name + ".de", hash)),
-                .target = split_lines(read_hashed(target, name + ".en", hash)),
-                .labels = {}};
-  if (part.source.size() != part.target.size())
-    throw UserError(fmt::format("{} has {} lines, but {} has {}", source.string(), part.source.size(),
-                                target.string(), part.target.size()),
-                    "download both files again");
-  if (part.size() == 0)
-    throw UserError(fmt::format("{} is empty", source.string()), "download the file again");
-  return part;
 }
 
 constexpr const char* own_advice = "save it as UTF-8, plain or in gzip";
@@ -166,7 +148,7 @@ std::set<std::string> languages_of(const fs::path& folder, const std::string& pa
   return languages;
 }
 
-std::vector<std::string> own_lines(const fs::path& file, const std::string& name, Sha256& hash) {
+std::vector<std::string> sentences_in(const fs::path& file, const std::string& name, Sha256& hash) {
   std::vector<std::string> lines = split_lines(read_hashed(file, name, hash, own_advice));
   for (std::size_t i = 0; i < lines.size(); ++i)
     if (lines[i].find_first_not_of(" \t") == std::string::npos)
@@ -179,12 +161,15 @@ struct Languages {
   std::string source, target;
 };
 
-RawTexts own_part(const fs::path& folder, const std::string& part, const Languages& languages, Sha256& hash) {
+// A part of translations: the sentences of each language in a file.
+RawTexts read_part(const fs::path& folder, const std::string& part, const Languages& languages,
+                   Sha256& hash) {
   constexpr const char* both = "give each part both languages, with the same lines";
   const std::string names[] = {part + '.' + languages.source, part + '.' + languages.target};
   const fs::path source = file_of(folder, names[0], both), target = file_of(folder, names[1], both);
-  RawTexts texts{
-      .source = own_lines(source, names[0], hash), .target = own_lines(target, names[1], hash), .labels = {}};
+  RawTexts texts{.source = sentences_in(source, names[0], hash),
+                 .target = sentences_in(target, names[1], hash),
+                 .labels = {}};
   if (texts.source.size() != texts.target.size())
     throw UserError(fmt::format("{} has {}, but {} has {}", source.string(),
                                 counted(texts.source.size(), "line"), target.string(), texts.target.size()),
@@ -209,20 +194,16 @@ Languages find_languages(const fs::path& folder, const std::string& source_langu
                   "use one of these languages");
 }
 
-// The first of `names` that has files. Empty if none has. UserError for files of a third language.
-RawTexts optional_part(const fs::path& folder, std::initializer_list<const char*> names,
-                       const Languages& languages, Sha256& hash) {
-  for (const char* name : names) {
-    const std::set<std::string> found = languages_of(folder, name);
-    if (found.empty()) continue;
-    for (const std::string& language : found)
-      if (language != languages.source && language != languages.target)
-        throw UserError(fmt::format("{}: the training part has no file of the language \"{}\"",
-                                    (folder / (std::string(name) + '.' + language)).string(), language),
-                        "use the same two languages in all parts");
-    return own_part(folder, name, languages, hash);
-  }
-  return {};
+// Empty if it has no file. UserError for a file of a third language.
+RawTexts optional_part(const fs::path& folder, const std::string& part, const Languages& languages,
+                       Sha256& hash) {
+  const std::set<std::string> found = languages_of(folder, part);
+  for (const std::string& language : found)
+    if (language != languages.source && language != languages.target)
+      throw UserError(fmt::format("{}: the training part has no file of the language \"{}\"",
+                                  (folder / (part + '.' + language)).string(), language),
+                      "use the same two languages in all parts");
+  return found.empty() ? RawTexts() : read_part(folder, part, languages, hash);
 }
 
 // The files of the user's own text, in their order.
@@ -264,15 +245,17 @@ Parts<RawTexts> read_imdb(const fs::path& folder_or_archive, Sha256& hash) {
 }
 
 Parts<RawTexts> read_multi30k(const fs::path& folder, Sha256& hash) {
-  RawTexts train = read_part(folder, "train", hash);
-  RawTexts validation = read_part(folder, "val", hash);
-  return {.train = std::move(train),
-          .validation = std::move(validation),
-          .test = read_part(folder, "test_2016_flickr", hash)};
+  const Languages languages{.source = "de", .target = "en"};
+  Parts<RawTexts> parts;
+  parts.train = read_part(folder, "train", languages, hash);
+  parts.validation = read_part(folder, "val", languages, hash);
+  parts.test = read_part(folder, "test_2016_flickr", languages, hash);
+  return parts;
 }
 
 std::string read_whole_text(const fs::path& folder, const std::string& name, Sha256& hash) {
-  return read_hashed(file_of(folder, name), name, hash);
+  return read_hashed(file_of(folder, name, "download the data set again"), name, hash,
+                     "download the file again");
 }
 
 bool holds_text_classes(const fs::path& folder) {
@@ -307,9 +290,9 @@ bool holds_text_pairs(const fs::path& folder) {
 Parts<RawTexts> read_text_pairs(const fs::path& folder, const std::string& source_language, Sha256& hash) {
   const Languages languages = find_languages(folder, source_language);
   Parts<RawTexts> parts;
-  parts.train = own_part(folder, "train", languages, hash);
-  parts.validation = optional_part(folder, {"validation", "valid", "val", "dev"}, languages, hash);
-  parts.test = optional_part(folder, {"test"}, languages, hash);
+  parts.train = read_part(folder, "train", languages, hash);
+  parts.validation = optional_part(folder, "validation", languages, hash);
+  parts.test = optional_part(folder, "test", languages, hash);
   return parts;
 }
 

@@ -88,8 +88,8 @@ TEST_CASE("sentences in two files are trained under every strategy") {
   fs::create_directory(scratch.path() / "own");
   for (const std::string language : {"de.gz", "en.gz"}) {
     const fs::path from = fs::path(data) / "multi30k", to = scratch.path() / "own";
-    for (const std::string part : {"train.", "val."})
-      fs::copy_file(from / (part + language), to / (part + language));
+    fs::copy_file(from / ("train." + language), to / ("train." + language));
+    fs::copy_file(from / ("val." + language), to / ("validation." + language));
     fs::copy_file(from / ("test_2016_flickr." + language), to / ("test." + language));
   }
   const std::string small =

@@ -86,8 +86,8 @@ TEST_CASE("translations are read from files of two languages, and the source can
   const DataFolder folder;
   folder.write("train.en", "One.\nTwo.\n");
   folder.write("train.de.gz", "Eins.\r\nZwei.");
-  folder.write("dev.de", "Drei.\n");
-  folder.write("dev.en", "Three.\n");
+  folder.write("validation.de", "Drei.\n");
+  folder.write("validation.en", "Three.\n");
   const Parts<RawTexts> parts = read_pairs(folder);
   CHECK(parts.train.source == Strings{"Eins.", "Zwei."});
   CHECK(parts.train.target == Strings{"One.", "Two."});
