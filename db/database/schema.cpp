@@ -14,8 +14,8 @@ namespace trainyard::db {
 namespace {
 
 // Primary keys are names from the files (run_key, attempt, rank, epoch …), so a rebuilt database has the same
-// rows. The tables from run_state on are derived (db/database/run_states.h, record_faults.h), except probe
-// and probe_layer.
+// rows. The tables from run_state on are derived (db/database/run_states.h, record_faults.h), except probe,
+// probe_layer and step_part.
 std::string tables() {
   return R"sql(
 CREATE TABLE journal (
@@ -300,6 +300,21 @@ CREATE TABLE probe_layer (
   parameter_hash TEXT,
   PRIMARY KEY (run_key, attempt, rank, step, position),
   FOREIGN KEY (run_key, attempt, rank, step) REFERENCES probe (run_key, attempt, rank, step) ON DELETE CASCADE
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE step_part (
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  rank INTEGER NOT NULL,
+  epoch INTEGER NOT NULL,
+  step INTEGER NOT NULL,
+  position INTEGER NOT NULL,
+  part TEXT NOT NULL,
+  micro_batch INTEGER,
+  begin_clock REAL NOT NULL,
+  end_clock REAL NOT NULL,
+  PRIMARY KEY (run_key, attempt, rank, epoch, step, position),
+  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE attempt_epoch (

@@ -180,6 +180,19 @@ CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoc
 GROUP BY r.run_key, r.experiment)sql";
 }
 
+// Clocks of different hosts are not compared, so times are since the first event on the host.
+constexpr const char* step_event = R"sql(
+CREATE VIEW step_event AS
+SELECT s.run_key, s.attempt, s.epoch, s.step, s.rank, p.replica, p.stage, p.host, s.part, s.micro_batch,
+  s.begin_clock - MIN(s.begin_clock) OVER same_clock AS begin_seconds,
+  s.end_clock - MIN(s.begin_clock) OVER same_clock AS end_seconds
+FROM attempt_chain k
+CROSS JOIN step_part s
+  ON s.run_key = k.run_key AND s.attempt = k.attempt AND s.epoch > k.after_epoch AND s.epoch <= k.up_to_epoch
+JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt AND p.rank = s.rank
+WINDOW same_clock AS (PARTITION BY s.run_key, s.attempt, s.epoch, s.step, p.host)
+)sql";
+
 constexpr const char* run_axis = R"sql(
 CREATE VIEW run_axis AS SELECT run_key, name, value FROM axis_value
 )sql";
@@ -210,11 +223,11 @@ std::string task_epoch_replica() {
 }  // namespace
 
 std::vector<std::string> views() {
-  std::vector<std::string> all{attempt_status,      attempt_summary,   counted_attempt, run_chain,
-                               run_epoch(),         run_in_experiment, run_summary,     epoch_mean,
-                               epoch_average(),     epoch_rank(),      epoch_replica(), timed_epoch,
-                               epoch_train_seconds, time_parts(),      run_axis,        task_epoch_average(),
-                               task_epoch_replica()};
+  std::vector<std::string> all{attempt_status,       attempt_summary,     counted_attempt, run_chain,
+                               run_epoch(),          run_in_experiment,   run_summary,     epoch_mean,
+                               epoch_average(),      epoch_rank(),        epoch_replica(), timed_epoch,
+                               epoch_train_seconds,  time_parts(),        step_event,      run_axis,
+                               task_epoch_average(), task_epoch_replica()};
   for (std::string& view : axis_views({})) all.push_back(std::move(view));
   return all;
 }

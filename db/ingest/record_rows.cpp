@@ -49,11 +49,12 @@ struct RecordRows::Kind {
 };
 
 const RecordRows::Kind* RecordRows::find_kind(const std::string& type) {
-  static constexpr std::array<Kind, 15> kinds{{
+  static constexpr std::array<Kind, 16> kinds{{
       {"start", Kind::Writer::rank, &RecordRows::start},
       {"epoch", Kind::Writer::rank, &RecordRows::epoch},
       {"test", Kind::Writer::rank, &RecordRows::test},
       {"probe", Kind::Writer::rank, &RecordRows::probe},
+      {"step", Kind::Writer::rank, &RecordRows::step},
       {"end", Kind::Writer::rank, &RecordRows::end},
       {"message", Kind::Writer::both, &RecordRows::message},
       {"leased", Kind::Writer::orchestrator, &RecordRows::event},
@@ -303,6 +304,26 @@ void RecordRows::extra(const Record& record, const std::optional<std::string>& p
         VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
           record.run, record.attempt, rank_of(record), record.seq, record.time, record.type, problem,
           record.body);
+}
+
+// One row per event. They replace those of an earlier record of the step.
+void RecordRows::step(const Record& record, Members& members) {
+  const std::int64_t epoch = members.required_integer("epoch");
+  const std::int64_t step = members.required_integer("step");
+  execute(
+      prepared_(
+          "DELETE FROM step_part WHERE run_key = ? AND attempt = ? AND rank = ? AND epoch = ? AND step = ?"),
+      record.run, record.attempt, *record.rank, epoch, step);
+  members.each("events", [&, position = 0](Members& event) mutable {
+    const std::string part = event.required_text("part");
+    const auto micro_batch = event.integer("micro_batch");
+    const auto begin = event.number("begin"), end = event.number("end");
+    if (!begin || !end || *begin > *end)
+      throw Unreadable("members begin and end must be times in this order");
+    execute(prepared_("INSERT INTO step_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"), record.run,
+            record.attempt, *record.rank, epoch, step, position++, part, micro_batch, *begin, *end);
+  });
+  if (!members.rest().is_null()) extra(record, std::nullopt);
 }
 
 // One row in `probe` per step of a rank, one in `probe_layer` per parameter. They replace those of an earlier

@@ -41,6 +41,7 @@ class RecordRows {
   void test(const experiments::Record& record, Members& members);
   void message(const experiments::Record& record, Members& members);
   void probe(const experiments::Record& record, Members& members);
+  void step(const experiments::Record& record, Members& members);
   void end(const experiments::Record& record, Members& members);
   void event(const experiments::Record& record, Members& members);
   void metrics(const experiments::Record& record, std::int64_t epoch, Members& members);

@@ -231,6 +231,19 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
   });
 }
 
+std::vector<StepEvent> step_events(const Database& database, const std::string& experiment) {
+  const auto event_of = [](RowReader row) {
+    return StepEvent{row.text(), row.integer(), row.integer(), row.integer(), row.integer(),
+                     row.text(), row.text(),    row.integer(), row.number(),  row.number()};
+  };
+  return read_rows(database, R"sql(
+      SELECT s.run_key, s.epoch, s.step, s.replica, s.stage, s.host, s.part, COALESCE(s.micro_batch, -1), s.begin_seconds,
+        s.end_seconds
+      FROM experiment_run m CROSS JOIN step_event s ON s.run_key = m.run_key
+      WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position, s.epoch, s.step, s.rank, s.begin_seconds)sql",
+                   event_of, experiment);
+}
+
 double steps_per_epoch(const Database& database, const std::string& run_key) {
   return read_rows(
              database,

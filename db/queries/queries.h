@@ -146,6 +146,22 @@ struct TimeParts {
 // All finished runs of the experiment, or one of them.
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
                                   const std::string& run_key = "");
+
+// A part of a training step of one rank (`step_event`).
+struct StepEvent {
+  std::string run_key;
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  // of the epoch, from 1
+  std::int64_t replica = 0;
+  std::int64_t stage = 0;
+  std::string host;
+  std::string part;
+  std::int64_t micro_batch = -1;  // −1: none
+  double begin = 0, end = 0;      // seconds since the first event of the step on this host
+};
+std::vector<StepEvent> step_events(const Database& database,
+                                   const std::string& experiment);  // by run and step
+
 double steps_per_epoch(const Database& database, const std::string& run_key);  // NaN: not recorded
 
 // The numbers of a finished run that enter verdicts (`task_final_metrics`).

@@ -6,6 +6,7 @@
 // - `probe` (runner/parity/parity_check.h) has `step, loss, reference_loss, gradient_norm` and `layers`. This
 //   is a list of `{path, gradient_norm, difference, parameter_hash}` in the order of the layers.
 //   `reference_loss` and `difference` are those of replica 0.
+// - `step` (docs/record-protocol.md) has the timeline of one training step of a rank.
 #pragma once
 
 #include <chrono>
@@ -29,7 +30,7 @@ struct Record {
   int attempt = 0;
   std::optional<int> rank;  // empty: record of the orchestrator
   std::int64_t seq = 0;
-  // start, epoch, test, probe, message, end; leased, launched, submitted, signalled, exited, cause
+  // start, step, epoch, test, probe, message, end; leased, launched, submitted, signalled, exited, cause
   std::string type;
   std::string time;  // UTC, "2026-11-20T09:30:12.345Z"
   double elapsed_seconds = 0;

@@ -4,6 +4,16 @@
 
 namespace trainyard::runner {
 
+double TimeParts::sum() const {
+  double sum = 0;
+  for (const TimePart& part : all_time_parts) sum += this->*part.seconds;
+  return sum;
+}
+
+void TimeParts::add(const TimeParts& more, double times) {
+  for (const TimePart& part : all_time_parts) this->*part.seconds += times * (more.*part.seconds);
+}
+
 TimeParts ReplayedMarks::take() {
   TimeParts parts;
   for (std::size_t i = 1; i < marked_.size(); ++i)

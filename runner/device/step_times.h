@@ -2,6 +2,7 @@
 // The record's `other` is the rest of the epoch's time.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -24,16 +25,22 @@ struct TimeParts {
   double transfer = 0;               // messages between stages, after the neighbour has begun to send
   double bubble = 0;                 // waiting for the neighbour stage
   double optimizer = 0;
-  double sum() const {
-    return data + forward + backward + exposed_communication + transfer + bubble + optimizer;
-  }
-  void add(const TimeParts& more, double times) {
-    constexpr double TimeParts::*all[] = {
-        &TimeParts::data,     &TimeParts::forward, &TimeParts::backward, &TimeParts::exposed_communication,
-        &TimeParts::transfer, &TimeParts::bubble,  &TimeParts::optimizer};
-    for (const auto part : all) this->*part += times * (more.*part);
-  }
+  double sum() const;
+  void add(const TimeParts& more, double times);
 };
+
+struct TimePart {
+  double TimeParts::*seconds;
+  const char* name;  // in records
+};
+inline constexpr std::array all_time_parts{
+    TimePart{&TimeParts::data, "data"},
+    TimePart{&TimeParts::forward, "forward"},
+    TimePart{&TimeParts::backward, "backward"},
+    TimePart{&TimeParts::exposed_communication, "exposed_communication"},
+    TimePart{&TimeParts::transfer, "transfer"},
+    TimePart{&TimeParts::bubble, "bubble"},
+    TimePart{&TimeParts::optimizer, "optimizer"}};
 
 // Marks in the work of a device. If the host runs ahead of the device, its own clock cannot measure the
 // parts.
@@ -45,6 +52,19 @@ class PartMarks {
   virtual TimeParts take() = 0;  // seconds since the last call, once the device has finished
 };
 
+// A part of one training step, in seconds of the host's CLOCK_MONOTONIC, which all ranks of the host share.
+struct StepEvent {
+  double TimeParts::*part = nullptr;
+  int micro_batch = -1;  // −1: none
+  double begin = 0;
+  double end = 0;
+};
+
+struct RecordedStep {
+  std::int64_t step = 0;  // of the epoch, from 1
+  std::vector<StepEvent> events;
+};
+
 // Times of an epoch. If ranks share a core, `passed` also contains the time of the other ranks. Then
 // `on_core` measures the CPU time of the main thread too, which costs half a microsecond per measurement.
 struct StepTimes {
@@ -52,7 +72,9 @@ struct StepTimes {
   TimeParts passed;
   std::optional<TimeParts> on_core;  // empty: not measured
   std::optional<double> straggler;   // part of `passed`: waiting for the slowest replica; empty: not measured
-  std::shared_ptr<PartMarks> device;  // empty: the host computes
+  std::shared_ptr<PartMarks> device;     // empty: the host computes
+  std::optional<RecordedStep> recorded;  // empty: no step of the epoch is recorded
+  bool recording = false;                // each part is now added to `recorded`
 };
 
 // Seconds since construction or the last lap.
@@ -64,6 +86,8 @@ class Stopwatch {
     start_ = now;
     return passed.count();
   }
+  // The last lap, or the construction, in seconds of CLOCK_MONOTONIC.
+  double lapped_at() const { return std::chrono::duration<double>(start_.time_since_epoch()).count(); }
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
@@ -75,16 +99,21 @@ class PartWatch {
   explicit PartWatch(StepTimes& times) : times_(times), core_start_(seconds_on_core()) {
     if (times_.device) times_.device->mark(nullptr);
   }
-  void lap(double TimeParts::*part) {
+  void lap(double TimeParts::*part, int micro_batch = -1) {
     if (times_.device) return times_.device->mark(part);
-    times_.passed.*part += watch_.lap();
+    const double seconds = watch_.lap();
+    times_.passed.*part += seconds;
+    if (times_.recording) record({part, micro_batch, watch_.lapped_at() - seconds, watch_.lapped_at()});
     if (times_.on_core) *times_.on_core.*part += core_lap();
   }
-  // Moves seconds from one part to another.
+  // Moves the last seconds of the last lap, which was of `from`, to another part.
   void move(double seconds, double TimeParts::*from, double TimeParts::*to) {
     if (times_.device) return;
     times_.passed.*from -= seconds;
     times_.passed.*to += seconds;
+    if (!times_.recording) return;
+    StepEvent& last = times_.recorded->events.back();
+    record({to, last.micro_batch, last.end -= seconds, last.end + seconds});
   }
   void skip() {  // the time since the last lap belongs to no part
     if (times_.device) return times_.device->mark(nullptr);
@@ -93,6 +122,7 @@ class PartWatch {
   }
 
  private:
+  void record(const StepEvent& event) { times_.recorded->events.push_back(event); }
   double core_lap() {
     const double now = seconds_on_core();
     const double passed = now - core_start_;

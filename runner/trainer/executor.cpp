@@ -130,7 +130,7 @@ class ExecutorRun {
     Batch batch;
     if (first() || last()) batch = work_.gather(samples(micro_batch), first(), last());
     if (first()) live.inputs = std::move(batch.inputs);
-    watch_.lap(&TimeParts::data);
+    watch_.lap(&TimeParts::data, micro_batch);
     networks::ForwardContext context = work_.context;
     context.samples = samples(micro_batch);
     if (last() && work_.positions) {
@@ -141,7 +141,7 @@ class ExecutorRun {
     if (last()) live.loss = work_.loss(samples(micro_batch), live.outputs, batch.targets);
     if (last() || !context.training) live.inputs = with_gradient(live.inputs);
     if (last()) live.outputs.clear();
-    watch_.lap(&TimeParts::forward);
+    watch_.lap(&TimeParts::forward, micro_batch);
   }
 
   void backward(int micro_batch) {
@@ -156,7 +156,7 @@ class ExecutorRun {
     live.outputs.clear();
     live.gradients.clear();
     if (first()) live.inputs.clear();
-    watch_.lap(&TimeParts::backward);
+    watch_.lap(&TimeParts::backward, micro_batch);
   }
 
   void send_activations(const Action& action) {
@@ -164,7 +164,7 @@ class ExecutorRun {
     outgoing_.send(stages_, stages_.rank() + 1, tag_of(action), live.outputs,
                    executor_.sent_.next_is_described(shape(action.micro_batch)));
     if (!work_.context.training) live.outputs.clear();
-    watch_.lap(&TimeParts::transfer);
+    watch_.lap(&TimeParts::transfer, action.micro_batch);
   }
 
   void send_gradients(const Action& action) {
@@ -173,7 +173,7 @@ class ExecutorRun {
     for (const at::Tensor& input : with_gradient(live.inputs)) gradients.push_back(gradient_of(input));
     outgoing_.send(stages_, stages_.rank() - 1, tag_of(action), gradients, !ordered_);
     live.inputs.clear();
-    watch_.lap(&TimeParts::transfer);
+    watch_.lap(&TimeParts::transfer, action.micro_batch);
   }
 
   networks::Activations receive_activations(const Action& action) {
@@ -185,16 +185,16 @@ class ExecutorRun {
   IncomingMessage::Content receive(const Action& action) {
     if (posted_.empty() || posted_.front().action != action)
       throw InternalError("a stage receives messages in the wrong order");
-    watch_.lap(&TimeParts::transfer);
+    watch_.lap(&TimeParts::transfer, action.micro_batch);
     const double under_way = posted_.front().message.wait_for_sender();
-    watch_.lap(&TimeParts::bubble);
+    watch_.lap(&TimeParts::bubble, action.micro_batch);
     watch_.move(under_way, &TimeParts::bubble, &TimeParts::transfer);
     const bool described = posted_.front().described;
     if (!described) post_tensors(posted_.front());
     IncomingMessage::Content content = posted_.front().message.take();
     posted_.pop_front();
     // Without a header, the wait for the neighbour cannot be separated from the transfer.
-    watch_.lap(described ? &TimeParts::transfer : &TimeParts::bubble);
+    watch_.lap(described ? &TimeParts::transfer : &TimeParts::bubble, action.micro_batch);
     return content;
   }
 

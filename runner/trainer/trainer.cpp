@@ -35,6 +35,9 @@ std::vector<at::Tensor> divided(const at::Tensor& indices, int parts) {
   return divided;
 }
 
+// More actions of a step are not recorded, because its record would be too long, and nobody could read its timeline.
+constexpr std::size_t most_recorded_actions = 1000;
+
 networks::Activations moved_to(at::Device device, networks::Activations all) {
   for (at::Tensor& tensor : all) tensor = tensor.to(device);
   return all;
@@ -140,7 +143,10 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
   const Dataset& samples = augmented ? *augmented : data;
   at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch, run_.steps_per_epoch);
   if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its samples
+  const std::int64_t recorded = recorded_step(epoch, sampler.steps());
   for (std::int64_t k = 0; k < sampler.steps(); ++k) {
+    times_.recording = k == recorded;
+    if (times_.recording) times_.recorded.emplace(RecordedStep{k + 1, {}});
     const LocalBatch local = sampler.local_batch(samples, order, k);
     watch.lap(&TimeParts::data);
     set_learning_rate(resolved_.learning_rate_at({epoch, k, sampler.steps()}));
@@ -148,7 +154,17 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
     done(k + 1, metrics_);
     watch.skip();
   }
+  times_.recording = false;
   times_.straggler = take_straggler_seconds(*ranks_.replicas);
+}
+
+// The last step but one has a whole batch. The first epoch is slower than later ones. Times of the host say nothing
+// about a GPU, which works asynchronously.
+std::int64_t Trainer::recorded_step(std::int64_t epoch, std::int64_t steps) const {
+  const bool recorded = ranks_.mesh.stages > 1 && !times_.device &&
+                        epoch == std::min<std::int64_t>(2, run_.epochs) &&
+                        training_.size() <= most_recorded_actions;
+  return recorded ? std::max<std::int64_t>(0, steps - 2) : -1;
 }
 
 // The learning rate is a constant of a CUDA graph.

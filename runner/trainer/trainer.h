@@ -84,7 +84,8 @@ class Trainer {
 
   // The sums of `step` since the last call. Only the last stage has metrics.
   MetricSums take_metrics();
-  // The seconds of `step` since the last call.
+  // The seconds of `step` since the last call, and of pipelines on CPUs the parts of one step of epoch 2, or of 1 if
+  // it is the only one.
   StepTimes take_times();
   // The loss scale and the steps that were skipped since the last call. Empty if the precision needs no
   // scale.
@@ -109,7 +110,8 @@ class Trainer {
   StageWork work_on(const Dataset& data, const StepInput& input, int micro_batches, MetricSums& sums) const;
   void compute(const Dataset& data, const StepInput& input, StepTimes& times);
   void count(MetricSums& sums, const Dataset& data, const at::Tensor& indices) const;
-  std::vector<networks::NamedParameter> remembered_values() const;  // of optimizer and loss scale
+  std::int64_t recorded_step(std::int64_t epoch, std::int64_t steps) const;  // from 0; −1: none in this epoch
+  std::vector<networks::NamedParameter> remembered_values() const;           // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
   void divide_by_weight();
   void clip_whole_model();

@@ -1,5 +1,6 @@
 #include "runner/training/rank_records.h"
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -26,6 +27,20 @@ Json to_json(const TimeParts& parts) {
 Json to_json(const TimeParts& parts, double whole) {
   Json json = to_json(parts);
   json["other"] = whole - parts.sum();
+  return json;
+}
+
+// Without events that are too short to see.
+Json to_json(const std::vector<StepEvent>& events) {
+  constexpr double shortest = 1e-6;
+  Json json = Json::array();
+  for (const StepEvent& event : events) {
+    if (event.end - event.begin < shortest) continue;
+    json.push_back({{"part", std::ranges::find(all_time_parts, event.part, &TimePart::seconds)->name}});
+    if (event.micro_batch >= 0) json.back()["micro_batch"] = event.micro_batch;
+    json.back()["begin"] = event.begin;
+    json.back()["end"] = event.end;
+  }
   return json;
 }
 
@@ -137,6 +152,10 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
   }
   if (!outcome.batches.empty()) body["batches"] = outcome.batches;
   body["metrics"] = std::move(metrics);
+  if (times.recorded)
+    writer_.append("step", {{"epoch", outcome.epoch},
+                            {"step", times.recorded->step},
+                            {"events", to_json(times.recorded->events)}});
   writer_.append("epoch", body);
   writer_.sync();
   log::Fields fields{{"epoch", outcome.epoch},

@@ -507,3 +507,38 @@ TEST_CASE("parts of the time are means over the timed epochs and all ranks") {
   CHECK(parts[0].seconds.at("forward") == 0.5);
   CHECK(!parts[0].seconds.contains("bubble"));
 }
+
+TEST_CASE("events of a step are relative to the first one on their host, and wrong records are kept whole") {
+  CheckedYard yard;
+  const auto run = yard.launched("mlp", 2, 0, 2);
+  for (int rank = 0; rank < 2; ++rank) {
+    RecordLog log(run, 1, rank);
+    json start = start_body(rank, 2);
+    start["host"] = "node";
+    yard.ingest.record(log.next("start", start));
+    yard.ingest.record(log.next("epoch", epoch_body(1, 1, 1)));
+    const auto step = [&](const json& begin, const json& end) {
+      const json event{{"part", "forward"}, {"micro_batch", 3}, {"begin", begin}, {"end", end}};
+      yard.ingest.record(log.next("step", {{"epoch", 2}, {"step", 9}, {"events", {event}}}));
+    };
+    step(1, 2);  // is replaced
+    step(1000.5 + rank, 1002);
+    step(5, 4);
+    step("a", 2);
+    step(nullptr, 2);
+    yard.ingest.record(log.next("step", {{"epoch", 2}, {"step", 8}, {"events", {"x"}}}));
+    yard.ingest.record(log.next("epoch", epoch_body(2, 1, 1)));
+  }
+  CHECK(rows_of(yard.database, "SELECT * FROM extra_record WHERE type = 'step' AND problem <> ''").size() ==
+        8);
+  CHECK(
+      rows_of(
+          yard.database,
+          "SELECT epoch, step, rank, host, part, micro_batch, begin_seconds, end_seconds FROM step_event") ==
+      std::vector<std::string>{R"([2,9,0,"node","forward",3,0.0,1.5])",
+                               R"([2,9,1,"node","forward",3,1.0,1.5])"});
+  const auto events = step_events(yard.database, "sweep");
+  REQUIRE(events.size() == 2);
+  CHECK(events[1].step == 9);
+  CHECK(events[1].begin == 1);
+}

@@ -1,7 +1,9 @@
 // trainyard-runner as a process: records and weights of its ranks.
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <map>
+#include <utility>
 
 #include "base/sha256.h"
 #include "experiments/protocol/progress.h"
@@ -68,6 +70,49 @@ void check_straggler_seconds(const json& epoch, bool shared_memory) {
   const double seconds = epoch.value("straggler_seconds", 0.0);
   CHECK(seconds >= 0);
   CHECK(seconds <= epoch.at("seconds").at("exposed_communication").get<double>());
+}
+
+// Removes the record of a timeline and returns it.
+json take_step(std::vector<json>& records) {
+  const auto found = std::ranges::find_if(records, [](const json& one) { return one.at("type") == "step"; });
+  REQUIRE(found != records.end());
+  json step = std::move(*found);
+  records.erase(found);
+  return step;
+}
+
+// Begin and end of a part of a micro-batch in one rank's step.
+std::pair<double, double> time_of(const json& step, const std::string& part, int micro_batch) {
+  for (const json& event : step.at("events"))
+    if (event.at("part") == part && event.value("micro_batch", -1) == micro_batch)
+      return {event.at("begin").get<double>(), event.at("end").get<double>()};
+  FAIL("no " << part << " of micro-batch " << micro_batch);
+  return {};
+}
+
+// The events of a rank do not overlap. Their times by part are at most those of the epoch.
+void check_step(const json& step, const json& epoch, int micro_batches) {
+  constexpr double rounding = 1e-9;
+  CHECK(step.at("epoch") == epoch.at("epoch"));
+  CHECK(step.at("step").get<int>() == epoch.at("steps").get<int>() - 1);
+  std::map<std::string, double> seconds;
+  double last = 0;
+  for (const json& event : step.at("events")) {
+    CHECK(event.at("begin").get<double>() >= last - rounding);
+    last = event.at("end").get<double>();
+    seconds[event.at("part")] += last - event.at("begin").get<double>();
+  }
+  double sum = 0;
+  for (const auto& [part, of_step] : seconds) {
+    CHECK(of_step <=
+          (part == "transfer" ? epoch.at("transfer_seconds") : epoch.at("seconds").at(part)).get<double>() +
+              rounding);
+    sum += of_step;
+  }
+  CHECK(sum <= epoch.at("train_seconds").get<double>());
+  CHECK(seconds.contains("optimizer"));
+  for (int m = 0; m < micro_batches; ++m)
+    CHECK(time_of(step, "forward", m).second <= time_of(step, "backward", m).first + rounding);
 }
 
 void check_epoch(const json& epoch, int number, std::int64_t train_weight) {
@@ -194,7 +239,17 @@ TEST_CASE(
   const auto whole = records_of(one, 0);
   std::vector<std::vector<json>> records;
   records.reserve(4);
-  for (int rank = 0; rank < 4; ++rank) records.push_back(records_of(four, rank));
+  std::vector<json> steps;
+  for (int rank = 0; rank < 4; ++rank) {
+    records.push_back(records_of(four, rank));
+    steps.push_back(take_step(records.back()));
+    check_step(steps.back(), records.back()[2], 3);
+  }
+  for (const std::size_t first : {0, 2})  // the ranks of a host have the same clock
+    for (int m = 0; m < 3; ++m) {
+      CHECK(time_of(steps[first], "forward", m).second <= time_of(steps[first + 1], "forward", m).first);
+      CHECK(time_of(steps[first + 1], "backward", m).second <= time_of(steps[first], "backward", m).first);
+    }
   for (std::size_t rank = 0; rank < 4; ++rank) {
     REQUIRE(types_of(records[rank]) == types_of(whole));
     CHECK(records[rank][0].at("replica") == rank / 2);
