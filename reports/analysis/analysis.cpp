@@ -300,6 +300,7 @@ Report make_report(const ReportData& data) {
       add_curves(data, judged[i].cells[j].cell, cell);
       add_scaling(data, judged[i].cells[j].cell, cell, report.fairness);
       add_time_parts(data, judged[i].cells[j].cell, cell);
+      add_timelines(data, judged[i].cells[j].cell, cell);
     }
   return report;
 }

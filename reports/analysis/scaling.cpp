@@ -4,6 +4,8 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -124,6 +126,31 @@ void add_mean_parts(const ArmRuns& runs, const PartsByRun& by_run, Arm& arm) {
   for (auto& [part, seconds] : arm.time_parts) seconds /= count;
 }
 
+// The first recorded step of a run. Empty if a rank did not record it, or if the clocks of hosts differ.
+std::optional<StepTimeline> timeline_of(const ReportData& data, const std::string& run, std::int64_t ranks) {
+  StepTimeline timeline{run, 0, 0, {}};
+  std::set<std::pair<std::int64_t, std::int64_t>> seen;
+  std::set<std::string> hosts;
+  for (const db::StepEvent& event : data.step_events) {
+    if (event.run_key != run) continue;
+    if (seen.empty()) std::tie(timeline.epoch, timeline.step) = std::tie(event.epoch, event.step);
+    if (timeline.epoch != event.epoch || timeline.step != event.step) break;
+    seen.insert({event.replica, event.stage});
+    hosts.insert(event.host);
+    timeline.events.push_back(
+        {event.replica, event.stage, event.part, event.micro_batch, event.begin, event.end});
+  }
+  if (seen.size() != static_cast<std::size_t>(ranks) || hosts.size() != 1) return std::nullopt;
+  return timeline;
+}
+
+void add_timeline(const ReportData& data, const ArmRuns& runs, Arm& arm) {
+  for (const bool counts : {true, false})
+    for (const Observation& observation : runs.runs)
+      if (!arm.timeline && observation.final != nullptr && observation.final->times_count == counts)
+        arm.timeline = timeline_of(data, observation.run->run_key, arm.ranks());
+}
+
 }  // namespace
 
 void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
@@ -151,6 +178,11 @@ void add_time_parts(const ReportData& data, const CellRuns& runs, Cell& cell) {
   for (const db::TimeParts& time : data.times) by_run[time.run_key] = &time;
   add_mean_parts(runs.baseline, by_run, cell.baseline);
   for (std::size_t i = 0; i < cell.arms.size(); ++i) add_mean_parts(runs.arms[i], by_run, cell.arms[i]);
+}
+
+void add_timelines(const ReportData& data, const CellRuns& runs, Cell& cell) {
+  add_timeline(data, runs.baseline, cell.baseline);
+  for (std::size_t i = 0; i < cell.arms.size(); ++i) add_timeline(data, runs.arms[i], cell.arms[i]);
 }
 
 }  // namespace trainyard::reports

@@ -1,4 +1,4 @@
-// Speed-ups of the arms of a cell, the limit of the machine, and the parts of their time.
+// Speed-ups of the arms of a cell, the limit of the machine, the parts of their time, and timelines of steps.
 #pragma once
 
 #include "reports/document/report.h"
@@ -16,5 +16,8 @@ void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
 // Adds the mean seconds of each part of an epoch, over the runs that recorded them and whose times
 // count.
 void add_time_parts(const ReportData& data, const CellRuns& runs, Cell& cell);
+
+// Adds the timeline of each arm. All ranks of its run have recorded the step.
+void add_timelines(const ReportData& data, const CellRuns& runs, Cell& cell);
 
 }  // namespace trainyard::reports

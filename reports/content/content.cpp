@@ -40,6 +40,7 @@ Content compose(Report whole) {
   content.scaling = make_scaling_of_all(report, content.palette);
   content.studies = make_parameter_studies(report, content.palette);
   content.breakdown = make_time_breakdown(report);
+  content.timelines = make_timelines(report);
   content.data_figures = make_data_figures(report);
   content.answer = make_answer(report);
   return content;
@@ -55,6 +56,7 @@ std::vector<const Figure*> all_figures(const Content& content) {
   add(content.scaling);
   for (const CellFigures& cell : content.figures) add(cell.panels);
   figures.push_back(&content.breakdown);
+  add(content.timelines);
   add(content.data_figures);
   return figures;
 }

@@ -33,6 +33,7 @@ struct Content {
   std::vector<Study> studies;
   std::vector<Figure> scaling;  // speed-up and efficiency of all models
   Figure breakdown;
+  std::vector<Figure> timelines;  // of one step
   std::vector<Figure> data_figures;
 };
 

@@ -1,5 +1,8 @@
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <iterator>
+#include <map>
 #include <numeric>
 
 #include <fmt/format.h>
@@ -120,7 +123,114 @@ Table breakdown_table(const Stacks& figure) {
   return table;
 }
 
+constexpr std::size_t most_timeline_rows = 8;  // of an arm with several replicas
+
+// The place of a recorded part in `used`. Messages between stages are communication, as in the breakdown.
+std::size_t place_of(std::string_view record, std::vector<Part>& used) {
+  if (record == "transfer") record = "exposed_communication";
+  const auto known =
+      std::ranges::find_if(parts, [&](const KnownPart& part) { return part.record == record; });
+  const KnownPart& part = known == parts.end() ? parts.back() : *known;
+  const auto place = std::ranges::find(used, part.title, &Part::name) - used.begin();
+  if (place == std::ssize(used)) used.push_back({part.title, part.colour});
+  return static_cast<std::size_t>(place);
+}
+
+// A rank begins its step when it has ended the one before, at another time than its neighbours.
+struct OwnStep {
+  double begin = INFINITY, end = 0, bubble = 0;
+};
+
+std::map<std::pair<std::int64_t, std::int64_t>, OwnStep> own_steps(const StepTimeline& timeline) {
+  std::map<std::pair<std::int64_t, std::int64_t>, OwnStep> steps;  // by replica and stage
+  for (const TimelineEvent& event : timeline.events) {
+    OwnStep& step = steps[{event.replica, event.stage}];
+    step.begin = std::min(step.begin, event.begin);
+    step.end = std::max(step.end, event.end);
+    if (event.part == "bubble") step.bubble += event.end - event.begin;
+  }
+  return steps;
+}
+
+// " pipeline: step 30 of epoch 2 of run 0123456789ab, 12.3 ms. Idle, waiting for a neighbouring stage: stage 0 31 %."
+std::string step_text(const Report& report, const Arm& arm, double scale, const std::string& unit) {
+  double longest = 0;
+  std::map<std::int64_t, std::pair<double, double>> by_stage;  // waiting, all
+  for (const auto& [rank, step] : own_steps(*arm.timeline)) {
+    longest = std::max(longest, step.end - step.begin);
+    by_stage[rank.second].first += step.bubble;
+    by_stage[rank.second].second += step.end - step.begin;
+  }
+  std::string text = fmt::format(
+      " {}: step {} of epoch {} of run {}, {} {}. Idle, waiting for a neighbouring stage:", arm.value,
+      arm.timeline->step, arm.timeline->epoch, arm.timeline->run, for_table(longest * scale, 3), unit);
+  for (const auto& [stage, seconds] : by_stage)
+    text += fmt::format(" stage {} {} %{}", stage, fixed(100 * seconds.first / seconds.second, 0),
+                        stage == by_stage.rbegin()->first ? "." : ",");
+  if (arm.devices < arm.ranks()) text += " Its ranks share devices, so bars include waits for the device.";
+  const auto run = std::ranges::find(report.runs, arm.timeline->run, &RunRow::key);
+  if (run != report.runs.end() && !run->times_count) text += " The times of this run do not count.";
+  return text;
+}
+
+void add_rows(Figure& figure, const Arm& arm, double scale) {
+  auto& picture = std::get<Spans>(figure.picture);
+  std::map<std::pair<std::int64_t, std::int64_t>, SpanRow> rows;
+  for (const auto& [replica, stage, part, micro_batch, begin, end] : arm.timeline->events) {
+    SpanRow& row = rows[{replica, stage}];
+    row.group = arm.value;
+    row.label =
+        (arm.replicas > 1 ? fmt::format("replica {} ", replica) : "") + fmt::format("stage {}", stage);
+    const std::string number = micro_batch < 0 ? "" : std::to_string(micro_batch);
+    const std::size_t place = place_of(part, picture.parts);
+    const std::string& colour = picture.parts[place].colour;
+    row.spans.push_back(
+        {place, begin * scale, end * scale, number, colour == "bubble" || colour == "communication"});
+    figure.data.rows.push_back({arm.value, replica, stage, part, number, begin, end});
+  }
+  const bool few = rows.size() <= most_timeline_rows;
+  for (auto& [rank, row] : rows)
+    if (few || rank.first == 0) picture.rows.push_back(std::move(row));
+}
+
 }  // namespace
+
+std::vector<Figure> make_timelines(const Report& report) {
+  std::vector<Figure> figures;
+  for (const Comparison& comparison : report.comparisons)
+    for (const Cell& cell : comparison.cells) {
+      std::vector<const Arm*> arms;
+      double last = 0;
+      const auto add = [&](const Arm& arm) {
+        if (cell.repeated || !arm.timeline) return;
+        arms.push_back(&arm);
+        for (const TimelineEvent& event : arm.timeline->events) last = std::max(last, event.end);
+      };
+      add(cell.baseline);
+      std::ranges::for_each(cell.arms, add);
+      if (!(last > 0)) continue;
+      Figure& figure = figures.emplace_back();
+      figure.slug = cell.slug + "-timeline";
+      figure.subject = cell.label;
+      figure.title = "Timeline of one step";
+      figure.unit = last < 1 ? "ms" : "s";
+      figure.caption =
+          "Numbers: micro-batches. Low bars: waiting for a neighbouring stage, and messages. A row begins "
+          "when the rank "
+          "has ended its step before.";
+      figure.data.columns = {"arm", "replica", "stage", "part", "micro-batch", "begin s", "end s"};
+      figure.picture = Spans{};
+      std::string runs;
+      for (const Arm* arm : arms) {
+        add_rows(figure, *arm, last < 1 ? 1000 : 1);
+        figure.caption += step_text(report, *arm, last < 1 ? 1000 : 1, figure.unit);
+        runs += (runs.empty() ? "'" : ", '") + arm->timeline->run + "'";
+      }
+      figure.sql =
+          "SELECT * FROM step_event WHERE run_key IN (" + runs + ") ORDER BY run_key, rank, begin_seconds";
+    }
+  return figures;
+}
 
 Figure make_time_breakdown(const Report& report) {
   Figure figure;

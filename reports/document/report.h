@@ -77,6 +77,24 @@ struct ArmRun {
   std::string key;
 };
 
+// A part of a step of a rank (experiments/protocol/time_parts.h, and "transfer": messages between stages).
+struct TimelineEvent {
+  std::int64_t replica = 0;
+  std::int64_t stage = 0;
+  std::string part;
+  std::int64_t micro_batch = -1;  // −1: none
+  double begin = 0;               // seconds since the first event of any rank
+  double end = 0;
+};
+
+// What each rank of a run did when, in one training step.
+struct StepTimeline {
+  std::string run;  // its key
+  std::int64_t epoch = 0;
+  std::int64_t step = 0;  // of the epoch, from 1
+  std::vector<TimelineEvent> events;
+};
+
 struct Arm {
   std::string value;         // of the compared axis: "ddp"
   std::vector<ArmRun> runs;  // as planned
@@ -89,6 +107,9 @@ struct Arm {
   std::optional<Point> speed_up;  // baseline time / its time, geometric mean over pairs; x: devices
   std::map<std::string, double>
       time_parts;  // mean seconds of an epoch by part (experiments/protocol/time_parts.h)
+  // The first finished run with one, if possible one whose times count. Empty: its runs have no stages, or were on GPUs
+  // or several hosts.
+  std::optional<StepTimeline> timeline = {};
   std::int64_t ranks() const { return replicas * stages; }
 };
 

@@ -25,6 +25,11 @@ concept HasMembers = !std::is_null_pointer_v<std::remove_const_t<decltype(member
 template <typename T>
 concept HasNames = !std::is_null_pointer_v<std::remove_const_t<decltype(names_of<T>)>>;
 
+template <typename T>
+inline constexpr bool IsOptional = false;  // an optional member may be absent
+template <typename T>
+inline constexpr bool IsOptional<std::optional<T>> = true;
+
 constexpr const char* infinite = "infinite";
 constexpr const char* minus_infinite = "-infinite";
 
@@ -229,8 +234,9 @@ void read(const OrderedJson& json, const std::string& place, T& value) {
   const auto take = [&](const auto& member) {
     const std::string at = place.empty() ? member.name : fmt::format("{}.{}", place, member.name);
     const auto found = json.find(member.name);
-    if (found == json.end()) refuse(at, "a value");
-    read(*found, at, value.*member.value);
+    if (found == json.end() && !IsOptional<std::remove_cvref_t<decltype(value.*member.value)>>)
+      refuse(at, "a value");
+    if (found != json.end()) read(*found, at, value.*member.value);
   };
   std::apply([&](const auto&... all) { (take(all), ...); }, members_of<T>);
 }
@@ -253,6 +259,9 @@ void require_metric(const std::string& name) {
 void require(const Arm& arm) {
   for (const Sample& sample : arm.samples) require_metric(sample.metric);
   for (const Curve& curve : arm.curves) require_metric(curve.metric);
+  for (const TimelineEvent& event : arm.timeline.value_or(StepTimeline{}).events)
+    if (!(event.begin >= 0 && event.begin <= event.end && std::isfinite(event.end)))
+      refuse("timeline", "events that end after they begin");
 }
 
 void require(const Cell& cell, std::set<std::string>& slugs) {

@@ -91,12 +91,24 @@ inline constexpr auto members_of<ArmRun> =
     std::tuple{Member{"pair", &ArmRun::pair}, Member{"key", &ArmRun::key}};
 
 template <>
+inline constexpr auto members_of<TimelineEvent> =
+    std::tuple{Member{"replica", &TimelineEvent::replica}, Member{"stage", &TimelineEvent::stage},
+               Member{"part", &TimelineEvent::part},       Member{"micro_batch", &TimelineEvent::micro_batch},
+               Member{"begin", &TimelineEvent::begin},     Member{"end", &TimelineEvent::end}};
+
+template <>
+inline constexpr auto members_of<StepTimeline> =
+    std::tuple{Member{"run", &StepTimeline::run}, Member{"epoch", &StepTimeline::epoch},
+               Member{"step", &StepTimeline::step}, Member{"events", &StepTimeline::events}};
+
+template <>
 inline constexpr auto members_of<Arm> =
     std::tuple{Member{"value", &Arm::value},       Member{"runs", &Arm::runs},
                Member{"replicas", &Arm::replicas}, Member{"stages", &Arm::stages},
                Member{"devices", &Arm::devices},   Member{"comparability", &Arm::comparability},
                Member{"samples", &Arm::samples},   Member{"curves", &Arm::curves},
-               Member{"speed_up", &Arm::speed_up}, Member{"time_parts", &Arm::time_parts}};
+               Member{"speed_up", &Arm::speed_up}, Member{"time_parts", &Arm::time_parts},
+               Member{"timeline", &Arm::timeline}};
 
 template <>
 inline constexpr auto members_of<MachineLimit> =

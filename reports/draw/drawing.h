@@ -1,4 +1,4 @@
-// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, forest plots.
+// Drawings of each kind of figure: lines with a strip of final values, bars, stacked bars, timelines, forest plots.
 // Colours are CSS classes.
 #pragma once
 
@@ -58,6 +58,7 @@ struct Drawing {
 Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Stacks& stacks, const DrawingStyle& style);
+Drawing drawing_of(const Figure& figure, const Spans& spans, const DrawingStyle& style);
 Drawing drawing_of(const Figure& figure, const Effects& effects, const DrawingStyle& style);
 
 // Sized drawings of lines leave out the strip of final values if they are narrower than this many

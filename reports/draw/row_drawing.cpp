@@ -1,4 +1,4 @@
-// Drawings with one row per arm: stacked bars and forest plots. On the page all labels are beside their rows. In
+// Drawings with one row per arm or rank: stacked bars, timelines and forest plots. On the page all labels are beside their rows. In
 // a narrow drawing the groups have rows of their own, and the columns of a forest plot are below each other.
 #include <algorithm>
 #include <optional>
@@ -107,16 +107,16 @@ std::vector<Tick> ticks_beside(const Scale1D& x, int wanted, const char* unit, c
                        : make(wanted);
 }
 
-// Stacked bars, in percent of each group's baseline, with the seconds at their ends.
+// Rows of bars above an axis: stacked bars, and timelines.
 
 constexpr double bar_height = 15;
-constexpr double stack_top = 14;
-constexpr double stack_axis_height = 26;
-constexpr double stack_baseline = 12;
+constexpr double rows_top = 14;
+constexpr double bars_axis_height = 26;
+constexpr double bar_baseline = 12;
 constexpr double room_for_seconds = 70;
-constexpr double below_stacks = 8;
+constexpr double below_bars = 8;
 
-struct StackLayout {
+struct BarRows {
   double width = page_width;
   double height = 0;
   double bottom = 0;
@@ -125,6 +125,36 @@ struct StackLayout {
   Scale1D x;
   std::vector<Tick> ticks;
 };
+
+// `high`: end of the axis. `room`: at the right of the bars. `unit` follows the labels of the axis.
+BarRows bar_rows(const std::vector<RowName>& names, double high, double room, const char* unit,
+                 const DrawingStyle& style) {
+  BarRows layout;
+  layout.width = style.width_or(page_width);
+  layout.font = style.text(usual_row_font);
+  double widest = 0;
+  for (const RowName& name : names)
+    widest = std::max(widest,
+                      text_width(name.group, usual_row_font) * 1.1 + text_width(name.label, usual_row_font));
+  layout.rows = rows_of(names, std::min(widest + 40, page_width / 2), {10, 14}, style);
+  const double scale = layout.rows.scale;
+  layout.bottom = rows_top * scale + layout.rows.height + below_bars;
+  layout.height = layout.bottom + bars_axis_height * scale;
+  layout.x = {0, high, layout.rows.left, layout.width - room, false};
+  layout.ticks = ticks_beside(layout.x, 6, unit, style);
+  return layout;
+}
+
+void draw_axis(Markup& out, const BarRows& layout) {
+  for (const Tick& tick : layout.ticks) {
+    const double x = layout.x(tick.value);
+    draw_rule(out, "g", x, rows_top * layout.rows.scale - 6, x, layout.bottom);
+    draw_text(out, "mid", middle_inside(x, tick.label, layout.font, layout.width),
+              layout.bottom + 16 * layout.rows.scale, tick.label);
+  }
+}
+
+// Stacked bars, in percent of each group's baseline, with the seconds at their ends.
 
 double share(const Stack& stack, double seconds) {
   return 100 * seconds / stack.reference;
@@ -140,36 +170,19 @@ std::string seconds_of(const Stack& stack) {
   return for_table(stack.total, 3) + " s";
 }
 
-double stack_label_width(const Stacks& figure) {
-  double widest = 0;
-  for (const Stack& stack : figure.stacks) {
-    widest = std::max(
-        widest, text_width(stack.group, usual_row_font) * 1.1 + text_width(stack.label, usual_row_font));
-  }
-  return std::min(widest + 40, page_width / 2);
-}
-
-StackLayout stack_layout(const Stacks& figure, const DrawingStyle& style) {
-  StackLayout layout;
-  layout.width = style.width_or(page_width);
-  layout.font = style.text(usual_row_font);
+BarRows stack_layout(const Stacks& figure, const DrawingStyle& style) {
+  const double font = style.text(usual_row_font);
   std::vector<RowName> names;
   double seconds = 0;
   for (const Stack& stack : figure.stacks) {
     names.push_back({stack.group, stack.label});
-    seconds = std::max(seconds, text_width(seconds_of(stack), layout.font));
+    seconds = std::max(seconds, text_width(seconds_of(stack), font));
   }
-  layout.rows = rows_of(names, stack_label_width(figure), {10, 14}, style);
-  const double scale = layout.rows.scale;
-  layout.bottom = stack_top * scale + layout.rows.height + below_stacks;
-  layout.height = layout.bottom + stack_axis_height * scale;
-  layout.x = {0, widest_share(figure), layout.rows.left,
-              layout.width - (style.sized() ? seconds + 10 * scale : room_for_seconds), false};
-  layout.ticks = ticks_beside(layout.x, 6, " %", style);
-  return layout;
+  const double room = style.sized() ? seconds + 10 * font / usual_row_font : room_for_seconds;
+  return bar_rows(names, widest_share(figure), room, " %", style);
 }
 
-void draw_stack(Markup& out, const Stacks& figure, const Stack& stack, const StackLayout& layout, double y) {
+void draw_stack(Markup& out, const Stacks& figure, const Stack& stack, const BarRows& layout, double y) {
   double seconds = 0;
   for (std::size_t i = 0; i < stack.parts.size(); ++i) {
     const double from = layout.x(share(stack, seconds));
@@ -187,22 +200,17 @@ void draw_stack(Markup& out, const Stacks& figure, const Stack& stack, const Sta
                          fixed(share(stack, stack.parts[i]), 0)));
     out.close();
   }
-  draw_text(out, "pc", layout.x(share(stack, stack.total)) + 8, y + stack_baseline * layout.rows.scale,
+  draw_text(out, "pc", layout.x(share(stack, stack.total)) + 8, y + bar_baseline * layout.rows.scale,
             seconds_of(stack));
 }
 
-void draw_stacks(Markup& out, const Stacks& figure, const StackLayout& layout) {
+void draw_stacks(Markup& out, const Stacks& figure, const BarRows& layout) {
   const double scale = layout.rows.scale;
-  const double top = stack_top * scale;
-  for (const Tick& tick : layout.ticks) {
-    const double x = layout.x(tick.value);
-    draw_rule(out, "g", x, top - 6, x, layout.bottom);
-    draw_text(out, "mid", middle_inside(x, tick.label, layout.font, layout.width), layout.bottom + 16 * scale,
-              tick.label);
-  }
+  const double top = rows_top * scale;
+  draw_axis(out, layout);
   draw_rule(out, "parity", layout.x(100), top - 6, layout.x(100), layout.bottom);
   for (std::size_t i = 0; i < figure.stacks.size(); ++i) {
-    draw_labels(out, layout.rows, i, top, stack_baseline * scale);
+    draw_labels(out, layout.rows, i, top, bar_baseline * scale);
     draw_stack(out, figure, figure.stacks[i], layout, top + layout.rows.places[i].top);
   }
 }
@@ -210,7 +218,7 @@ void draw_stacks(Markup& out, const Stacks& figure, const StackLayout& layout) {
 }  // namespace
 
 Drawing drawing_of(const Figure&, const Stacks& stacks, const DrawingStyle& style) {
-  const StackLayout layout = stack_layout(stacks, style);
+  const BarRows layout = stack_layout(stacks, style);
   Drawing drawing;
   drawing.width = layout.width;
   drawing.height = layout.height;
@@ -219,6 +227,61 @@ Drawing drawing_of(const Figure&, const Stacks& stacks, const DrawingStyle& styl
   for (const Stack& stack : stacks.stacks)
     drawing.spoken += fmt::format("; {} {} {} s", stack.group, stack.label, for_table(stack.total, 3));
   drawing.draw = [&stacks, layout](Markup& out) { draw_stacks(out, stacks, layout); };
+  return drawing;
+}
+
+// Timelines: one row per rank. Bars of waiting and of messages are low.
+
+namespace {
+
+constexpr double low_bar_height = 5;
+
+void draw_span(Markup& out, const Figure& figure, const Spans& spans, const SpanRow& row, const Span& span,
+               const BarRows& layout, double y) {
+  const double scale = layout.rows.scale;
+  const double from = layout.x(span.begin);
+  const double width = layout.x(span.end) - from;
+  if (width < 0.05) return;
+  const double height = (span.waits ? low_bar_height : bar_height) * scale;
+  const Part& part = spans.parts[span.part];
+  out.open("rect", {{"class", (width < 3 ? "p-" : "seg p-") + part.colour},
+                    {"x", coordinate(from)},
+                    {"y", coordinate(y + (bar_height * scale - height) / 2)},
+                    {"width", coordinate(width)},
+                    {"height", coordinate(height)}});
+  const std::string micro_batch = span.label.empty() ? "" : " of micro-batch " + span.label;
+  out.leaf("title", {},
+           fmt::format("{}, {}: {}{}, {} to {} {}", row.group, row.label, part.name, micro_batch,
+                       for_table(span.begin), for_table(span.end), figure.unit));
+  out.close();
+  if (!span.waits && text_width(span.label, layout.font) + 6 * scale < width)
+    draw_text(out, "pc mid", from + width / 2, y + bar_baseline * scale, span.label);
+}
+
+}  // namespace
+
+Drawing drawing_of(const Figure& figure, const Spans& spans, const DrawingStyle& style) {
+  std::vector<RowName> names;
+  double high = 0;
+  for (const SpanRow& row : spans.rows) {
+    names.push_back({row.group, row.label});
+    for (const Span& span : row.spans) high = std::max(high, span.end);
+  }
+  const BarRows layout = bar_rows(names, high, 10, (" " + figure.unit).c_str(), style);
+  Drawing drawing;
+  drawing.width = layout.width;
+  drawing.height = layout.height;
+  drawing.wide = true;
+  for (const Part& part : spans.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
+  drawing.draw = [&figure, &spans, layout](Markup& out) {
+    draw_axis(out, layout);
+    const double top = rows_top * layout.rows.scale;
+    for (std::size_t i = 0; i < spans.rows.size(); ++i) {
+      draw_labels(out, layout.rows, i, top, bar_baseline * layout.rows.scale);
+      for (const Span& span : spans.rows[i].spans)
+        draw_span(out, figure, spans, spans.rows[i], span, layout, top + layout.rows.places[i].top);
+    }
+  };
   return drawing;
 }
 

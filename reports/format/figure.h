@@ -90,6 +90,27 @@ struct Stacks {
   std::vector<Stack> stacks;
 };
 
+// What a rank does from `begin` to `end`, in the unit of the figure.
+struct Span {
+  std::size_t part = 0;  // of Spans::parts
+  double begin = 0;
+  double end = 0;
+  std::string label;   // in the bar, if it fits: a micro-batch
+  bool waits = false;  // a low bar
+};
+
+struct SpanRow {
+  std::string group;  // "pipeline": rows of one group are adjacent
+  std::string label;  // "stage 0"
+  std::vector<Span> spans;
+};
+
+// A timeline: one row per rank, on a common axis from 0.
+struct Spans {
+  std::vector<Part> parts;
+  std::vector<SpanRow> rows;
+};
+
 // A row of a forest plot: one arm of one cell.
 struct EffectRow {
   std::string group;   // "MLP": rows of one group are adjacent
@@ -128,7 +149,7 @@ struct Figure {
   std::string subject;  // "mlp": added to the title in single files
   std::string title;    // "Training accuracy"
   std::string unit;     // "%", "s", "log scale"
-  std::variant<Lines, Bars, Stacks, Effects> picture;
+  std::variant<Lines, Bars, Stacks, Spans, Effects> picture;
   std::string caption;
   std::string strip_caption;         // added to the caption if the final values are drawn at the right
   std::string intervals;             // how the caption starts: what means and intervals are; may be empty

@@ -75,6 +75,17 @@ void add_legend(Markup& out, const Figure& figure) {
   out.close();
 }
 
+// Boxes in the colours of stacked bars or timelines.
+void add_part_legend(Markup& out, const std::vector<Part>& parts) {
+  out.open("ul", {{"class", "plegend"}});
+  for (const Part& part : parts) {
+    out.open("li").open("svg", {{"width", "14"}, {"height", "12"}, {"aria-hidden", "true"}});
+    out.empty("rect", {{"class", "p-" + part.colour}, {"width", "14"}, {"height", "12"}});
+    out.close().text(part.name).close();
+  }
+  out.close();
+}
+
 // The intervals that the captions of most figures of a section explain, for one text above them.
 std::string shared_intervals(const std::vector<Figure>& figures) {
   std::map<std::string, int> counts;
@@ -98,6 +109,7 @@ void add_figure(Markup& out, const Figure& figure, const std::set<std::string>& 
     return;
   }
   if (figure.own_legend) add_legend(out, figure);
+  if (const auto* spans = std::get_if<Spans>(&figure.picture)) add_part_legend(out, spans->parts);
   if (wide) out.open("div", {{"class", "scroll"}}).open("div", {{"class", "wide"}});
   out.add(page_svg(figure));
   if (wide) out.close().close();
@@ -171,6 +183,7 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
   for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
   out.add(page_breakdown(content.breakdown, formats)).line();
+  out.add(page_figures("timeline", "Timeline of one step", content.timelines, formats)).line();
   out.add(page_figures("data", "Data", content.data_figures, formats)).line();
   out.add(page_runs(content)).line();
   out.add(page_provenance(content)).line();
@@ -213,6 +226,7 @@ Markup page_navigation(const Content& content) {
     out.leaf("a", {{"href", "#cell-" + figures.cell->slug}}, figures.cell->label);
   }
   out.leaf("a", {{"href", "#time"}}, "Time");
+  if (!content.timelines.empty()) out.leaf("a", {{"href", "#timeline"}}, "Timeline");
   if (!content.data_figures.empty()) out.leaf("a", {{"href", "#data"}}, "Data");
   out.leaf("a", {{"href", "#all-runs"}}, "Runs").close();
   out.open("span", {{"class", "keys scroll"}, {"role", "group"}, {"aria-label", "Show or hide series"}});
@@ -292,13 +306,8 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
            "Length of a bar: percent of the baseline's epoch time. Label of a bar: seconds per epoch. Dashed "
            "line: the baseline, 100 %. " +
                breakdown.caption);
-  out.open("ul", {{"class", "plegend"}});
-  for (const Part& part : std::get<Stacks>(breakdown.picture).parts) {
-    out.open("li").open("svg", {{"width", "14"}, {"height", "12"}, {"aria-hidden", "true"}});
-    out.empty("rect", {{"class", "p-" + part.colour}, {"width", "14"}, {"height", "12"}});
-    out.close().text(part.name).close();
-  }
-  out.close().open("figure").open("div", {{"class", "scroll"}}).open("div", {{"class", "wide"}});
+  add_part_legend(out, std::get<Stacks>(breakdown.picture).parts);
+  out.open("figure").open("div", {{"class", "scroll"}}).open("div", {{"class", "wide"}});
   out.add(page_svg(breakdown)).close().close();
   out.open("ul", {{"class", "remarks"}});
   for (const std::string& remark : breakdown.remarks) out.leaf("li", {}, remark);

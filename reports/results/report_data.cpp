@@ -96,6 +96,7 @@ ReportData gather(const db::Database& database, const std::string& experiment) {
   }
   data.replicas = db::epoch_replicas(database, experiment);
   data.times = db::time_parts(database, experiment);
+  data.step_events = db::step_events(database, experiment);
   data.packed = db::packed_runs(database);
   return data;
 }
@@ -143,6 +144,7 @@ ReportData without_epochs(ReportData& data) {
     data.averages.swap(aside.averages);
     data.replicas.swap(aside.replicas);
     data.times.swap(aside.times);
+    data.step_events.swap(aside.step_events);
     data.packed.swap(aside.packed);
   };
   swap_epochs();
@@ -161,6 +163,7 @@ void add_part(ReportData& all, ReportData part) {
   append_new(all.averages, std::move(part.averages), known);
   append_new(all.replicas, std::move(part.replicas), known);
   append_new(all.times, std::move(part.times), known);
+  append_new(all.step_events, std::move(part.step_events), known);
   all.packed = std::move(part.packed);
   all.launched.merge(part.launched);
   all.evidence.merge(part.evidence);
@@ -235,6 +238,7 @@ void keep_runs(ReportData& data, const std::set<std::string>& keys) {
   keep(data.averages, keys);
   keep(data.replicas, keys);
   keep(data.times, keys);
+  keep(data.step_events, keys);
   const auto unwanted = [&](const std::string& key) { return keys.count(key) == 0; };
   std::erase_if(data.plan.keys, unwanted);
   for (db::PlanEntry& entry : data.history) std::erase_if(entry.keys, unwanted);

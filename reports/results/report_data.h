@@ -43,6 +43,7 @@ struct ReportData {
   std::vector<db::EpochRow> averages;
   std::vector<db::EpochRow> replicas;
   std::vector<db::TimeParts> times;
+  std::vector<db::StepEvent> step_events;
   std::vector<db::PackedRun> packed;                              // of the whole database
   std::map<std::string, Launched> launched;                       // by run key
   std::map<std::string, db::RunEvidence> evidence;                // by run key

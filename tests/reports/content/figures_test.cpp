@@ -363,5 +363,49 @@ TEST_CASE("the margin of differences is drawn once, not once per point") {
   CHECK(svg.find(strip) == svg.rfind(strip));
 }
 
+TEST_CASE("the timeline of a step has a row per stage, and says which share of it each stage waited") {
+  ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "ddp", "pipeline"}});
+  CHECK(compose(data).timelines.empty());
+  const db::RunSummary& first = run_of(data, "mlp", "pipeline", 0);
+  const db::RunSummary& second = run_of(data, "mlp", "pipeline", 1);
+  for (const db::RunSummary* run : {&first, &second}) add_step(data, *run);
+  final_of(data, "mlp", "pipeline", 0).times_count = false;
+  const Content content = compose(data);
+  REQUIRE(content.timelines.size() == 1);
+  const Figure& figure = figure_named(content, "mlp-timeline");
+  CHECK(figure.unit == "ms");
+  const auto& picture = std::get<Spans>(figure.picture);
+  REQUIRE(picture.rows.size() == 2);
+  CHECK(picture.rows[0].group == "pipeline");
+  CHECK(picture.rows[0].label == "stage 0");
+  CHECK(picture.rows[1].label == "stage 1");
+  const auto name = [&](const Span& span) { return picture.parts.at(span.part).name; };
+  const Span& waits = picture.rows[0].spans.at(2);
+  CHECK(name(waits) == "Pipeline bubble");
+  CHECK(waits.waits);
+  const Span& backward = picture.rows[0].spans.at(3);
+  CHECK(name(backward) == "Backward");
+  CHECK_FALSE(backward.waits);
+  CHECK(backward.label == "0");
+  CHECK(backward.begin == doctest::Approx(1.5));
+  CHECK(name(picture.rows[1].spans.at(1)) == "Exposed communication");
+  CHECK(picture.rows[1].spans.back().label.empty());
+  CHECK(contains(figure.caption,
+                 "pipeline: step 30 of epoch 2 of run " + second.run_key +
+                     ", 2.00 ms. Idle, waiting for a neighbouring stage: stage 0 25 %, stage 1 50 %."));
+  CHECK_FALSE(contains(figure.caption, "do not count"));
+  CHECK(figure.data.rows.size() == 9);
+  const std::string page = page_html(content);
+  CHECK(contains(page, "id=\"figure-mlp-timeline\""));
+  CHECK(contains(page, "pipeline, stage 0: Backward of micro-batch 0, 1.500 to 2.000 ms"));
+
+  data.step_events.resize(9);  // of the first run
+  CHECK(contains(compose(data).timelines.at(0).caption, "The times of this run do not count."));
+  data.step_events[0].host = "another";  // whose clock differs
+  CHECK(compose(data).timelines.empty());
+  data.step_events.resize(4);  // stage 1 has recorded nothing
+  CHECK(compose(data).timelines.empty());
+}
+
 }  // namespace
 }  // namespace trainyard::reports

@@ -28,6 +28,7 @@ Report rich_report() {
   first.plan.published->sources.push_back(
       {.name = "a paper", .hardware = {{"ddp", "two GPUs"}}, .series = {}});
   first.plan.expect.push_back({"mlp", "validation", "loss", {}, 1.0});
+  add_step(first, run_of(first, "mlp", "pipeline", 2));
   ReportData second = invented({.models = {"conv-autoencoder"}, .seeds = 3});
   second.experiment = "second";
   return make_report(merged({first, second}));
@@ -115,6 +116,14 @@ TEST_CASE("a report of a stranger names no file outside its folder, no unknown m
   json = whole;
   json["comparisons"][0]["cells"][0]["verdicts"][0]["arm"] = "nobody";
   CHECK(contains(problem_of(json), "another arm than \"nobody\""));
+  json = whole;
+  OrderedJson& arm = json["comparisons"][0]["cells"][0]["arms"][0];
+  arm.erase("timeline");  // earlier releases do not write it
+  CHECK(problem_of(json).empty());
+  arm["timeline"] = {{"run", "x"}, {"epoch", 1}, {"step", 1}};
+  arm["timeline"]["events"] = {
+      {{"replica", 0}, {"stage", 0}, {"part", ""}, {"micro_batch", 0}, {"begin", 2}, {"end", 1}}};
+  CHECK(contains(problem_of(json), "timeline: expected events that end after they begin"));
 }
 
 TEST_CASE("texts of a stranger are escaped on the page") {

@@ -43,6 +43,7 @@ ReportData many_arms() {
                                       {"mlp", "ddp", "train_accuracy", {{1, 0.6}, {30, 0.75}}},
                                       {"mlp", "ddp", "train_seconds", {{0, 2200}}}};
   data.plan.published = published;
+  for (const char* model : {"mlp", "seq2seq"}) add_step(data, run_of(data, model, "mp-ddp", 1));
   return data;
 }
 
@@ -184,6 +185,7 @@ TEST_CASE("every figure has the asked width, and no text leaves it or touches an
   const ReportData arms = many_arms();
   const Content of_arms = compose(arms);
   CHECK(has_kind<Bars>(of_arms, [](const Bars& bars) { return bars.groups.size() == 3; }));
+  CHECK(has_kind<Spans>(of_arms, [](const Spans& spans) { return spans.rows.size() == 4; }));
   const ReportData study = wide_grid();
   const Content of_study = compose(study);
   CHECK(has_kind<Lines>(of_study, [](const Lines& lines) { return lines.x.log && !lines.x.at.empty(); }));

@@ -223,6 +223,24 @@ void set_status(ReportData& data, const std::string& model, const std::string& s
   std::erase_if(data.finals, [&](const db::FinalMetrics& final) { return final.run_key == run.run_key; });
 }
 
+void add_step(ReportData& data, const db::RunSummary& run) {
+  const auto add = [&](std::int64_t stage, const char* part, std::int64_t micro_batch, double begin,
+                       double end) {
+    for (std::int64_t replica = 0; replica < run.replicas; ++replica)
+      data.step_events.push_back(
+          {run.run_key, 2, 30, replica, stage, "node", part, micro_batch, begin / 1000, end / 1000});
+  };
+  add(0, "forward", 0, 0, 0.5);
+  add(0, "forward", 1, 0.5, 1);
+  add(0, "bubble", 0, 1, 1.5);
+  add(0, "backward", 0, 1.5, 2);
+  add(1, "bubble", 0, 0, 1);
+  add(1, "transfer", 0, 1, 1.1);
+  add(1, "forward", 0, 1.1, 1.5);
+  add(1, "backward", 0, 1.5, 1.9);
+  add(1, "optimizer", -1, 1.9, 2);
+}
+
 void set_final(ReportData& data, const std::string& model, const std::string& strategy,
                db::MetricColumn metric, const std::function<double(int)>& value) {
   for (db::FinalMetrics& final : data.finals) {

@@ -37,6 +37,10 @@ db::RunSummary& run_of(ReportData& data, const std::string& model, const std::st
 void set_status(ReportData& data, const std::string& model, const std::string& strategy, int seed,
                 const std::string& status);
 
+// Adds the recorded step of a run with two stages, two milliseconds long. Stage 1 waits in its first half, and stage 0 in
+// a quarter. All replicas do the same.
+void add_step(ReportData& data, const db::RunSummary& run);
+
 // Sets one final number of all runs of an arm, by seed.
 void set_final(ReportData& data, const std::string& model, const std::string& strategy,
                db::MetricColumn metric, const std::function<double(int)>& value);
