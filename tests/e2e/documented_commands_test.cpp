@@ -27,6 +27,7 @@ const fs::path source = TRAINYARD_SOURCE;
 const std::map<std::string, std::string> not_run{
     {"trainyard data get mnist --data ~/data", "a download"},
     {"trainyard run experiments/mnist.toml --data ~/data", "that download; recipes_test trains this file"},
+    {"trainyard run squares.toml", "a Python with torch; tests/python/recorded_test.py types that page"},
     {"trainyard run net.toml --data ~/data", "CIFAR-10; declared_test trains an exported network"},
     {"trainyard check experiments/cluster.toml", "Slurm; tests/cluster runs its launcher"},
     {"trainyard run experiments/cluster.toml", "Slurm"},

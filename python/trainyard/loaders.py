@@ -1,0 +1,134 @@
+"""Observes a DataLoader: which samples each batch has, how long the script waits for it, and calls of `set_epoch`.
+
+The loader stays the same object. It gets a subclass of its class, so `isinstance` and its attributes work as before."""
+from __future__ import annotations
+
+import collections
+import sys
+import time
+from typing import Any, Callable, Iterator
+
+import numpy as np
+import torch
+from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data.distributed import DistributedSampler
+
+# batch, its indices or None, seconds of the wait
+OnBatch = Callable[[Any, "np.ndarray | None", float], None]
+clock = time.perf_counter
+
+
+def indices_of(entry: Any) -> np.ndarray | None:
+    """What a batch sampler, or without batches a sampler, yields: int64 [samples], or None if these are not indices."""
+    if isinstance(entry, (int, np.integer)):
+        return np.array([entry], np.int64)
+    if isinstance(entry, (list, tuple)) and entry and isinstance(entry[0], (int, np.integer)):
+        return np.array(entry, np.int64)
+    if isinstance(entry, torch.Tensor) and entry.dim() and not entry.is_floating_point():
+        return entry.detach().cpu().numpy().astype(np.int64)
+    return None
+
+
+def place_of_caller() -> str:
+    """"train.py:12" of the innermost frame outside of packages."""
+    frame = sys._getframe(1)
+    while frame is not None and ("site-packages" in frame.f_code.co_filename or frame.f_globals.get("__package__") == __package__):
+        frame = frame.f_back
+    return f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}" if frame is not None else ""
+
+
+class _Iterator:
+    """Gives each batch of an observed loader with the indices that belong to it."""
+
+    def __init__(self, batches: Iterator[Any], indices: collections.deque, on_batch: OnBatch):
+        self._batches, self._indices, self._on_batch = batches, indices, on_batch
+
+    def __iter__(self) -> "_Iterator":
+        return self
+
+    def __len__(self) -> int:
+        return len(self._batches)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._batches, name)
+
+    def __next__(self) -> Any:
+        begin = clock()
+        batch = next(self._batches)
+        self._on_batch(batch, self._indices.popleft() if self._indices else None, clock() - begin)
+        return batch
+
+
+class Loader:
+    """What was observed of a DataLoader.
+
+    problem: why the indices of its batches are unknown, empty if they are known. on_start is called when the script
+    begins to iterate, on_batch with each batch."""
+
+    def __init__(self, loader: Any, on_start: Callable[[], None], on_batch: OnBatch):
+        self.problem, self.epochs_set, self.sampler = "", [], None
+        self.workers = getattr(loader, "num_workers", None)
+        dataset = getattr(loader, "dataset", None)
+        self.samples = len(dataset) if hasattr(dataset, "__len__") else None
+        self.place = getattr(loader, "_trainyard_place", "")
+        if not isinstance(loader, DataLoader):
+            self.problem = f"a {type(loader).__name__} is not a DataLoader, so the indices of its batches are unknown"
+            return
+        if loader.num_workers > 1 and not getattr(loader, "in_order", True):
+            self.problem = "with in_order=False the order of the batches is not that of the sampler; remove it"
+        self._observe_sampler(loader)
+        self._observe(loader, on_start, on_batch)
+
+    def _observe(self, loader: DataLoader, on_start: Callable[[], None], on_batch: OnBatch) -> None:
+        index_sampler, indices = loader._index_sampler, collections.deque()  # drawn, but not yet given to the script
+        loader_class, sampler_class = type(loader), type(index_sampler)
+
+        def draw(self: Any) -> Iterator[Any]:
+            for entry in sampler_class.__iter__(self):
+                if self is index_sampler:
+                    indices.append(indices_of(entry))
+                yield entry
+
+        def iterate(self: Any) -> Iterator[Any]:
+            if self is not loader:  # a copy
+                return loader_class.__iter__(self)
+            indices.clear()  # what an abandoned iterator had prefetched was never trained on
+            on_start()
+            return _Iterator(loader_class.__iter__(self), indices, on_batch)
+
+        set_class = object.__dict__["__class__"].__set__  # loaders of accelerate have a property of this name
+        set_class(index_sampler, type(sampler_class.__name__, (sampler_class,), {"__iter__": draw}))
+        set_class(loader, type(loader_class.__name__, (loader_class,), {"__iter__": iterate}))
+
+    def _observe_sampler(self, loader: DataLoader) -> None:
+        sampler = getattr(loader, "sampler", None)
+        while not hasattr(sampler, "set_epoch") and hasattr(sampler, "sampler"):
+            sampler = sampler.sampler
+        self.sampler = sampler
+        if hasattr(sampler, "set_epoch"):
+            set_epoch = sampler.set_epoch
+
+            def observed(epoch: int) -> None:
+                self.epochs_set.append(int(epoch))
+                set_epoch(epoch)
+            sampler.set_epoch = observed
+
+    def order(self) -> dict[str, Any]:
+        """Where the order of the samples comes from: the sampler, and the place that made the loader."""
+        found: dict[str, Any] = {"sampler": type(self.sampler).__name__}
+        if self.place:
+            found["place"] = self.place
+        if isinstance(self.sampler, DistributedSampler):
+            found |= {"shuffle": self.sampler.shuffle, "seed": self.sampler.seed}
+        return found
+
+    def advice(self, epochs: int) -> str:
+        """A line of the script that probably makes the arms read other data, or the same data in each epoch."""
+        where = f"{self.place}: " if self.place else ""
+        if isinstance(self.sampler, DistributedSampler) and self.sampler.shuffle and len(set(self.epochs_set)) < epochs:
+            return (f"{where}set_epoch of the DistributedSampler was called for {len(set(self.epochs_set))} of {epochs} epochs, "
+                    "so epochs repeat their order; call it before each epoch")
+        if isinstance(self.sampler, RandomSampler):
+            return (f"{where}shuffle=True draws another order than a DistributedSampler; to compare with an arm of several "
+                    "ranks, use DistributedSampler(dataset, num_replicas=1, rank=0) here")
+        return ""

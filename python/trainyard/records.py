@@ -1,0 +1,58 @@
+"""The record file of this rank: reads run.json and appends one JSON object per line (docs/record-protocol.md).
+
+A script that was not started by `trainyard run` gets a folder of its own below ./trainyard-runs. It has the form of a
+run: runs/NAME/attempt-1 with run.json and the records."""
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from . import ranks
+
+BEGAN = time.monotonic()  # of this rank
+_numbers = itertools.count()  # of the runs of this process
+
+
+def alone(epochs: int | None, seed: int) -> dict[str, Any]:
+    """The members of run.json for a script on its own. Rank 0 chooses the folder and hands it to the other ranks."""
+    script = Path(sys.argv[0]).stem or "python"
+    name = f"{script}-{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**9:09d}"
+    folder = Path(ranks.of_rank_0(f"folder/{next(_numbers)}", str(Path("trainyard-runs/runs", name, "attempt-1").absolute())))
+    info = {"v": 1, "run": folder.parent.name, "attempt": 1, "records": str(folder), "seed": seed, "epochs": epochs,
+            "axes": {}, "command": sys.argv, "world_size": ranks.number()}
+    folder.mkdir(parents=True, exist_ok=True)
+    if ranks.own() == 0:
+        (folder / "run.json").write_text(json.dumps(info, indent=1) + "\n")
+    return info
+
+
+class Records:
+    """Appends the records of this rank. `info` has the members of run.json."""
+
+    def __init__(self, epochs: int | None, seed: int):
+        path = os.environ.get("TRAINYARD_RUN")
+        self.info: dict[str, Any] = json.loads(Path(path).read_text()) if path else alone(epochs, seed)
+        self.rank, self.world, self._next = ranks.own(), ranks.number(), 0
+        self._file = open(Path(self.info["records"], f"rank-{self.rank}.records.jsonl"), "ab", buffering=0)
+
+    def now(self) -> dict[str, Any]:
+        """The members `time` and `elapsed_seconds` of a record that is written now."""
+        seconds = time.time()
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
+        return {"time": stamp, "elapsed_seconds": time.monotonic() - BEGAN}
+
+    def write(self, type: str, when: dict[str, Any] | None = None, **members: Any) -> None:
+        """Append one record with one write, and sync it. `when`: its time, if that is not now."""
+        record = {"v": 1, "run": self.info["run"], "attempt": self.info["attempt"], "rank": self.rank, "seq": self._next,
+                  "type": type, **(when or self.now()), **members}
+        self._file.write(json.dumps(record).encode() + b"\n")
+        os.fsync(self._file.fileno())
+        self._next += 1
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,317 @@
+"""One recorded run: the calls of the script, and the records that follow from what was observed."""
+from __future__ import annotations
+
+import atexit
+import json
+import math
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any, Iterable, Iterator
+
+import torch
+
+from . import checkpoints, patches, ranks, samples, terms
+from .loaders import Loader
+from .records import Records
+from .steps import Steps
+
+_PEER_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
+
+
+def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[torch.optim.Optimizer], *, loader: Any = None,
+          scheduler: Any = None, data: str | Path | Iterable[str | Path] | None = None, state: Iterable[Any] = (),
+          hash_contents: bool = True) -> Run:
+    """Begin to record the training of `model`. Call it once, after the model, the optimizer and the ranks are set up.
+
+    model: the module that the script calls, after torch.compile. optimizer: one or several; the last one ends a step.
+    loader: of training. scheduler: of the learning rate, for its name and for checkpoints. data: files with the data, if it
+    has no index. state: further objects with `state_dict` that a resumed run needs, as a GradScaler. hash_contents: name
+    samples without index by a hash of their content.
+
+    RuntimeError if it is called twice, or if several ranks have no rendezvous."""
+    if patches.active is not None:
+        raise RuntimeError("trainyard.start() was called before in this process: finish that run first with run.finish()")
+    optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+    if not optimizers:
+        raise ValueError("trainyard.start() needs an optimizer")
+    if next(model.parameters(), None) is None:
+        raise ValueError("trainyard.start() got a model without parameters")
+    return Run(model, optimizers, loader, scheduler, data, list(state), hash_contents)
+
+
+class Run:
+    """The run of this process. `info` has the members of run.json, among them `seed`, `axes` and `work`."""
+
+    def __init__(self, model: torch.nn.Module, optimizers: list[torch.optim.Optimizer], loader: Any, scheduler: Any, data: Any,
+                 state: list[Any], hash_contents: bool):
+        self._records = Records(None, torch.initial_seed())
+        self.info, self.rank, self.world = self._records.info, self._records.rank, self._records.world
+        self._when, self._setup = self._records.now(), None  # of the first record; seconds until the first epoch
+        self._members = {"pid": os.getpid(), "world_size": self.world, "replica": self.rank, "stage": 0}
+        self._records.write("start", self._when, **self._members)
+        self._steps = Steps(model, optimizers, loader is not None, hash_contents)
+        self._steps.on_first = self._before_first_step
+        self._scheduler, self._state = scheduler, state
+        self._terms: dict[str, Any] = {}
+        self._declared: dict[str, Any] = {}
+        self._sums: dict[tuple[str, str], list[float]] = {}
+        self._test: dict[str, list[float]] = {}
+        self._rates: list[str] = []  # hash by epoch
+        self._constant, self._epoch, self._ended, self._averaged = True, 0, False, self.world == 1
+        self._fingerprint(loader, data)
+        self._loader = Loader(loader, self._steps.on_start, self._steps.on_batch) if loader is not None else None
+        if self._loader is not None and self._loader.problem:
+            self._steps.missing["batches"] = self._loader.problem
+        patches.active = self._steps
+        self._steps.begin_epoch()
+        atexit.register(self._at_exit)
+        self._hook, sys.excepthook = sys.excepthook, self._on_exception
+
+    # --- calls of the script
+
+    def epochs(self, number: int | None = None) -> Iterator[int]:
+        """The epochs from 0, as `range(number)`. The number of the experiment file takes precedence.
+
+        With `checkpoint = "epoch"` in the file, a resumed run restores its state and continues after the last checkpoint."""
+        wanted = self.info.get("epochs") or number
+        if wanted is None:
+            raise ValueError("run.epochs() needs the number of epochs, because no experiment file states it")
+        if number is not None and number != wanted:
+            self._steps.notes["epochs"] = f"the script asks for {number} epochs, and the experiment file for {wanted}"
+        folder = Path(self.info["checkpoints"]) if self.info.get("checkpoints") and self._can_save() else None
+        if self.info.get("resumes_after_epoch"):
+            self._resume(Path(self.info["checkpoints"]), self.info["resumes_after_epoch"])
+        for epoch in range(self._epoch, wanted):
+            self._begin()
+            yield epoch
+            if folder is not None:
+                checkpoints.save_random(folder, epoch + 1, self.rank)
+            self.end_epoch(epoch + 1)
+            if folder is not None and self.rank == 0 and self._saves_scaler():
+                checkpoints.save(folder, epoch + 1, self._parts(), self._remembered())
+                self._records.write("checkpoint", epoch=epoch + 1)
+
+    def add(self, name: str, sum: Any, count: float, phase: str = "train") -> None:
+        """Add to a metric of this epoch: the sum over `count` samples of this rank, never a mean. "correct" counts hits."""
+        entry = self._sums.setdefault((phase, name), [0.0, 0])
+        entry[0] += float(sum)
+        entry[1] += count
+
+    def validation(self, name: str, sum: Any, count: float) -> None:
+        """The same for validation."""
+        self.add(name, sum, count, "validation")
+
+    def test(self, name: str, sum: Any, count: float) -> None:
+        """The same for the test after training."""
+        entry = self._test.setdefault(name, [0.0, 0])
+        entry[0] += float(sum)
+        entry[1] += count
+
+    def declare(self, **declared: Any) -> None:
+        """State terms that cannot be observed. An observed value takes precedence."""
+        self._declared |= declared
+
+    def end_epoch(self, number: int) -> None:
+        """Record the epoch with this number, from 1. For scripts without `run.epochs()`: all ranks call it, in order."""
+        steps = self._steps
+        if next(steps.inner.parameters()).is_cuda:
+            torch.cuda.synchronize()
+        now = time.perf_counter()
+        validated = any(phase == "validation" for phase, _ in self._sums)
+        if steps.evaluating_since is None and validated and not steps.validating:
+            steps.evaluating_since = steps.trained  # by a module that is not observed
+        steps.end_validation(now)
+        train_seconds = max(now - steps.began - steps.validating - steps.outside, 0.0)
+        if steps.pending or steps.forwards:
+            steps.notes.setdefault("rest", f"{steps.forwards} forward passes after the last step of epoch {number}")
+        rates = samples.sha(json.dumps(steps.rates).encode())
+        self._constant = self._constant and all(each == steps.first_rates for each in steps.rates)
+        self._rates.append(rates)
+        extra: dict[str, Any] = {"steps": len(steps.rates), "skipped_steps": steps.epoch_skipped, "inputs": steps.inputs,
+                                 "samples": sum(steps.sizes), "learning_rate_hash": rates}
+        if steps.rates:
+            extra["learning_rates"] = [steps.rates[0][0], steps.rates[-1][0]]
+        batches = self._batches(number)
+        if batches:
+            extra["batches"] = batches
+        self._records.write("epoch", epoch=number, train_seconds=train_seconds, validation_seconds=steps.validating,
+                            seconds=steps.seconds(train_seconds), metrics=self._metrics(), **extra)
+        self._epoch = number
+        self._begin()
+
+    def finish(self) -> None:
+        """End the run. Without it the run has not finished."""
+        if self._ended:
+            return
+        self._records.write("start", self._when, **self._members, **self._final_terms(), observed=self._observed())
+        advice = self._loader.advice(len(self._rates)) if self._loader is not None and self.rank == 0 else ""
+        if advice:
+            self._records.write("message", level="info", text=advice)
+        lacking = {name: why for name, why in self._steps.missing.items() if name not in self._declared and name in terms.REQUIRED}
+        if lacking and self.rank == 0:
+            text = "; ".join(f"{name} was not observed: {why}" for name, why in lacking.items())
+            self._records.write("message", level="warning", text=text)
+        if self._test:
+            self._records.write("test", metrics=[{"phase": "test", "name": name, "sum": entry[0], "weight": entry[1]}
+                                                 for name, entry in self._test.items()])
+        self._end("finished")
+
+    # --- the parts of an epoch
+
+    def _begin(self) -> None:
+        if self._setup is None:
+            self._setup = time.monotonic() - self._start_time()
+        self._sums = {}
+        self._steps.begin_epoch()
+
+    def _start_time(self) -> float:
+        return time.monotonic() - (self._records.now()["elapsed_seconds"] - self._when["elapsed_seconds"])
+
+    def _metrics(self) -> list[dict[str, Any]]:
+        return [{"phase": phase, "name": name, "sum": entry[0], "weight": entry[1]}
+                for (phase, name), entry in self._sums.items()]
+
+    def _batches(self, number: int) -> str | None:
+        """The hash of the data order on rank 0, if all ranks have observed it. Also learns the global batch."""
+        steps = self._steps
+        if not steps.sizes:
+            steps.missing.setdefault("batches", "no optimizer step was seen: is another model or optimizer trained than "
+                                     "trainyard.start() got?")
+        mine = {"sums": samples.step_sums(steps.taken), "sizes": steps.sizes, "problem": steps.missing.get("batches"),
+                "norms": [each["at_step"] for each in steps.norms]}
+        try:
+            texts = ranks.gathered(f"{self.info['run']}/{number}", json.dumps(mine))
+        except (RuntimeError, OSError) as error:  # a peer has ended, or there is no rendezvous
+            steps.missing.setdefault("batches", f"the samples of the other ranks did not arrive: {str(error).splitlines()[0]}")
+            return None
+        if texts is None:
+            return None
+        of_ranks = [json.loads(text) for text in texts]
+        problem = next((each["problem"] for each in of_ranks if each["problem"]), None)
+        if len({len(each["sizes"]) for each in of_ranks}) > 1:
+            problem = problem or "the ranks made different numbers of steps"
+        if not problem and len({len(each["sums"]) for each in of_ranks}) > 1 or not of_ranks[0]["sums"]:
+            problem = problem or "a step without samples was seen"
+        self._learn_global_batch(of_ranks)
+        if problem:
+            steps.missing.setdefault("batches", problem)
+            return None
+        return samples.order_hash(each["sums"] for each in of_ranks)
+
+    def _learn_global_batch(self, of_ranks: list[dict[str, Any]]) -> None:
+        """The largest step over all ranks. Ranks have one batch only if their gradients are averaged."""
+        norms = [step for step in zip(*(each["norms"] for each in of_ranks)) if all(map(math.isfinite, step))]
+        equal = all(max(step) - min(step) <= 1e-4 * max(step) for step in norms)
+        self._averaged = self.world == 1 or terms.wrapper_of(self._steps)[0] == "fsdp" or bool(norms) and equal
+        if not self._averaged:
+            self._steps.missing["global_batch"] = "the gradients of the ranks differ at the step, so they are not averaged"
+        sizes = [sum(step) for step in zip(*(each["sizes"] for each in of_ranks))]
+        self._steps.largest_step = max([self._steps.largest_step, *sizes])
+
+    # --- terms
+
+    def _fingerprint(self, loader: Any, data: Any) -> None:
+        if data is not None:
+            self._terms["data_fingerprint"] = samples.files_fingerprint(data)
+            return
+        dataset = getattr(loader, "dataset", None)
+        found, why = samples.dataset_fingerprint(dataset)
+        if found is None:
+            self._steps.missing["data_fingerprint"] = why
+        else:
+            self._terms["data_fingerprint"] = found
+
+    def _before_first_step(self) -> None:
+        if "initial_weights" not in self._terms and "initial_weights" not in self._steps.missing:
+            hashes = terms.initial_weights(self._steps)
+            if hashes and self.rank == 0:  # DDP copies the parameters of rank 0 to the others
+                self._terms["initial_weights"] = hashes
+        self._terms |= terms.optimizer_terms(self._steps.optimizers)
+
+    def _final_terms(self) -> dict[str, Any]:
+        steps, found = self._steps, dict(self._terms)
+        if steps.steps + steps.skipped_steps:
+            found |= {name: value for name, value in terms.terms_of_model(steps, self.rank).items() if name not in found}
+        if self._epoch:
+            found["epochs"] = self._epoch
+        if steps.first_rates:
+            found["learning_rate"] = terms.one_or_all(steps.first_rates)
+            name = type(self._scheduler).__name__ if self._scheduler is not None else "set by the script"
+            found["learning_rate_schedule"] = "constant" if self._constant else \
+                f"{name} {samples.sha(json.dumps(self._rates).encode())[:12]}"
+        if self.rank == 0 and self._averaged and steps.largest_step:
+            found["global_batch"] = steps.largest_step
+        found = {name: value for name, value in found.items() if name not in steps.missing}
+        for name in terms.REQUIRED:
+            if name != "batches" and name not in found and (self.rank == 0 or name not in ("initial_weights", "global_batch")):
+                steps.missing.setdefault(name, "no step of the model and the optimizers of trainyard.start() was seen")
+        return {**{name: value for name, value in self._declared.items() if name not in found}, **found}
+
+    def _observed(self) -> dict[str, Any]:
+        steps = self._steps
+        found: dict[str, Any] = {
+            "torch": torch.__version__, "seed": torch.initial_seed(), "cores": len(os.sched_getaffinity(0)), "steps": steps.steps,
+            "skipped_steps": steps.skipped_steps, "backward_passes": steps.backwards, "forward_passes_per_step": steps.most_forwards,
+            "forward_passes_without_averaging": steps.unsynchronised, "gradient_norms": steps.norms,
+            "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing, "notes": steps.notes,
+            "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
+        if self._loader is not None:
+            found |= {"workers": self._loader.workers, "order": self._loader.order(), "samples": self._loader.samples}
+        return found
+
+    # --- checkpoints
+
+    def _parts(self) -> list[Any]:
+        return [self._steps.inner, *self._steps.optimizers, *([self._scheduler] if self._scheduler is not None else []), *self._state]
+
+    def _can_save(self) -> bool:
+        if terms.wrapper_of(self._steps)[0] != "fsdp":
+            return True
+        self._steps.notes["checkpoints"] = "parameters are sharded (FSDP), so there are no checkpoints"
+        return False
+
+    def _saves_scaler(self) -> bool:
+        scaler = self._steps.scaler
+        if scaler is None or any(each is scaler for each in self._state):
+            return True
+        self._steps.notes["checkpoints"] = "there are none, because trainyard.start(…, state=[scaler]) did not get the GradScaler"
+        return False
+
+    def _remembered(self) -> dict[str, Any]:
+        steps = self._steps
+        return {"terms": self._terms, "rates": self._rates, "constant": self._constant, "first_rates": steps.first_rates,
+                "largest_step": steps.largest_step, "norms": steps.norms, "missing": steps.missing, "notes": steps.notes,
+                "steps": steps.steps, "skipped_steps": steps.skipped_steps}
+
+    def _resume(self, folder: Path, epoch: int) -> None:
+        seen, steps = checkpoints.load(folder, epoch, self.rank, self._parts()), self._steps
+        fingerprint = {name: self._terms[name] for name in ("data_fingerprint",) if name in self._terms}
+        self._terms = (seen["terms"] if self.rank == 0 else {}) | fingerprint
+        self._rates, self._constant, self._epoch = seen["rates"], seen["constant"], epoch
+        steps.first_rates, steps.largest_step, steps.norms = seen["first_rates"], seen["largest_step"], seen["norms"]
+        steps.steps, steps.skipped_steps = seen["steps"], seen["skipped_steps"]
+        steps.missing, steps.notes = seen["missing"] | steps.missing, seen["notes"] | steps.notes
+        if self.rank != 0 or "initial_weights" not in self._terms:
+            steps.missing.setdefault("initial_weights", "the run was resumed") if self.rank == 0 else None
+
+    # --- the end
+
+    def _end(self, status: str, **members: Any) -> None:
+        self._ended, patches.active, sys.excepthook = True, None, self._hook
+        atexit.unregister(self._at_exit)
+        self._records.write("end", status=status, setup_seconds=self._setup or 0.0,
+                            total_seconds=time.monotonic() - self._start_time(), **members)
+        self._records.close()
+
+    def _on_exception(self, kind: type, error: BaseException, trace: Any) -> None:
+        if not self._ended:
+            text = f"{kind.__name__}: {error}"
+            peer = any(part in text for part in _PEER_ENDED) or kind.__name__.startswith("Dist")
+            self._end("failed", error=text[:2000], reason="peer_lost" if peer else "failed")
+        self._hook(kind, error, trace)
+
+    def _at_exit(self) -> None:
+        if not self._ended:
+            print("trainyard: the script ended without run.finish(), so the run has not finished", file=sys.stderr)
