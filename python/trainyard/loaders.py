@@ -71,6 +71,7 @@ class Loader:
         dataset = getattr(loader, "dataset", None)
         self.samples = len(dataset) if hasattr(dataset, "__len__") else None
         self.place = getattr(loader, "_trainyard_place", "")
+        self.shards = type(loader).__module__.startswith("accelerate")  # it divides the batches of one order itself
         if not isinstance(loader, DataLoader):
             self.problem = f"a {type(loader).__name__} is not a DataLoader, so the indices of its batches are unknown"
             return
@@ -101,9 +102,9 @@ class Loader:
         set_class(loader, type(loader_class.__name__, (loader_class,), {"__iter__": iterate}))
 
     def _observe_sampler(self, loader: DataLoader) -> None:
-        sampler = getattr(loader, "sampler", None)
-        while not hasattr(sampler, "set_epoch") and hasattr(sampler, "sampler"):
-            sampler = sampler.sampler
+        sampler = loader._index_sampler
+        while not hasattr(sampler, "set_epoch") and (inner := getattr(sampler, "batch_sampler", getattr(sampler, "sampler", None))):
+            sampler = inner
         self.sampler = sampler
         if hasattr(sampler, "set_epoch"):
             set_epoch = sampler.set_epoch
@@ -128,7 +129,7 @@ class Loader:
         if isinstance(self.sampler, DistributedSampler) and self.sampler.shuffle and len(set(self.epochs_set)) < epochs:
             return (f"{where}set_epoch of the DistributedSampler was called for {len(set(self.epochs_set))} of {epochs} epochs, "
                     "so epochs repeat their order; call it before each epoch")
-        if isinstance(self.sampler, RandomSampler):
+        if isinstance(self.sampler, RandomSampler) and not self.shards:
             return (f"{where}shuffle=True draws another order than a DistributedSampler; to compare with an arm of several "
                     "ranks, use DistributedSampler(dataset, num_replicas=1, rank=0) here")
         return ""

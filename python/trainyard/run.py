@@ -8,7 +8,7 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Iterable, Iterator
+from typing import Any, Callable, Iterable, Iterator
 
 import torch
 
@@ -141,6 +141,14 @@ class Run:
         self._epoch = number
         self._begin()
 
+    def begin_epoch(self) -> None:
+        """Begin an epoch later than the last one ended, so that the time between them counts for none."""
+        self._begin()
+
+    def observe_outputs(self, take: Callable[[dict[str, Any], Any, bool], None]) -> None:
+        """Call take(named inputs, output, training) after each forward pass of the model."""
+        self._steps.on_output = take
+
     def finish(self) -> None:
         """End the run. Without it the run has not finished."""
         if self._ended:
@@ -224,6 +232,8 @@ class Run:
             self._terms["data_fingerprint"] = found
 
     def _before_first_step(self) -> None:
+        kind, module = terms.wrapper_of(self._steps)
+        self._steps.ddp = module if kind == "ddp" else None
         if "initial_weights" not in self._terms and "initial_weights" not in self._steps.missing:
             hashes = terms.initial_weights(self._steps)
             if hashes and self.rank == 0:  # DDP copies the parameters of rank 0 to the others
@@ -254,7 +264,7 @@ class Run:
         found: dict[str, Any] = {
             "torch": torch.__version__, "seed": torch.initial_seed(), "cores": len(os.sched_getaffinity(0)), "steps": steps.steps,
             "skipped_steps": steps.skipped_steps, "backward_passes": steps.backwards, "forward_passes_per_step": steps.most_forwards,
-            "forward_passes_without_averaging": steps.unsynchronised, "gradient_norms": steps.norms,
+            "forward_passes_without_averaging": steps.unsynchronised if steps.ddp is not None else None, "gradient_norms": steps.norms,
             "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing, "notes": steps.notes,
             "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
         if self._loader is not None:

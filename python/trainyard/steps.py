@@ -76,7 +76,9 @@ class Steps:
         self.dtypes_known = False
         self.norms: list[dict[str, float]] = []
         self.first_rates: list[float] = []
-        self.on_loss: Callable[[Any, int, bool], None] | None = None  # output, samples, training
+        self.on_output: Callable[[dict[str, Any], Any, bool], None] | None = None  # named inputs, output, training
+        self._inputs: dict[str, Any] = {}
+        self.ddp: Any = None  # the DistributedDataParallel, from the first step on
         self._local_norms: dict[torch.nn.Parameter, torch.Tensor] = {}
         self._began, self._skips, self._rates = False, False, []
         self._forward_began = self._step_began = 0.0
@@ -141,6 +143,8 @@ class Steps:
         if self.depth > 1:
             return
         self._forward_began = now = clock()
+        if self.on_output is not None:
+            self._inputs = kwargs
         if not (module.training and torch.is_grad_enabled()):
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
@@ -153,7 +157,7 @@ class Steps:
         tensor = samples.first_tensor(kwargs) if tensor is None else tensor
         self.rows += tensor.shape[0] if tensor is not None else 0
         self.forwards += 1
-        if module.__dict__.get("require_backward_grad_sync") is False:
+        if self.ddp is not None and not self.ddp.require_backward_grad_sync:
             self.unsynchronised += 1
         if not self.has_loader:
             self._add(tensor, None)
@@ -169,9 +173,9 @@ class Steps:
             self.forward += clock() - self._forward_began
             if not self.dtypes_known and output is not None:
                 self._end_of_first(output)
-        if self.on_loss is not None and output is not None:
-            tensor = samples.first_tensor(args)
-            self.on_loss(output, tensor.shape[0] if tensor is not None else 0, training)
+        if self.on_output is not None and output is not None:
+            self.on_output(self._inputs, output, training)
+            self._inputs = {}
 
     def after_leaf(self, module: torch.nn.Module, args: tuple, output: Any) -> None:
         if self.depth and isinstance(output, torch.Tensor) and module.training and torch.is_grad_enabled():

@@ -1,5 +1,6 @@
 """recorded_test.py TRAINYARD: `trainyard run` trains trained.py with one rank and with two, and judges what was recorded."""
 import csv
+import importlib.util
 import os
 import pathlib
 import re
@@ -10,6 +11,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRAINYARD = sys.argv.pop(1)
+PACKAGE = ":".join([str(HERE.parents[1] / "python"), *filter(None, [os.environ.get("PYTHONPATH")])])
 EXPERIMENT = """name = "recorded"
 [matrix]
 model = ["net"]
@@ -31,8 +33,8 @@ devices = 2
 exclusive = "devices"
 """
 STRATEGY = """[strategy.{name}]
-command = ["{python}", "{here}/trained.py", "{{case}}", "{{seed}}"]
-files = ["{here}/trained.py"]
+command = ["{python}", "{here}/{script}", "{{case}}", "{{seed}}"]
+files = ["{here}/{script}"]
 env = {{ PYTHONPATH = "{package}" }}
 replicas = {replicas}
 """
@@ -48,13 +50,13 @@ class Recorded(unittest.TestCase):
         self.addCleanup(scratch.cleanup)
         self.folder, self.environment = pathlib.Path(scratch.name), {}
 
-    def run_cases(self, cases, replicas, *options, more=""):
+    def run_cases(self, cases, replicas, *options, more="", script="trained.py"):
         """Train each case with each number of ranks. The strategies are r1 and r2."""
         text = EXPERIMENT.format(strategies=quoted(f"r{n}" for n in replicas), cases=quoted(cases), more=more)
         if len(replicas) > 1:
             text += '[compare]\naxis = "strategy"\nbaseline = "r1"\n'
         for n in replicas:
-            text += STRATEGY.format(name=f"r{n}", python=sys.executable, here=HERE, package=HERE.parents[1] / "python", replicas=n)
+            text += STRATEGY.format(name=f"r{n}", python=sys.executable, here=HERE, script=script, package=PACKAGE, replicas=n)
         (self.folder / "recorded.toml").write_text(text)
         return self.trainyard("run", "recorded.toml", "--no-report", *options)
 
@@ -73,7 +75,7 @@ class Recorded(unittest.TestCase):
         for language, name in (("python", "train.py"), ("toml", "squares.toml")):
             (self.folder / name).write_text(page.split(f"```{language}\n")[1].split("```")[0])
         path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.environment |= {"PATH": path, "PYTHONPATH": str(HERE.parents[1] / "python")}
+        self.environment |= {"PATH": path, "PYTHONPATH": PACKAGE}
         run = self.trainyard("run", "squares.toml", "--no-report", "--where", "seed=0")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
         rows = [row for row in self.compared() if "seconds" not in row["metric"]]
@@ -120,6 +122,15 @@ class Recorded(unittest.TestCase):
         self.assertEqual((weights[0]["n"], weights[0]["runs"]), ("1", "2"))
         rates = self.rows("SELECT COUNT(DISTINCT start_extra ->> '$.learning_rate_schedule') AS n FROM process WHERE status = 'finished'")
         self.assertEqual(rates[0]["n"], "1")
+
+    @unittest.skipUnless(importlib.util.find_spec("transformers"), "skipped: transformers is not installed")
+    def test_the_trainer_of_hugging_face_is_recorded(self):
+        run = self.run_cases(["plain"], (1, 2), script="trainer.py")
+        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        rows = [row for row in self.compared() if "seconds" not in row["metric"]]
+        self.assertEqual({row["verified"] for row in rows}, {"true"})
+        losses = [abs(float(row["effect"])) for row in rows if row["metric"].endswith("loss")]
+        self.assertTrue(len(losses) == 2 and max(losses) < 0.2, losses)
 
 
 if __name__ == "__main__":
