@@ -10,12 +10,13 @@ from typing import Any, Callable, Iterator
 
 import numpy as np
 import torch
-from torch.utils.data import DataLoader, RandomSampler
+from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
 # batch, its indices or None, seconds of the wait
 OnBatch = Callable[[Any, "np.ndarray | None", float], None]
 clock = time.perf_counter
+_set_class = object.__dict__["__class__"].__set__  # loaders of accelerate have a property of this name
 
 
 def indices_of(entry: Any) -> np.ndarray | None:
@@ -65,16 +66,11 @@ class Loader:
     problem: why the indices of its batches are unknown, empty if they are known. on_start is called when the script
     begins to iterate, on_batch with each batch."""
 
-    def __init__(self, loader: Any, on_start: Callable[[], None], on_batch: OnBatch):
+    def __init__(self, loader: DataLoader, on_start: Callable[[], None], on_batch: OnBatch):
         self.problem, self.epochs_set, self.sampler = "", [], None
-        self.workers = getattr(loader, "num_workers", None)
-        dataset = getattr(loader, "dataset", None)
-        self.samples = len(dataset) if hasattr(dataset, "__len__") else None
+        self.workers = loader.num_workers
+        self.samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
         self.place = getattr(loader, "_trainyard_place", "")
-        self.shards = type(loader).__module__.startswith("accelerate")  # it divides the batches of one order itself
-        if not isinstance(loader, DataLoader):
-            self.problem = f"a {type(loader).__name__} is not a DataLoader, so the indices of its batches are unknown"
-            return
         if loader.num_workers > 1 and not getattr(loader, "in_order", True):
             self.problem = "with in_order=False the order of the batches is not that of the sampler; remove it"
         self._observe_sampler(loader)
@@ -97,9 +93,16 @@ class Loader:
             on_start()
             return _Iterator(loader_class.__iter__(self), indices, on_batch)
 
-        set_class = object.__dict__["__class__"].__set__  # loaders of accelerate have a property of this name
-        set_class(index_sampler, type(sampler_class.__name__, (sampler_class,), {"__iter__": draw}))
-        set_class(loader, type(loader_class.__name__, (loader_class,), {"__iter__": iterate}))
+        self._classes = [(index_sampler, sampler_class), (loader, loader_class)]
+        _set_class(index_sampler, type(sampler_class.__name__, (sampler_class,), {"__iter__": draw}))
+        _set_class(loader, type(loader_class.__name__, (loader_class,), {"__iter__": iterate}))
+
+    def close(self) -> None:
+        """Give loader and samplers their own classes and methods back."""
+        for each, own in self._classes:
+            _set_class(each, own)
+        if hasattr(self.sampler, "set_epoch"):
+            del self.sampler.set_epoch
 
     def _observe_sampler(self, loader: DataLoader) -> None:
         sampler = loader._index_sampler
@@ -114,22 +117,18 @@ class Loader:
                 set_epoch(epoch)
             sampler.set_epoch = observed
 
-    def order(self) -> dict[str, Any]:
-        """Where the order of the samples comes from: the sampler, and the place that made the loader."""
-        found: dict[str, Any] = {"sampler": type(self.sampler).__name__}
-        if self.place:
-            found["place"] = self.place
+    def order(self) -> str:
+        """What the order of the samples comes from: "DistributedSampler with seed 1 of train.py:12"."""
         if isinstance(self.sampler, DistributedSampler):
-            found |= {"shuffle": self.sampler.shuffle, "seed": self.sampler.seed}
-        return found
+            how = f" with seed {self.sampler.seed}" if self.sampler.shuffle else " without shuffling"
+        else:
+            how = ""
+        return type(self.sampler).__name__ + how + (f" of {self.place}" if self.place else "")
 
     def advice(self, epochs: int) -> str:
-        """A line of the script that probably makes the arms read other data, or the same data in each epoch."""
-        where = f"{self.place}: " if self.place else ""
-        if isinstance(self.sampler, DistributedSampler) and self.sampler.shuffle and len(set(self.epochs_set)) < epochs:
-            return (f"{where}set_epoch of the DistributedSampler was called for {len(set(self.epochs_set))} of {epochs} epochs, "
-                    "so epochs repeat their order; call it before each epoch")
-        if isinstance(self.sampler, RandomSampler) and not self.shards:
-            return (f"{where}shuffle=True draws another order than a DistributedSampler; to compare with an arm of several "
-                    "ranks, use DistributedSampler(dataset, num_replicas=1, rank=0) here")
-        return ""
+        """What is wrong if epochs repeat their order, else empty."""
+        called = len(set(self.epochs_set))
+        if not isinstance(self.sampler, DistributedSampler) or not self.sampler.shuffle or called >= epochs:
+            return ""
+        return (f"{self.place}: set_epoch of the DistributedSampler was called for {called} of {epochs} epochs, so epochs repeat "
+                "their order; call it before each epoch")

@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Any, Callable, Iterable, Iterator
 
 import torch
+from torch.utils.data import DataLoader
 
 from . import checkpoints, patches, ranks, samples, terms
 from .loaders import Loader
 from .records import Records
-from .steps import Steps
+from .steps import WATCHED, Steps
 
 _PEER_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
@@ -26,7 +27,7 @@ def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[to
     """Begin to record the training of `model`. Call it once, after the model, the optimizer and the ranks are set up.
 
     model: the module that the script calls, after torch.compile. optimizer: one or several; the last one ends a step.
-    loader: of training. scheduler: of the learning rate, for its name and for checkpoints. data: files with the data, if it
+    loader: of training. scheduler: of the learning rate, for checkpoints. data: files with the data, if it
     has no index. state: further objects with `state_dict` that a resumed run needs, as a GradScaler. hash_contents: name
     samples without index by a hash of their content.
 
@@ -41,31 +42,44 @@ def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[to
     return Run(model, optimizers, loader, scheduler, data, list(state), hash_contents)
 
 
+def _add(sums: dict[tuple[str, str], list[float]], phase: str, name: str, sum: Any, count: float) -> None:
+    entry = sums.setdefault((phase, name), [0.0, 0])
+    entry[0] += float(sum)
+    entry[1] += count
+
+
+def _metrics(sums: dict[tuple[str, str], list[float]]) -> list[dict[str, Any]]:
+    return [{"phase": phase, "name": name, "sum": total, "weight": count} for (phase, name), (total, count) in sums.items()]
+
+
 class Run:
     """The run of this process. `info` has the members of run.json, among them `seed`, `axes` and `work`."""
 
     def __init__(self, model: torch.nn.Module, optimizers: list[torch.optim.Optimizer], loader: Any, scheduler: Any, data: Any,
                  state: list[Any], hash_contents: bool):
-        self._records = Records(None, torch.initial_seed())
+        self._seed = torch.initial_seed()
+        self._records = Records(None, self._seed)
         self.info, self.rank, self.world = self._records.info, self._records.rank, self._records.world
-        self._when, self._setup = self._records.now(), None  # of the first record; seconds until the first epoch
-        self._members = {"pid": os.getpid(), "world_size": self.world, "replica": self.rank, "stage": 0}
+        self._start, self._when = time.monotonic(), self._records.now()  # of the first record
+        self._members = {"pid": os.getpid(), "world_size": self.world, "replica": self.rank, "stage": 0,
+                         "versions": {"libtorch": torch.__version__}}
         self._records.write("start", self._when, **self._members)
-        self._steps = Steps(model, optimizers, loader is not None, hash_contents)
+        observed = isinstance(loader, DataLoader)  # samples of another loader are named by their content
+        self._steps = Steps(model, optimizers, observed, hash_contents)
         self._steps.on_first = self._before_first_step
         self._scheduler, self._state = scheduler, state
         self._terms: dict[str, Any] = {}
         self._declared: dict[str, Any] = {}
         self._sums: dict[tuple[str, str], list[float]] = {}
-        self._test: dict[str, list[float]] = {}
+        self._test: dict[tuple[str, str], list[float]] = {}
         self._rates: list[str] = []  # hash by epoch
         self._constant, self._epoch, self._ended, self._averaged = True, 0, False, self.world == 1
         self._fingerprint(loader, data)
-        self._loader = Loader(loader, self._steps.on_start, self._steps.on_batch) if loader is not None else None
+        self._loader = Loader(loader, self._steps.on_start, self._steps.on_batch) if observed else None
         if self._loader is not None and self._loader.problem:
             self._steps.missing["batches"] = self._loader.problem
         patches.active = self._steps
-        self._steps.begin_epoch()
+        self.begin_epoch()
         atexit.register(self._at_exit)
         self._hook, sys.excepthook = sys.excepthook, self._on_exception
 
@@ -84,7 +98,7 @@ class Run:
         if self.info.get("resumes_after_epoch"):
             self._resume(Path(self.info["checkpoints"]), self.info["resumes_after_epoch"])
         for epoch in range(self._epoch, wanted):
-            self._begin()
+            self.begin_epoch()
             yield epoch
             if folder is not None:
                 checkpoints.save_random(folder, epoch + 1, self.rank)
@@ -95,9 +109,7 @@ class Run:
 
     def add(self, name: str, sum: Any, count: float, phase: str = "train") -> None:
         """Add to a metric of this epoch: the sum over `count` samples of this rank, never a mean. "correct" counts hits."""
-        entry = self._sums.setdefault((phase, name), [0.0, 0])
-        entry[0] += float(sum)
-        entry[1] += count
+        _add(self._sums, phase, name, sum, count)
 
     def validation(self, name: str, sum: Any, count: float) -> None:
         """The same for validation."""
@@ -105,9 +117,7 @@ class Run:
 
     def test(self, name: str, sum: Any, count: float) -> None:
         """The same for the test after training."""
-        entry = self._test.setdefault(name, [0.0, 0])
-        entry[0] += float(sum)
-        entry[1] += count
+        _add(self._test, "test", name, sum, count)
 
     def declare(self, **declared: Any) -> None:
         """State terms that cannot be observed. An observed value takes precedence."""
@@ -137,13 +147,16 @@ class Run:
         if batches:
             extra["batches"] = batches
         self._records.write("epoch", epoch=number, train_seconds=train_seconds, validation_seconds=steps.validating,
-                            seconds=steps.seconds(train_seconds), metrics=self._metrics(), **extra)
+                            seconds=steps.seconds(train_seconds), metrics=_metrics(self._sums), **extra)
         self._epoch = number
-        self._begin()
+        self.begin_epoch()
 
     def begin_epoch(self) -> None:
-        """Begin an epoch later than the last one ended, so that the time between them counts for none."""
-        self._begin()
+        """Begin an epoch later than the last one ended, so that the time between them is not counted."""
+        if not self._rates:
+            self._setup = time.monotonic() - self._start
+        self._sums = {}
+        self._steps.begin_epoch()
 
     def observe_outputs(self, take: Callable[[dict[str, Any], Any, bool], None]) -> None:
         """Call take(named inputs, output, training) after each forward pass of the model."""
@@ -162,24 +175,10 @@ class Run:
             text = "; ".join(f"{name} was not observed: {why}" for name, why in lacking.items())
             self._records.write("message", level="warning", text=text)
         if self._test:
-            self._records.write("test", metrics=[{"phase": "test", "name": name, "sum": entry[0], "weight": entry[1]}
-                                                 for name, entry in self._test.items()])
+            self._records.write("test", metrics=_metrics(self._test))
         self._end("finished")
 
     # --- the parts of an epoch
-
-    def _begin(self) -> None:
-        if self._setup is None:
-            self._setup = time.monotonic() - self._start_time()
-        self._sums = {}
-        self._steps.begin_epoch()
-
-    def _start_time(self) -> float:
-        return time.monotonic() - (self._records.now()["elapsed_seconds"] - self._when["elapsed_seconds"])
-
-    def _metrics(self) -> list[dict[str, Any]]:
-        return [{"phase": phase, "name": name, "sum": entry[0], "weight": entry[1]}
-                for (phase, name), entry in self._sums.items()]
 
     def _batches(self, number: int) -> str | None:
         """The hash of the data order on rank 0, if all ranks have observed it. Also learns the global batch."""
@@ -187,8 +186,8 @@ class Run:
         if not steps.sizes:
             steps.missing.setdefault("batches", "no optimizer step was seen: is another model or optimizer trained than "
                                      "trainyard.start() got?")
-        mine = {"sums": samples.step_sums(steps.taken), "sizes": steps.sizes, "problem": steps.missing.get("batches"),
-                "norms": [each["at_step"] for each in steps.norms]}
+        mine = {"sums": samples.step_sums(steps.taken), "sizes": steps.sizes, "norms": [each["at_step"] for each in steps.norms],
+                "missing": {name: steps.missing[name] for name in ("batches", "global_batch") if name in steps.missing}}
         try:
             texts = ranks.gathered(f"{self.info['run']}/{number}", json.dumps(mine))
         except (RuntimeError, OSError) as error:  # a peer has ended, or there is no rendezvous
@@ -197,16 +196,14 @@ class Run:
         if texts is None:
             return None
         of_ranks = [json.loads(text) for text in texts]
-        problem = next((each["problem"] for each in of_ranks if each["problem"]), None)
+        for each in reversed(of_ranks):
+            steps.missing |= each["missing"]
         if len({len(each["sizes"]) for each in of_ranks}) > 1:
-            problem = problem or "the ranks made different numbers of steps"
-        if not problem and len({len(each["sums"]) for each in of_ranks}) > 1 or not of_ranks[0]["sums"]:
-            problem = problem or "a step without samples was seen"
+            steps.missing.setdefault("batches", "the ranks made different numbers of steps")
+        if any(len(each["sums"]) < len(steps.sizes) for each in of_ranks):
+            steps.missing.setdefault("batches", "a step without samples was seen")
         self._learn_global_batch(of_ranks)
-        if problem:
-            steps.missing.setdefault("batches", problem)
-            return None
-        return samples.order_hash(each["sums"] for each in of_ranks)
+        return samples.order_hash(each["sums"] for each in of_ranks) if "batches" not in steps.missing else None
 
     def _learn_global_batch(self, of_ranks: list[dict[str, Any]]) -> None:
         """The largest step over all ranks. Ranks have one batch only if their gradients are averaged."""
@@ -248,9 +245,8 @@ class Run:
             found["epochs"] = self._epoch
         if steps.first_rates:
             found["learning_rate"] = terms.one_or_all(steps.first_rates)
-            name = type(self._scheduler).__name__ if self._scheduler is not None else "set by the script"
-            found["learning_rate_schedule"] = "constant" if self._constant else \
-                f"{name} {samples.sha(json.dumps(self._rates).encode())[:12]}"
+            varying = f"varying {samples.sha(json.dumps(self._rates).encode())[:12]}"
+            found["learning_rate_schedule"] = "constant" if self._constant else varying
         if self.rank == 0 and self._averaged and steps.largest_step:
             found["global_batch"] = steps.largest_step
         found = {name: value for name, value in found.items() if name not in steps.missing}
@@ -262,13 +258,13 @@ class Run:
     def _observed(self) -> dict[str, Any]:
         steps = self._steps
         found: dict[str, Any] = {
-            "torch": torch.__version__, "seed": torch.initial_seed(), "cores": len(os.sched_getaffinity(0)), "steps": steps.steps,
+            "torch": torch.__version__, "seed": self._seed, "cores": len(os.sched_getaffinity(0)), "steps": steps.steps,
             "skipped_steps": steps.skipped_steps, "backward_passes": steps.backwards, "forward_passes_per_step": steps.most_forwards,
             "forward_passes_without_averaging": steps.unsynchronised if steps.ddp is not None else None, "gradient_norms": steps.norms,
             "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing, "notes": steps.notes,
             "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
         if self._loader is not None:
-            found |= {"workers": self._loader.workers, "order": self._loader.order(), "samples": self._loader.samples}
+            found |= {"workers": self._loader.workers, "order": self._loader.order(), "data_set_samples": self._loader.samples}
         return found
 
     # --- checkpoints
@@ -303,16 +299,19 @@ class Run:
         steps.first_rates, steps.largest_step, steps.norms = seen["first_rates"], seen["largest_step"], seen["norms"]
         steps.steps, steps.skipped_steps = seen["steps"], seen["skipped_steps"]
         steps.missing, steps.notes = seen["missing"] | steps.missing, seen["notes"] | steps.notes
-        if self.rank != 0 or "initial_weights" not in self._terms:
-            steps.missing.setdefault("initial_weights", "the run was resumed") if self.rank == 0 else None
+        if len(steps.norms) >= WATCHED:
+            steps.unwatch()
 
     # --- the end
 
     def _end(self, status: str, **members: Any) -> None:
         self._ended, patches.active, sys.excepthook = True, None, self._hook
         atexit.unregister(self._at_exit)
-        self._records.write("end", status=status, setup_seconds=self._setup or 0.0,
-                            total_seconds=time.monotonic() - self._start_time(), **members)
+        self._steps.close()
+        if self._loader is not None:
+            self._loader.close()
+        self._records.write("end", status=status, setup_seconds=self._setup,
+                            total_seconds=time.monotonic() - self._start, **members)
         self._records.close()
 
     def _on_exception(self, kind: type, error: BaseException, trace: Any) -> None:

@@ -87,14 +87,20 @@ class Steps:
         self._watching = [each.register_forward_hook(patches.Hook("after_leaf")) for each in self.leaves]
         self._watching += [parameter.register_post_accumulate_grad_hook(self._after_gradient)
                            for parameter in self.inner.parameters() if parameter.requires_grad]
-        model.register_forward_pre_hook(patches.Hook("before_forward"), with_kwargs=True, prepend=True)
-        model.register_forward_hook(patches.Hook("after_forward"), always_call=True)
+        self._hooks = [model.register_forward_pre_hook(patches.Hook("before_forward"), with_kwargs=True, prepend=True),
+                       model.register_forward_hook(patches.Hook("after_forward"), always_call=True)]
         for optimizer in optimizers:
-            optimizer.register_step_pre_hook(self._before_step)
-            optimizer.register_step_post_hook(self._after_step)
+            self._hooks += [optimizer.register_step_pre_hook(self._before_step), optimizer.register_step_post_hook(self._after_step)]
+
+    def close(self) -> None:
+        """Remove all hooks."""
+        self.unwatch()
+        for hook in self._hooks:
+            hook.remove()
 
     def begin_epoch(self) -> None:
         self.pending: collections.deque = collections.deque()  # (rows, samples, ids) of batches before their step
+        self._ahead: int | None = None  # batches that the script had read ahead at the last step
         self.taken: list[list[np.ndarray]] = []  # ids by step
         self.sizes: list[int] = []               # samples by step
         self.rates: list[list[float]] = []       # by step that was not skipped
@@ -120,7 +126,8 @@ class Steps:
         rows = tensor.shape[0] if tensor is not None else 0
         size = len(indices) if indices is not None else rows
         if indices is not None and tensor is not None and size not in tensor.shape[:2]:
-            self.missing.setdefault("batches", f"a batch has {size} indices and {rows} samples")
+            text = f"a batch has {size} indices and {rows} samples"
+            self.missing = {"batches": text, "global_batch": text} | self.missing
         if indices is None and tensor is not None and self.hash_contents:
             indices = samples.content_ids(tensor)
         if indices is None:
@@ -133,6 +140,7 @@ class Steps:
     def on_start(self) -> None:
         """The script begins to iterate over the loader: earlier batches are not trained on any more."""
         self.pending.clear()
+        self._ahead = None
 
     # --- hooks of the model
 
@@ -244,9 +252,12 @@ class Steps:
         self.norms.append(found)
         self._local_norms = {}
         if len(self.norms) == WATCHED:
-            for handle in self._watching:
-                handle.remove()
-            self._watching = []
+            self.unwatch()
+
+    def unwatch(self) -> None:
+        for handle in self._watching:
+            handle.remove()
+        self._watching = []
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         begin, parts = self._step_began
@@ -273,10 +284,10 @@ class Steps:
                                     "script calls, after torch.compile and copies")
             self.pending.clear()
         elif rows != self.rows:
-            self.notes.setdefault("samples", f"step {self.steps + self.skipped_steps + 1} took {rows} samples from the loader, "
-                                  f"but forward got {self.rows}")
-            taken += self.pending
-            self.pending.clear()
+            self._explain(taken, rows)
+        if self._ahead is not None and len(self.pending) > self._ahead:
+            self.missing.setdefault("batches", "the script left out a batch of the loader")
+        self._ahead = len(self.pending)
         self.taken.append([ids for _, _, ids in taken])
         self.sizes.append(sum(size for _, size, _ in taken))
         self.most_forwards = max(self.most_forwards, self.forwards)
@@ -288,6 +299,14 @@ class Steps:
             self.steps += 1
             self.rates.append(self._rates)
             self.first_rates = self.first_rates or self._rates
+
+    def _explain(self, taken: list[tuple], rows: int) -> None:
+        """The forward passes of a step got another number of samples than its batches have."""
+        text = f"step {self.steps + self.skipped_steps + 1} took {rows} samples from the loader, but forward got {self.rows}"
+        if len(taken) == 1 and rows * self.forwards == self.rows:
+            self.notes.setdefault("samples", text)  # several passes of one batch
+        else:
+            self.missing = {"batches": text, "global_batch": text} | self.missing
 
     # --- times
 

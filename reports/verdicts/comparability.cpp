@@ -99,6 +99,16 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   return terms;
 }
 
+// `observed.order` of a recorded script (docs/python.md), or empty.
+std::string order_of(const db::RunEvidence& evidence) {
+  for (const db::RunEvidence::Rank& rank : evidence.ranks)
+    if (const auto observed = rank.start.find("observed");
+        observed != rank.start.end() && observed->is_object())
+      if (const auto order = observed->find("order"); order != observed->end() && order->is_string())
+        return order->get<std::string>();
+  return "";
+}
+
 // Whether the program ended before it stated anything.
 bool is_silent(const RunTerms& terms, const db::RunSummary& run) {
   return run.status == "failed" && terms.stated.empty();
@@ -120,9 +130,13 @@ class Examiner {
         for (const std::string& title : experiments::not_stated(terms->stated))
           add(result_.not_stated, title);
     ++pairs_;
-    for (const experiments::TermDifference& difference :
+    for (experiments::TermDifference& difference :
          experiments::differing_terms(first.stated, second.stated, compare_)) {
       if (difference.by_axis) continue;
+      if (difference.declare_as == "batches" && !first.order.empty() && !second.order.empty()) {
+        difference.baseline += fmt::format(" ({})", first.order);
+        difference.arm += fmt::format(" ({})", second.order);
+      }
       if (difference.declared) {
         add_once(result_.declared, difference);
       } else if (difference.only_times) {
@@ -211,7 +225,7 @@ RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
   const auto found = data.evidence.find(run.run_key);
   if (found == data.evidence.end()) return {experiments::stated_by(run.axes), run.kind == "foreign", false};
   const db::RunEvidence& evidence = found->second;
-  if (is_foreign(evidence)) return {foreign_evidence(evidence), true, true};
+  if (is_foreign(evidence)) return {foreign_evidence(evidence), true, true, order_of(evidence)};
   RunTerms terms{experiments::stated_by(run.axes), false, true};
   add_native_evidence(evidence, terms.stated);
   return terms;

@@ -167,7 +167,7 @@ class Terms(Recorded):
             optimizer.param_groups[0]["lr"] += 0.01
         start = self.train(model, optimizer, step=warm_up)
         self.assertEqual(start["learning_rate"], 0.0)
-        self.assertRegex(start["learning_rate_schedule"], r"^set by the script [0-9a-f]{12}$")
+        self.assertRegex(start["learning_rate_schedule"], r"^varying [0-9a-f]{12}$")
 
     def test_several_optimizers_are_a_list_of_rates(self):
         model = network()
@@ -346,6 +346,36 @@ class Data(Recorded):
         run.finish()
         self.assertEqual(self.records()[1]["batches"], order_of([range(i, i + 8) for i in range(0, 40, 8)]))
 
+    def test_a_batch_that_the_script_leaves_out_makes_the_order_unknown(self):
+        count = [0]
+
+        def step(model, optimizer, x, y):
+            count[0] += 1
+            if count[0] != 3:
+                self.step(model, optimizer, x, y)
+        self.lacks(self.train(step=step), "batches")
+
+    def test_samples_from_elsewhere_make_the_order_unknown(self):
+        def step(model, optimizer, x, y):
+            self.step(model, optimizer, torch.cat([x, x + 1]), torch.cat([y, y]))
+        self.lacks(self.train(step=step), "batches", "global_batch")
+
+    def test_several_passes_of_one_batch_are_one_step(self):
+        def step(model, optimizer, x, y):
+            model(x)
+            self.step(model, optimizer, x, y)
+        start = self.train(step=step)
+        self.assertEqual((start["global_batch"], start["observed"]["missing"]), (8, {}))
+
+    def test_parts_of_a_batch_are_one_step(self):
+        def step(model, optimizer, x, y):
+            optimizer.zero_grad()
+            for part in range(4):
+                nn.functional.cross_entropy(model(x[part::4]), y[part::4]).backward()
+            optimizer.step()
+        start = self.train(step=step)
+        self.assertEqual((start["global_batch"], start["observed"]["forward_passes_per_step"], start["observed"]["missing"]), (8, 4, {}))
+
     def test_batches_in_any_order_have_no_data_order(self):
         found, start = self.batches(DataLoader(TensorDataset(X, Y), 8, num_workers=2, in_order=False))
         self.assertEqual(found, [None])
@@ -355,16 +385,23 @@ class Data(Recorded):
         class Own:
             def __iter__(self):
                 yield from zip(X.split(8), Y.split(8))
-        records = self.train(loader=Own(), stated=False, data=__file__)
-        self.assertNotIn("batches", records[1])
-        self.assertIn("Own is not a DataLoader", last_start(records)["observed"]["missing"]["batches"])
+        ids = samples.content_ids(X).tolist()
+        found, start = self.batches(Own(), data=__file__)
+        self.assertEqual(found, [order_of([[i % 2**64 for i in ids[k:k + 8]] for k in range(0, 40, 8)])])
+        self.assertEqual(start["observed"]["missing"], {})
 
-    def test_a_loader_is_still_of_its_class(self):
+    def test_a_loader_gets_its_class_back(self):
         class Mine(DataLoader):
             pass
-        loader = Mine(TensorDataset(X, Y), 8)
-        self.train(loader=loader)
+        loader, model = Mine(TensorDataset(X, Y), 8), network()
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        run = trainyard.start(model, optimizer, loader=loader)
         self.assertIsInstance(loader, Mine)
+        self.assertEqual(len(list(copy.copy(loader))), 5)
+        run.finish()
+        self.step(model, optimizer, X, Y)
+        self.assertFalse(model._forward_hooks or model._forward_pre_hooks or optimizer._optimizer_step_pre_hooks)
+        self.assertIs(type(loader), Mine)
         self.assertEqual(len(list(copy.copy(loader))), 5)
 
     def test_a_forgotten_set_epoch_is_named(self):
@@ -374,10 +411,9 @@ class Data(Recorded):
         (message,) = [record for record in records if record["type"] == "message"]
         self.assertRegex(message["text"], r"^observed_test\.py:\d+: set_epoch .* 0 of 3 epochs")
 
-    def test_the_line_of_a_shuffled_loader_is_named(self):
-        loader = DataLoader(TensorDataset(X, Y), 8, shuffle=True)
-        (message,) = [record for record in self.train(loader=loader, stated=False) if record["type"] == "message"]
-        self.assertRegex(message["text"], r"^observed_test\.py:\d+: shuffle=True draws another order than a DistributedSampler")
+    def test_the_line_of_the_order_is_named(self):
+        self.assertRegex(self.train(loader=DataLoader(TensorDataset(X, Y), 8, shuffle=True))["observed"]["order"],
+                         r"^RandomSampler of observed_test\.py:\d+$")
 
 
 class Steps(Recorded):
