@@ -13,8 +13,8 @@ import torch
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
-# batch, its indices or None, seconds of the wait
-OnBatch = Callable[[Any, "np.ndarray | None", float], None]
+# iterator, its batch, the indices of the batch or None, seconds of the wait
+OnBatch = Callable[[Any, Any, "np.ndarray | None", float], None]
 clock = time.perf_counter
 _set_class = object.__dict__["__class__"].__set__  # loaders of accelerate have a property of this name
 
@@ -56,17 +56,16 @@ class _Iterator:
     def __next__(self) -> Any:
         begin = clock()
         batch = next(self._batches)
-        self._on_batch(batch, self._indices.popleft() if self._indices else None, clock() - begin)
+        self._on_batch(self, batch, self._indices.popleft() if self._indices else None, clock() - begin)
         return batch
 
 
 class Loader:
     """What was observed of a DataLoader.
 
-    problem: why the indices of its batches are unknown, empty if they are known. on_start is called when the script
-    begins to iterate, on_batch with each batch."""
+    problem: why the indices of its batches are unknown, empty if they are known."""
 
-    def __init__(self, loader: DataLoader, on_start: Callable[[], None], on_batch: OnBatch):
+    def __init__(self, loader: DataLoader, on_batch: OnBatch):
         self.problem, self.epochs_set, self.sampler = "", [], None
         self.workers = loader.num_workers
         self.samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
@@ -74,24 +73,26 @@ class Loader:
         if loader.num_workers > 1 and not getattr(loader, "in_order", True):
             self.problem = "with in_order=False the order of the batches is not that of the sampler; remove it"
         self._observe_sampler(loader)
-        self._observe(loader, on_start, on_batch)
+        self._observe(loader, on_batch)
 
-    def _observe(self, loader: DataLoader, on_start: Callable[[], None], on_batch: OnBatch) -> None:
-        index_sampler, indices = loader._index_sampler, collections.deque()  # drawn, but not yet given to the script
-        loader_class, sampler_class = type(loader), type(index_sampler)
+    def _observe(self, loader: DataLoader, on_batch: OnBatch) -> None:
+        index_sampler, loader_class = loader._index_sampler, type(loader)
+        sampler_class = type(index_sampler)
+        drawn: list[collections.deque] = [collections.deque()]  # of the newest iterator: what its batches will have
 
         def draw(self: Any) -> Iterator[Any]:
-            for entry in sampler_class.__iter__(self):
-                if self is index_sampler:
+            indices = drawn[0]
+
+            def entries() -> Iterator[Any]:
+                for entry in sampler_class.__iter__(self):
                     indices.append(indices_of(entry))
-                yield entry
+                    yield entry
+            return entries() if self is index_sampler else sampler_class.__iter__(self)
 
         def iterate(self: Any) -> Iterator[Any]:
-            if self is not loader:  # a copy
-                return loader_class.__iter__(self)
-            indices.clear()  # what an abandoned iterator had prefetched was never trained on
-            on_start()
-            return _Iterator(loader_class.__iter__(self), indices, on_batch)
+            drawn[0] = collections.deque()
+            batches = loader_class.__iter__(self)
+            return _Iterator(batches, drawn[0], on_batch) if self is loader else batches  # else a copy
 
         self._classes = [(index_sampler, sampler_class), (loader, loader_class)]
         _set_class(index_sampler, type(sampler_class.__name__, (sampler_class,), {"__iter__": draw}))
@@ -101,8 +102,7 @@ class Loader:
         """Give loader and samplers their own classes and methods back."""
         for each, own in self._classes:
             _set_class(each, own)
-        if hasattr(self.sampler, "set_epoch"):
-            del self.sampler.set_epoch
+        vars(self.sampler).pop("set_epoch", None)
 
     def _observe_sampler(self, loader: DataLoader) -> None:
         sampler = loader._index_sampler

@@ -75,7 +75,7 @@ class Run:
         self._rates: list[str] = []  # hash by epoch
         self._constant, self._epoch, self._ended, self._averaged = True, 0, False, self.world == 1
         self._fingerprint(loader, data)
-        self._loader = Loader(loader, self._steps.on_start, self._steps.on_batch) if observed else None
+        self._loader = Loader(loader, self._steps.on_batch) if observed else None
         if self._loader is not None and self._loader.problem:
             self._steps.missing["batches"] = self._loader.problem
         patches.active = self._steps
@@ -134,7 +134,7 @@ class Run:
             steps.evaluating_since = steps.trained  # by a module that is not observed
         steps.end_validation(now)
         train_seconds = max(now - steps.began - steps.validating - steps.outside, 0.0)
-        if steps.pending or steps.forwards:
+        if steps.forwards:
             steps.notes.setdefault("rest", f"{steps.forwards} forward passes after the last step of epoch {number}")
         rates = samples.sha(json.dumps(steps.rates).encode())
         self._constant = self._constant and all(each == steps.first_rates for each in steps.rates)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import collections
 import time
+import weakref
 from typing import Any, Callable
 
 import numpy as np
@@ -82,6 +83,10 @@ class Steps:
         self._local_norms: dict[torch.nn.Parameter, torch.Tensor] = {}
         self._began, self._skips, self._rates = False, False, []
         self._forward_began = self._step_began = 0.0
+        self.pending: collections.deque = collections.deque()  # (rows, samples, ids) of batches before their step
+        self.rows = 0                                           # of forward passes since the last step
+        self._source: Any = None                                # iterator of the loader
+        self._paused: weakref.WeakKeyDictionary[Any, list[tuple]] = weakref.WeakKeyDictionary()  # what others have read ahead
         self.begin_epoch()
         self.leaves = set(eager_leaves(model))
         self._watching = [each.register_forward_hook(patches.Hook("after_leaf")) for each in self.leaves]
@@ -99,7 +104,7 @@ class Steps:
             hook.remove()
 
     def begin_epoch(self) -> None:
-        self.pending: collections.deque = collections.deque()  # (rows, samples, ids) of batches before their step
+        self.pending = collections.deque(self._in_use()[1])
         self._ahead: int | None = None  # batches that the script had read ahead at the last step
         self.taken: list[list[np.ndarray]] = []  # ids by step
         self.sizes: list[int] = []               # samples by step
@@ -115,8 +120,14 @@ class Steps:
 
     # --- batches
 
-    def on_batch(self, batch: Any, indices: np.ndarray | None, seconds: float) -> None:
-        """The script has a batch, for which it waited so long."""
+    def on_batch(self, source: Any, batch: Any, indices: np.ndarray | None, seconds: float) -> None:
+        """The script has a batch of the iterator `source`, for which it waited so long."""
+        if source is not self._source:  # another pass over the data, perhaps inside of one that continues later
+            in_use, unused = self._in_use()
+            if self._source is not None:
+                self._paused[self._source] = unused
+            self.pending = collections.deque(in_use + self._paused.pop(source, []))
+            self._source, self._ahead = source, None
         if self.evaluating_since is not None:
             self.end_validation(clock() - seconds)
         self.data += seconds
@@ -137,10 +148,13 @@ class Steps:
             self.inputs.append(samples.sha(samples.raw(tensor))[:16])
         self.pending.append((rows, size, indices))
 
-    def on_start(self) -> None:
-        """The script begins to iterate over the loader: earlier batches are not trained on any more."""
-        self.pending.clear()
-        self._ahead = None
+    def _in_use(self) -> tuple[list[tuple], list[tuple]]:
+        """Batches of forward passes since the last step, and batches that the script has read ahead."""
+        batches, rows, number = list(self.pending), 0, 0
+        while number < len(batches) and rows < self.rows:
+            rows += batches[number][0]
+            number += 1
+        return batches[:number], batches[number:]
 
     # --- hooks of the model
 

@@ -279,11 +279,11 @@ class Data(Recorded):
         self.assertNotEqual(samples.order_hash([whole]), order_of([[4, 2, 9, 1], [7, 3, 8, 0]]))
 
     def test_samples_without_index_are_named_by_their_content(self):
-        found, start = self.batches(DataLoader(Stream(), 8), data=__file__)
+        found, start = self.batches(DataLoader(Stream(), 8), data=__file__, epochs=2)
         self.assertEqual(start["observed"]["missing"], {})
         ids = samples.content_ids(X).tolist()
         self.assertEqual(len(set(ids)), 40)
-        self.assertEqual(found, [order_of([[i % 2**64 for i in ids[k:k + 8]] for k in range(0, 40, 8)])])
+        self.assertEqual(found, [order_of([[i % 2**64 for i in ids[k:k + 8]] for k in range(0, 40, 8)])] * 2)
 
     def test_without_files_or_hashes_a_stream_has_no_fingerprint_and_no_order(self):
         found, start = self.batches(DataLoader(Stream(), 8), hash_contents=False)
@@ -331,6 +331,44 @@ class Data(Recorded):
         self.assertEqual([epoch["batches"] for epoch in epochs], [order_of([range(i, i + 8) for i in range(0, 40, 8)])] * 2)
         self.assertGreater(epochs[1]["validation_seconds"], 0.2)
         self.assertLess(epochs[1]["train_seconds"], 0.2)
+
+    def test_an_evaluation_inside_of_an_epoch_changes_nothing(self):
+        for ahead in (0, 1):
+            with self.subTest(ahead=ahead), tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                loader = DataLoader(TensorDataset(X, Y), 8, num_workers=2)
+                run = trainyard.start(model := network(), optimizer := torch.optim.SGD(model.parameters(), lr=0.1), loader=loader)
+                for epoch in run.epochs(2):
+                    waiting = collections.deque()
+                    for i, batch in enumerate(loader):
+                        waiting.append(batch)
+                        if len(waiting) > ahead:
+                            self.step(model, optimizer, *waiting.popleft())
+                        if i == 2:
+                            with torch.no_grad():
+                                for x, _ in loader:
+                                    model(x)
+                    while waiting:
+                        self.step(model, optimizer, *waiting.popleft())
+                run.finish()
+                found = [record["batches"] for record in self.records() if record["type"] == "epoch"]
+                self.assertEqual(found, [order_of([range(i, i + 8) for i in range(0, 40, 8)])] * 2)
+
+    def test_a_part_of_the_training_can_end_within_a_pass(self):
+        loader = DataLoader(TensorDataset(X, Y), 4)
+        run = trainyard.start(model := network(), optimizer := torch.optim.SGD(model.parameters(), lr=0.1), loader=loader)
+        waiting = collections.deque()
+        for i, batch in enumerate(loader):
+            waiting.append(batch)
+            if i > 0:
+                self.step(model, optimizer, *waiting.popleft())
+            if i == 4:
+                run.end_epoch(1)
+        self.step(model, optimizer, *waiting.popleft())
+        run.end_epoch(2)
+        run.finish()
+        found = [record["batches"] for record in self.records() if record["type"] == "epoch"]
+        steps = [range(i, i + 4) for i in range(0, 40, 4)]
+        self.assertEqual(found, [order_of(steps[:4]), order_of(steps[4:])])
 
     def test_a_script_that_reads_ahead_has_the_same_order(self):
         loader = DataLoader(TensorDataset(X, Y), 8)
