@@ -3,6 +3,7 @@
 Losses of training, validation and test agree to 1e-5: each network has another cause for a difference, or for a refusal."""
 import json
 import pathlib
+import shutil
 import struct
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 TRAINYARD = sys.argv.pop(1)
+EXPORTED = tempfile.TemporaryDirectory()
 EXPERIMENT = """name = "net"
 matrix = {{ model = ["net"], strategy = ["single", "ddp-3", "pipeline", "mp-ddp"], seed = [0] }}
 [data]
@@ -82,7 +84,10 @@ class Trained(unittest.TestCase):
 
     def experiment(self, name, **others):
         task, dataset, keys = NETWORKS[name]
-        self.done("export", f"{HERE}/trained_networks.py:{name}", "-o", "net.pt2", "--python", sys.executable)
+        file = pathlib.Path(EXPORTED.name) / f"{name}.pt2"
+        if not file.exists():  # several tests train the same network
+            self.done("export", f"{HERE}/trained_networks.py:{name}", "-o", str(file), "--python", sys.executable)
+        shutil.copy(file, self.folder / "net.pt2")
         keys = keys if "optimizer" in keys else f'optimizer = "adam"\n{keys}'
         (self.folder / "net.toml").write_text(EXPERIMENT.format(**{"task": task, "dataset": dataset, "keys": keys} | others))
 
