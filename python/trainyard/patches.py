@@ -39,7 +39,9 @@ class Hook:
         self.name = name
 
     def __call__(self, module: torch.nn.Module, *args: Any) -> None:
-        if active is not None and not torch.compiler.is_compiling() and (module is active.model or module in active.leaves):
+        if torch.compiler.is_compiling() or active is None:
+            return
+        if module is active.model or module in active.leaves:
             getattr(active, self.name)(module, *args)
 
 

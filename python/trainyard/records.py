@@ -18,12 +18,12 @@ BEGAN = time.monotonic()  # of this rank
 _numbers = itertools.count()  # of the runs of this process
 
 
-def alone(epochs: int | None, seed: int) -> dict[str, Any]:
+def alone(seed: int) -> dict[str, Any]:
     """The members of run.json for a script on its own. Rank 0 chooses the folder and hands it to the other ranks."""
     script = Path(sys.argv[0]).stem or "python"
     name = f"{script}-{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**9:09d}"
     folder = Path(ranks.of_rank_0(f"folder/{next(_numbers)}", str(Path("trainyard-runs/runs", name, "attempt-1").absolute())))
-    info = {"v": 1, "run": folder.parent.name, "attempt": 1, "records": str(folder), "seed": seed, "epochs": epochs,
+    info = {"v": 1, "run": folder.parent.name, "attempt": 1, "records": str(folder), "seed": seed,
             "axes": {}, "command": sys.argv, "world_size": ranks.number()}
     folder.mkdir(parents=True, exist_ok=True)
     if ranks.own() == 0:
@@ -34,9 +34,9 @@ def alone(epochs: int | None, seed: int) -> dict[str, Any]:
 class Records:
     """Appends the records of this rank. `info` has the members of run.json."""
 
-    def __init__(self, epochs: int | None, seed: int):
+    def __init__(self, seed: int):
         path = os.environ.get("TRAINYARD_RUN")
-        self.info: dict[str, Any] = json.loads(Path(path).read_text()) if path else alone(epochs, seed)
+        self.info: dict[str, Any] = json.loads(Path(path).read_text()) if path else alone(seed)
         self.rank, self.world, self._next = ranks.own(), ranks.number(), 0
         self._file = open(Path(self.info["records"], f"rank-{self.rank}.records.jsonl"), "ab", buffering=0)
 

@@ -58,7 +58,7 @@ class Run:
     def __init__(self, model: torch.nn.Module, optimizers: list[torch.optim.Optimizer], loader: Any, scheduler: Any, data: Any,
                  state: list[Any], hash_contents: bool):
         self._seed = torch.initial_seed()
-        self._records = Records(None, self._seed)
+        self._records = Records(self._seed)
         self.info, self.rank, self.world = self._records.info, self._records.rank, self._records.world
         self._start, self._when = time.monotonic(), self._records.now()  # of the first record
         self._members = {"pid": os.getpid(), "world_size": self.world, "replica": self.rank, "stage": 0,
