@@ -31,6 +31,18 @@ X = torch.randn(40, 6, generator=torch.Generator().manual_seed(0))
 Y = (X.sum(1) > 0).long()
 
 
+@contextlib.contextmanager
+def scratch_folder():
+    """Runs its block in a temporary folder."""
+    before = os.getcwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
 def network():
     torch.manual_seed(3)
     return nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2))
@@ -87,14 +99,10 @@ class Inside(nn.Module):
 
 class Recorded(unittest.TestCase):
     def setUp(self):
-        scratch = tempfile.TemporaryDirectory()
-        self.addCleanup(scratch.cleanup)
-        self.addCleanup(os.chdir, os.getcwd())
-        os.chdir(scratch.name)
-        self.addCleanup(self.forget)
-
-    def forget(self):
-        patches.active = None
+        stack = contextlib.ExitStack()
+        stack.enter_context(scratch_folder())
+        self.addCleanup(stack.close)
+        self.addCleanup(setattr, patches, "active", None)
 
     def records(self):
         (file,) = pathlib.Path("trainyard-runs/runs").glob("*/attempt-1/rank-0.records.jsonl")
@@ -334,7 +342,7 @@ class Data(Recorded):
 
     def test_an_evaluation_inside_of_an_epoch_changes_nothing(self):
         for ahead in (0, 1):
-            with self.subTest(ahead=ahead), tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            with self.subTest(ahead=ahead), scratch_folder():
                 loader = DataLoader(TensorDataset(X, Y), 8, num_workers=2)
                 run = trainyard.start(model := network(), optimizer := torch.optim.SGD(model.parameters(), lr=0.1), loader=loader)
                 for epoch in run.epochs(2):
@@ -471,7 +479,7 @@ class Steps(Recorded):
 
     def test_steps_that_a_scaler_skips_are_counted_once(self):
         for fused in (False, True):
-            with self.subTest(fused=fused), tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            with self.subTest(fused=fused), scratch_folder():
                 first, epoch, start, end = self.scaled(fused)
                 self.assertEqual((epoch["steps"], epoch["skipped_steps"]), (4, 1))
                 self.assertEqual(epoch["batches"], order_of([range(i, i + 8) for i in range(0, 40, 8)]))
