@@ -82,6 +82,14 @@ inline constexpr std::array all_metrics{
            .of_sums = "1 - SUM(IIF(name = 'loss', sum, 0)) / NULLIF(SUM(IIF(name = 'square', sum, 0)) - "
                       "POW(SUM(IIF(name = 'target', sum, 0)), 2) / MAX(weight), 0)",
            .sums = {"loss", "target", "square"}},
+    // The root of the mean squared error, in the unit of the targets.
+    Metric{.name = "rmse",
+           .title = "RMSE",
+           .digits = 4,
+           .tasks = {"regression"},
+           .of_sums = "SQRT(SUM(IIF(name = 'loss', sum / weight, 0))) * "
+                      "NULLIF(SUM(IIF(name = 'deviation', sum / weight, 0)), 0)",
+           .sums = {"loss", "deviation"}},
     // Named parts of a network's own loss, in its order.
     Metric{.name = "part1",
            .title = "loss part 1",

@@ -236,7 +236,8 @@ FoundRows rows_in(const fs::path& place, const DataChoice& choice) {
     return Rows{.columns = static_cast<std::int64_t>(columns),
                 .values = standardised(table.values, inputs),
                 .labels = labels_of(table, result.classes, choice),
-                .numbers = standardised(table.numbers, target)};
+                .numbers = standardised(table.numbers, target),
+                .deviation = target.empty() ? 0 : target.front().deviation};
   };
   result.parts = {.train = rows(parts.train), .validation = rows(parts.validation), .test = rows(parts.test)};
   return result;

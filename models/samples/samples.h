@@ -80,6 +80,7 @@ struct Rows {
   std::vector<float> values;         // [sample, column]
   std::vector<std::int32_t> labels;  // [sample], 0 … classes − 1; none if targets are numbers
   std::vector<float> numbers;        // [sample]: targets; none if targets are classes
+  double deviation = 0;              // by which the targets were divided
   std::int64_t size() const { return std::ssize(labels) + std::ssize(numbers); }
 };
 

@@ -70,6 +70,9 @@ class Dataset {
     return reads_targets_ ? indices.size(0) : weight_of(indices);
   }
 
+  // The standard deviation by which targets that are numbers were divided. 0: they were not.
+  virtual double target_deviation() const { return 0; }
+
   // From now on batches are on `device`. If `resident`, the data is there too. Otherwise the data is in
   // pinned memory, and a batch is copied during the previous step.
   virtual void serve(at::Device device, bool resident) = 0;

@@ -8,7 +8,8 @@ namespace trainyard::runner {
 
 RowDataset::RowDataset(const models::Rows& rows, at::ScalarType dtype)
     : values_(at::tensor(rows.values, dtype).view({rows.size(), rows.columns})),
-      targets_(rows.labels.empty() ? at::tensor(rows.numbers, dtype) : at::tensor(rows.labels, at::kLong)) {}
+      targets_(rows.labels.empty() ? at::tensor(rows.numbers, dtype) : at::tensor(rows.labels, at::kLong)),
+      deviation_(rows.deviation) {}
 
 networks::Activations RowDataset::inputs(const at::Tensor& indices) const {
   if (gathers_on_host()) return {fetched(values_, indices, targets_.device())};

@@ -15,6 +15,7 @@ class RowDataset final : public Dataset {
   networks::Activations inputs(const at::Tensor& indices) const override;  // {[batch, columns]}
   at::Tensor targets(const at::Tensor& indices) const override;            // int64 or `dtype`, [batch]
   std::int64_t weight_of(const at::Tensor& indices) const override { return indices.size(0); }
+  double target_deviation() const override { return deviation_; }
   void serve(at::Device device, bool resident) override;
   bool gathers_on_host() const override { return values_.device() != targets_.device(); }
   std::int64_t nbytes() const override { return static_cast<std::int64_t>(values_.nbytes()); }
@@ -22,6 +23,7 @@ class RowDataset final : public Dataset {
  private:
   at::Tensor values_;   // [sample, column]
   at::Tensor targets_;  // [sample], on the device of batches
+  double deviation_;
 };
 
 }  // namespace trainyard::runner

@@ -181,7 +181,7 @@ void MetricSums::add(const at::Tensor& loss_sum, const std::vector<at::Tensor>& 
   weight_ += weight;
 }
 
-void MetricSums::add(const std::string& name, std::int64_t sum, std::int64_t weight) {
+void MetricSums::add(const std::string& name, double sum, std::int64_t weight) {
   auto row =
       std::find_if(further_.begin(), further_.end(), [&](const Named& named) { return named.name == name; });
   if (row == further_.end()) row = further_.insert(row, {name, 0, 0});

@@ -76,7 +76,7 @@ class MetricSums {
            std::int64_t weight = 0);
   void count(std::int64_t weight) { weight_ += weight; }
   // Adds to a metric that the task alone does not give, such as "bleu_4".
-  void add(const std::string& name, std::int64_t sum, std::int64_t weight);
+  void add(const std::string& name, double sum, std::int64_t weight);
 
   // Returns the sums so far and sets these to zero, in the same memory: CUDA graphs have its addresses.
   MetricSums take();
@@ -94,7 +94,7 @@ class MetricSums {
 
   struct Named {
     std::string name;
-    std::int64_t sum = 0;
+    double sum = 0;
     std::int64_t weight = 0;
   };
   // What the task counts, in the order of its row: numbers, integers or not.

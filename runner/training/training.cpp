@@ -263,6 +263,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   MetricSums test = epoch_runner.evaluate(trainer, *data.test, Phase::test, run.epochs);
   if (trainer.task().target() == Target::translation)
     epoch_runner.add_translations(test, trainer, *data.test);
+  if (const double deviation = data.test->target_deviation(); deviation > 0)
+    test.add("deviation", deviation, 1);
   records.test(watch.lap(), test);
 
   // No rank exits while another may still need it.

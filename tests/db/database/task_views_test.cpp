@@ -38,18 +38,22 @@ std::vector<json> bleu_metrics(const std::vector<double>& matched, const std::ve
   return metrics;
 }
 
-// Test BLEU of a run whose ranks record these test metrics.
-double bleu_of(const std::vector<std::vector<json>>& ranks) {
+// A final metric of a run whose ranks record these test metrics.
+double final_of(const std::string& task, const std::vector<std::vector<json>>& ranks, MetricColumn wanted) {
   CheckedYard yard;
   const auto run = mesh_run(static_cast<std::int64_t>(ranks.size()), 1);
-  launch(yard, run, "translation");
+  launch(yard, run, task);
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     RecordLog log(run, 1, static_cast<int>(rank));
     yard.ingest.record(log.next("epoch", epoch_body(1, 1, 1)));
     yard.ingest.record(log.next("test", {{"seconds", 0.5}, {"metrics", ranks[rank]}}));
     yard.ingest.record(log.next("end", end_body("finished", 6)));
   }
-  return yard.final()["test_bleu"];
+  return yard.final()[wanted];
+}
+
+double bleu_of(const std::vector<std::vector<json>>& ranks) {
+  return final_of("translation", ranks, "test_bleu");
 }
 
 // Final metrics of a one-rank run with one epoch and these mean losses over 40 tokens or pixels.
@@ -103,6 +107,17 @@ TEST_CASE("the PSNR of a reconstruction is 10 log10(1 / MSE), and not defined if
   CHECK(std::isnan(final["test_psnr"]));
   CHECK(std::isnan(final["train_perplexity"]));
   CHECK(std::isnan(final["train_accuracy"]));  // there is no `correct` metric
+}
+
+TEST_CASE("the RMSE of a regression is in the unit of the target, from the sums of all ranks") {
+  // Deviation 20. numpy: 20 * sqrt((0.5 * 30 + 0.2 * 10) / 40) = 13.038404810405298
+  const auto of_rank = [](double loss, double weight) {
+    return std::vector<json>{metric("test", "loss", loss * weight, weight),
+                             metric("test", "deviation", 20, 1)};
+  };
+  CHECK(final_of("regression", {of_rank(0.5, 30), of_rank(0.2, 10)}, "test_rmse") ==
+        doctest::Approx(13.038404810405298));
+  CHECK(std::isnan(final_of("regression", {{metric("test", "loss", 5, 10)}}, "test_rmse")));
 }
 
 TEST_CASE("a classification has no perplexity, PSNR or BLEU") {

@@ -25,11 +25,11 @@ TEST_CASE("impossible expectations are errors at their place, with a reason") {
         "f.toml:4:9: error: there is no model \"mpl\"; did you mean \"mlp\"?");
   CHECK(problem_of(start + "[expect.mlp]\ntest_acuracy = 1") ==
         "f.toml:5:1: error: \"test_acuracy\" is not a key of [expect.mlp]; did you mean \"test_accuracy\"?");
-  CHECK(
-      problem_of(start + "[expect.mlp]\ntest_psnr = 20") ==
-      "f.toml:5:1: error: test_psnr is not defined for model \"mlp\" (classification, regression); choose "
-      "from "
-      "test_loss, validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy, test_r2");
+  CHECK(problem_of(start + "[expect.mlp]\ntest_psnr = 20") ==
+        "f.toml:5:1: error: test_psnr is not defined for model \"mlp\" (classification, regression); choose "
+        "from "
+        "test_loss, validation_loss, train_loss, test_accuracy, validation_accuracy, train_accuracy, "
+        "test_r2, test_rmse");
   CHECK(problem_of(start + "[expect.mlp]\ntest_loss = \"low\"") ==
         "f.toml:5:13: error: a threshold must be a number, but is \"low\"");
   CHECK(problem_of(start + "[expect.mlp]\ntest_accuracy = 90") ==

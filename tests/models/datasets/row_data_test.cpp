@@ -59,6 +59,8 @@ TEST_CASE("inputs and a target that is a number are standardised by the training
   CHECK(first == std::vector<float>{-1, 0});
   CHECK(second == std::vector<float>{1, 0});
   CHECK(std::abs(train.numbers[0]) == 1);  // mean 20, deviation 10
+  CHECK(train.deviation == 10);
+  CHECK(test.deviation == 10);
   CHECK(validation.values == std::vector<float>{0, 1});
   CHECK(validation.numbers == std::vector<float>{0});
   CHECK(test.values == std::vector<float>{3, 0});
