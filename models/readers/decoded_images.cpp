@@ -1,5 +1,6 @@
 #include "models/readers/decoded_images.h"
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstring>
@@ -107,8 +108,9 @@ std::optional<FolderImages> mapped_images(const fs::path& file) {
     part.labels.resize(static_cast<std::size_t>(header.counts.at(i)));
     part.places.resize(part.labels.size());
     std::iota(part.places.begin(), part.places.end(), 0);
-    std::memcpy(part.labels.data(), at, part.labels.size() * sizeof(std::int32_t));
-    at += part.labels.size() * sizeof(std::int32_t);
+    const std::size_t bytes = part.labels.size() * sizeof(std::int32_t);
+    std::copy_n(at, bytes, reinterpret_cast<std::uint8_t*>(part.labels.data()));
+    at += bytes;
   }
   for (Images* part : all_parts(found.parts)) {
     part->mapped = {content, at};

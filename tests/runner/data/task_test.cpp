@@ -140,8 +140,8 @@ TEST_CASE("metrics add up over batches, also additional ones by name") {
   const auto json = to_json(sums, "test");
   REQUIRE(json.size() == 4);
   CHECK(json[1]["name"] == "correct");
-  CHECK(json[2].dump() == R"({"phase":"test","name":"bleu_1","sum":9,"weight":15})");
-  CHECK(json[3].dump() == R"({"phase":"test","name":"bleu_2","sum":1,"weight":4})");
+  CHECK(json[2].dump() == R"({"phase":"test","name":"bleu_1","sum":9.0,"weight":15})");
+  CHECK(json[3].dump() == R"({"phase":"test","name":"bleu_2","sum":1.0,"weight":4})");
 }
 
 TEST_CASE("an unknown task is an error") {

@@ -123,7 +123,7 @@ TEST_CASE("BLEU adds up over batches and is recorded as the matched n-grams of a
   add_bleu(sums, split, at::tensor({0}, at::kLong), backwards);
   std::string rows;
   for (const auto& row : sums.further()) {
-    rows += row.name + " " + std::to_string(row.sum) + "/" + std::to_string(row.weight) + " ";
+    rows += row.name + " " + std::to_string(std::llround(row.sum)) + "/" + std::to_string(row.weight) + " ";
   }
   CHECK(rows == "bleu_1 6/7 bleu_2 3/5 bleu_3 2/3 bleu_4 1/1 bleu_length 7/9 ");
 }
