@@ -117,8 +117,8 @@ struct Cost {
   std::string_view quantity{};  // "time": with its unit the name of a row or column
   const MetricKind* kind = &metric_kinds::time;
   std::string_view final_column{};  // of a run
-  std::string_view
-      epoch_column{};  // of an epoch; empty: it is judged if arms train different numbers of epochs
+  // The column of an epoch. A total has none. It is judged if arms train different numbers of epochs.
+  std::string_view epoch_column{};
   bool published = false;
   bool rarely_measured = false;  // shown only if a run has a number
 };

@@ -261,7 +261,7 @@ DataFacts row_facts(const Dataset& source, const fs::path& place, const DataChoi
 }
 
 std::vector<std::string> row_class_names(const DataChoice& choice) {
-  return rows_in(choice.folder, choice).classes;
+  return choice.target_kind == "class" ? rows_in(choice.folder, choice).classes : std::vector<std::string>{};
 }
 
 Splits read_rows(const DataChoice& choice) {

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -135,7 +136,10 @@ void write_decoded(const fs::path& file, const FolderImages& images) try {
     if (fs::create_directories(folder)) fs::permissions(folder, fs::perms::owner_all);
     if (!is_folder(folder)) return;
   }
-  write_durably(file, content);
+  const fs::path own =
+      fmt::format("{}.{}", file.string(), ::getpid());  // another command may write the same now
+  write_durably(own, content);
+  fs::rename(own, file);
 } catch (const std::system_error&) {  // a full disk, or a folder of another user
 } catch (const UserError&) {
 }

@@ -15,8 +15,8 @@ namespace trainyard::models {
 struct FolderImages {
   Parts<Images> parts;
   std::int64_t classes = 0;
-  std::string fingerprint =
-      {};  // SHA-256 of the names and the content of the user's files: 64 hexadecimal digits
+  // SHA-256 of the names and the content of the user's files: 64 hexadecimal digits.
+  std::string fingerprint = {};
 };
 
 // The file in `folder` for the images of these files. Its name depends on `recipe`, and on names, sizes, inodes and times
@@ -28,7 +28,8 @@ std::filesystem::path decoded_file(const std::filesystem::path& folder, const st
 // The images, mapped. Empty if there is no such file, or if it is not complete.
 std::optional<FolderImages> mapped_images(const std::filesystem::path& file);
 
-// Makes the folder and the one above it, for their owner only. Does nothing if one is a link, or if the file cannot be written: then images are decoded again.
+// Makes the folder and the one above it, for their owner only. Does nothing if one is a link, or if the file cannot
+// be written: then images are decoded again.
 void write_decoded(const std::filesystem::path& file, const FolderImages& images);
 
 }  // namespace trainyard::models

@@ -122,7 +122,7 @@ void add_samples(const CellVerdicts& judged, const experiments::Compare& compare
   for (std::size_t i = 0; i < cell.limits.size(); ++i)
     arms.push_back({&judged.cell.limits[i], &cell.limits[i], false, false});
   for (const Metric& metric : metrics())
-    if (!metric.kind->is_cost() || !metric.epoch_column.empty() ||
+    if (!metric.is_total() ||
         std::ranges::find(judged.verdicts, metric.name, &TestedVerdict::metric) != judged.verdicts.end())
       add_metric(arms, compare, metric);
 }

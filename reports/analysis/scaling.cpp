@@ -145,6 +145,7 @@ std::optional<StepTimeline> timeline_of(const ReportData& data, const std::strin
 }
 
 void add_timeline(const ReportData& data, const ArmRuns& runs, Arm& arm) {
+  if (arm.stages < 2) return;  // nothing is recorded
   for (const bool counts : {true, false})
     for (const Observation& observation : runs.runs)
       if (!arm.timeline && observation.final != nullptr && observation.final->times_count == counts)

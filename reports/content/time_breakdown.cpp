@@ -216,8 +216,7 @@ std::vector<Figure> make_timelines(const Report& report) {
       figure.unit = last < 1 ? "ms" : "s";
       figure.caption =
           "Numbers: micro-batches. Low bars: waiting for a neighbouring stage, and messages. A row begins "
-          "when the rank "
-          "has ended its step before.";
+          "when its rank has ended the step before.";
       figure.data.columns = {"arm", "replica", "stage", "part", "micro-batch", "begin s", "end s"};
       figure.picture = Spans{};
       std::string runs;

@@ -26,6 +26,8 @@ struct Metric {
   std::string task;                    // the first of the few tasks that have it; empty: any
   bool published = false;              // part of the table of models and arms
   bool rarely_measured = false;        // shown only if a run has a value
+  // Judged only if the arms train different numbers of epochs: else the time per epoch says the same.
+  bool is_total() const { return kind->is_cost() && epoch_column.empty(); }
 };
 
 std::span<const Metric> metrics();

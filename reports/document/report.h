@@ -266,12 +266,11 @@ struct Report {
 // The keys of the runs of the baseline and the arms, and of the independent runs.
 std::vector<std::string> run_keys(const Cell& cell);
 
-bool has_verdicts(const Comparison& comparison);
-// The metrics of all tasks on which the comparison has a verdict, in the order of the page: tables have no column
+bool has_verdicts(const Comparison& comparison);  // false: there is no arm to compare with the baseline
+// The metrics of all tasks on which the comparison has a verdict, in the order of the page. Tables have no column
 // for others. `published_in`: those of the table of models and arms.
 std::vector<const Metric*> judged_in(const Comparison& comparison);
-std::vector<const Metric*> published_in(
-    const Comparison& comparison);  // false: there is no arm to compare with the baseline
+std::vector<const Metric*> published_in(const Comparison& comparison);
 
 // "single", or with the axis "batch 64" if the axis is not strategy, model or group.
 std::string baseline_text(const experiments::Compare& compare);

@@ -259,7 +259,8 @@ void require_metric(const std::string& name) {
 void require(const Arm& arm) {
   for (const Sample& sample : arm.samples) require_metric(sample.metric);
   for (const Curve& curve : arm.curves) require_metric(curve.metric);
-  for (const TimelineEvent& event : arm.timeline.value_or(StepTimeline{}).events)
+  if (!arm.timeline) return;
+  for (const TimelineEvent& event : arm.timeline->events)
     if (!(event.begin >= 0 && event.begin <= event.end && std::isfinite(event.end)))
       refuse("timeline", "events that end after they begin");
 }

@@ -20,8 +20,8 @@ struct RunTerms {
   experiments::StatedTerms stated;
   bool foreign = false;
   bool recorded = false;  // the run has records
-  std::string order =
-      {};  // what a recorded script takes its data order from: "RandomSampler of train.py:12"; or empty
+  // What a recorded script takes its data order from: "RandomSampler of train.py:12". Empty: not known.
+  std::string order = {};
 };
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
 

@@ -270,10 +270,8 @@ bool has_diverged(const Observation& observation) {
 }
 
 bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric) {
-  // The time per epoch says the same as the total if the arms train as many epochs.
-  if (metric.kind->is_cost() && metric.epoch_column.empty() &&
-      (baseline.runs.empty() || arm.runs.empty() ||
-       baseline.runs.front().run->epochs == arm.runs.front().run->epochs))
+  if (metric.is_total() && (baseline.runs.empty() || arm.runs.empty() ||
+                            baseline.runs.front().run->epochs == arm.runs.front().run->epochs))
     return false;
   bool known = false;
   bool finished = false;

@@ -10,21 +10,12 @@
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/shipped_file.h"
 
 using namespace trainyard;
 using namespace trainyard::e2e;
 
 namespace {
-
-std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  const auto place = text.find(from);
-  REQUIRE_MESSAGE(place != std::string::npos, from);
-  return text.replace(place, from.size(), to);
-}
-
-std::string shipped(const std::string& name) {
-  return tests::read_text(TRAINYARD_SOURCE "/experiments/" + name);
-}
 
 // "validation_loss of seed 0 after epoch 2", by strategy.
 std::map<std::string, std::map<std::string, double>> losses(const Scratch& scratch,
@@ -165,11 +156,7 @@ TEST_CASE("the hybrid of MobileNetV2 passes its parity check, and its report has
     return;
   }
   const Scratch scratch;
-  scratch.write("brac-hybrid-results.toml", shipped("brac-hybrid-results.toml"));
-  std::string file = replaced(shipped("brac-hybrid.toml"), "width   = 1.0", "width = 0.1");
-  file = replaced(replaced(file, "epochs                 = 10", "train_samples = 64\nepochs = 1"),
-                  "count = 3", "count = 1");
-  scratch.write("hybrid.toml", replaced(file, "= 128 ", "= 32 "));
+  scratch.write("hybrid.toml", short_hybrid(scratch));
   const auto run = scratch.at({"run", "hybrid.toml", "--data", data});
   REQUIRE_MESSAGE(run.code == 0, (run.out + run.err));
   const auto compared = scratch.at({"compare"});
