@@ -164,13 +164,21 @@ EpochUse::EpochUse(std::vector<int> leased)
       begin_(processor_times()),
       last_(begin_),
       before_collect_(begin_),
-      before_earlier_collect_(begin_) {}
+      before_earlier_collect_(begin_),
+      searched_(begin_.at) {}
 
 void EpochUse::before_collecting() {
-  before_earlier_collect_ = std::move(before_collect_);
-  before_collect_ = {.at = steady_seconds(),
-                     .host = parse_proc_stat(whole_file("/proc/stat"), ticks_per_second())};
-  for (const auto& [pid, seconds] : last_.processes) before_collect_.processes[pid] = seconds_of_process(pid);
+  before_earlier_collect_ = std::exchange(before_collect_, {});
+  const double now = steady_seconds();
+  if (last_epoch_ == 0 && now - begin_.at >= 2 * (searched_ - begin_.at)) {  // the ranks began after begin_
+    searched_ = now;
+    before_collect_ = processor_times();
+    return;
+  }
+  before_collect_.at = now;
+  before_collect_.host = parse_proc_stat(whole_file("/proc/stat"), ticks_per_second());
+  const ProcessorTimes& known = last_epoch_ == 0 ? before_earlier_collect_ : last_;
+  for (const auto& [pid, seconds] : known.processes) before_collect_.processes[pid] = seconds_of_process(pid);
 }
 
 void EpochUse::epoch_ended(std::int64_t epoch) {

@@ -78,6 +78,7 @@ class EpochUse {
   std::vector<int> leased_, watched_;
   ProcessorTimes begin_, last_, before_last_;
   ProcessorTimes before_collect_, before_earlier_collect_;
+  double searched_;  // when processes were last searched for in the first epochs
   std::int64_t last_epoch_ = 0, seen_epoch_ = 0;
   double cost_ = 0;  // processor seconds of the last measurement
   nlohmann::ordered_json epochs_ = nlohmann::ordered_json::array();  // as docs/other-processes.md says
