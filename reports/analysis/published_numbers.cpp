@@ -119,10 +119,11 @@ class NumberMaker {
       const bool by_epoch = numbers.size() > 1 && !table.repeats && !metric_of(name).epoch_column.empty();
       for (std::size_t i = 0; i < (by_epoch ? numbers.size() : 1); ++i) {
         const std::int64_t epoch = by_epoch ? static_cast<std::int64_t>(i) + 1 : 0;
-        if (epoch > 0 && data_.averages.empty() && epoch != runs.front()->run->epochs) continue;
+        const Metric& metric = metric_of(name);
+        const bool is_last = epoch == runs.front()->run->epochs;
+        if (epoch > 0 && data_.averages.empty() && (metric.kind->is_cost() || !is_last)) continue;
         PublishedNumber number =
             start(source, table, by_epoch ? fmt::format("epoch {}", epoch) : "whole run", name);
-        const Metric& metric = metric_of(name);
         number.unit = metric.kind->is_cost() ? "s" : metric.kind->is_fraction() ? "%" : "";
         std::vector<double> published = by_epoch ? std::vector<double>{numbers[i]} : numbers;
         for (double& one : published) one *= metric.kind->scale;

@@ -29,6 +29,10 @@ std::string value_text(const experiments::Compare& compare, const std::string& v
   return value + " " + noun;
 }
 
+bool has_verdict(const Cell& cell) {
+  return !cell.verdicts.empty();
+}
+
 // Names of the cells in a sentence: "MLP, batch 64"; empty if models are compared and nothing else varies.
 std::vector<std::string> cell_names(const Comparison& comparison) {
   constexpr std::string_view all_models = "all models";
@@ -77,7 +81,10 @@ std::string no_verdicts_text(const Comparison& comparison) {
 std::string subtitle(const Comparison& comparison) {
   const experiments::Compare& compare = comparison.compare;
   const std::vector<std::string> arms = arms_of(comparison);
-  const std::string on = some_of(cell_names(comparison));
+  std::vector<std::string> names = cell_names(comparison), judged;
+  for (std::size_t i = 0; i < names.size(); ++i)
+    if (has_verdict(comparison.cells[i])) judged.push_back(names[i]);
+  const std::string on = some_of(judged.empty() ? names : judged);
   const std::string what =
       arms.empty() ? "compared with " + compare.baseline : some_of(arms) + " against " + compare.baseline;
   const std::string axis = compare.axis == "group" ? "the choice of runs" : with_spaces(compare.axis);
@@ -201,9 +208,12 @@ std::string grouped(const std::vector<Item>& items, std::size_t all_cells = 0) {
   return some_of(texts, most_items);
 }
 
+// If only one of several cells has verdicts, its name is only in the subtitle.
 std::vector<Item> items_on(const Comparison& comparison, const std::string& metric) {
   const bool several = arms_of(comparison).size() > 1;
-  const std::vector<std::string> labels = cell_names(comparison);
+  std::vector<std::string> labels = cell_names(comparison);
+  if (several && labels.size() > 1 && std::ranges::count_if(comparison.cells, has_verdict) == 1)
+    labels.assign(labels.size(), "");
   std::vector<Item> items;
   for (std::size_t i = 0; i < comparison.cells.size(); ++i)
     for (const Verdict& verdict : comparison.cells[i].verdicts) {
@@ -248,14 +258,20 @@ std::string time_sentence(const Comparison& comparison) {
   return processor.empty() ? "" : "No training time is decided. " + processor;
 }
 
-// "Other metrics that deteriorate: test accuracy of CNN (−3.00 pp)."
+// "Other metrics that deteriorate: test accuracy of CNN (−3.00 pp)." Only their number, if it is large.
 std::string worse_elsewhere(const Comparison& comparison) {
   std::vector<std::string> names;
+  std::size_t worse = 0;
   for (const Metric& metric : metrics()) {
     if (metric.published) continue;
-    const std::string items = listed(items_on(comparison, metric.name), VerdictKind::deteriorates);
-    if (!items.empty()) names.push_back(lower_first(metric.title) + " of " + items);
+    const std::vector<Item> items = items_on(comparison, metric.name);
+    const std::string texts = listed(items, VerdictKind::deteriorates);
+    if (!texts.empty()) names.push_back(lower_first(metric.title) + " of " + texts);
+    worse += static_cast<std::size_t>(std::ranges::count_if(
+        items, [](const Item& item) { return item.verdict->kind == VerdictKind::deteriorates; }));
   }
+  if (worse > most_items)
+    return fmt::format("{} verdicts on other metrics deteriorate, see the table.", worse);
   return names.empty() ? "" : fmt::format("Other metrics that deteriorate: {}.", joined(names, {}, "; "));
 }
 
