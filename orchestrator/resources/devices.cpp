@@ -142,7 +142,7 @@ std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::
     throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner was built for the CPU only",
                     "build it with a CUDA LibTorch (-DLibTorch_CUDA=ON), or leave accelerator out");
   const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
-  throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner sees no GPU" +
+  throw UserError("`[machine] accelerator` is \"cuda\", but no GPU is visible" +
                       (visible == nullptr ? "" : " with CUDA_VISIBLE_DEVICES=" + std::string(visible)),
                   "check that nvidia-smi lists a GPU and that its driver supports CUDA " + cuda);
 }

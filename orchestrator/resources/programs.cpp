@@ -4,8 +4,10 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <sstream>
 #include <string_view>
 #include <utility>
@@ -75,6 +77,26 @@ std::vector<Gpu> gpus_of(const nlohmann::json& versions) {
   return gpus;
 }
 
+// The GPUs that nvidia-smi lists and CUDA_VISIBLE_DEVICES allows. None without a driver.
+std::vector<Gpu> gpus_of_driver() {
+  const Output output = output_of(
+      "nvidia-smi --query-gpu=index,uuid,memory.total,name --format=csv,noheader,nounits 2>/dev/null");
+  std::vector<Gpu> gpus;
+  const char* visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::string allowed = visible == nullptr ? "" : fmt::format(",{},", visible);
+  const auto is_allowed = [&](const std::string& name) {
+    return allowed.find("," + name + ",") != std::string::npos;
+  };
+  static const std::regex form(R"((\d+), (\S+), (\d+), (.+))");
+  std::smatch found;
+  std::istringstream lines(output.text);
+  for (std::string line; std::getline(lines, line);)
+    if (std::regex_match(line, found, form) &&
+        (visible == nullptr || is_allowed(found.str(1)) || is_allowed(found.str(2))))
+      gpus.push_back({std::stoi(found.str(1)), found.str(4), std::stoll(found.str(3)) << 20, found.str(2)});
+  return gpus;
+}
+
 // The variables that ranks inherit and that may change their speed.
 std::map<std::string, std::string> speed_variables() {
   std::map<std::string, std::string> variables;
@@ -127,16 +149,22 @@ std::string build_id(const fs::path& runner, const std::vector<std::string>& lib
   return sha256_hex(all).substr(0, 12);
 }
 
-Programs find_programs() {
+Programs find_programs(bool needs_runner) {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   const std::array<fs::path, 2> folders{here, (here / "../libexec/trainyard").lexically_normal()};
   for (const auto& folder : folders) {
     Programs programs{folder / "trainyard-runner", folder / "trainyard-store", folder / "trainyard-rank"};
-    if (is_executable(programs.runner) && is_executable(programs.store)) return programs;
+    if (!is_executable(programs.store) || (needs_runner && !is_executable(programs.runner))) continue;
+    if (!is_executable(programs.runner)) programs.runner.clear();
+    return programs;
   }
-  throw UserError("cannot find trainyard-runner and trainyard-store in " + folders[0].string() + " or " +
-                      folders[1].string(),
-                  "build or install all three programs together");
+  throw UserError(
+      fmt::format("cannot find {}trainyard-store in {} or {}", needs_runner ? "trainyard-runner and " : "",
+                  folders[0].string(), folders[1].string()),
+      needs_runner
+          ? "build or install all programs together; without trainyard-runner, all strategies must be "
+            "programs of your own (`command`)"
+          : "build or install all programs together");
 }
 
 void check_commands(const experiments::Experiment& experiment) {
@@ -148,6 +176,17 @@ void check_commands(const experiments::Experiment& experiment) {
                     "name a program in PATH, or a path relative to the folder of the experiment file",
                     experiment.strategy_locations.at(i));
   }
+}
+
+RunnerFacts facts_for_own_programs(const Programs& programs) {
+  RunnerFacts facts;
+  facts.circumstances.host = host_name();
+  facts.circumstances.processor = processor();
+  facts.circumstances.release = TRAINYARD_VERSION;
+  facts.circumstances.environment = speed_variables();
+  facts.gpus = programs.runner.empty() ? gpus_of_driver() : gpus_of(versions_of(programs.runner));
+  facts.cuda = "of your program";
+  return facts;
 }
 
 RunnerFacts runner_facts(const Programs& programs) {

@@ -15,13 +15,14 @@
 namespace trainyard::orchestrator {
 
 struct Programs {
-  std::filesystem::path runner;     // trainyard-runner
+  std::filesystem::path runner;     // trainyard-runner; empty if it is not needed and not there
   std::filesystem::path store;      // trainyard-store
   std::filesystem::path task = {};  // trainyard-rank
 };
 
-// Searches next to this executable, then in ../libexec/trainyard. UserError names both folders.
-Programs find_programs();
+// Searches next to this executable, then in ../libexec/trainyard. UserError names both folders. `needs_runner`: false if
+// all strategies are programs of the user.
+Programs find_programs(bool needs_runner = true);
 
 // The build of the runner, because two builds of one version may differ in speed: 12 hexadecimal digits, from these
 // parts:
@@ -49,6 +50,9 @@ struct RunnerFacts {
   std::vector<Gpu> gpus;  // that the runner sees
 };
 RunnerFacts runner_facts(const Programs& programs);  // ProgramKilled; UserError for any other failure
+
+// The same if all strategies are programs of the user: no build, and no versions of LibTorch and NCCL. Ranks state their own.
+RunnerFacts facts_for_own_programs(const Programs& programs);
 
 // Output of `trainyard-runner --check-network FILE` on this host: one line. `agrees` is false if the network
 // does not compute what PyTorch computed, or if that could not be checked; then the line is the error.

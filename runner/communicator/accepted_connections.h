@@ -10,10 +10,6 @@
 // - Thread safety: like accept(2).
 #pragma once
 
-#include <cstdint>
-
-#include "base/fd.h"
-
 namespace trainyard::runner {
 
 // Called before anything listens.
@@ -21,8 +17,5 @@ namespace trainyard::runner {
 // - UserError if this host does not say which user owns a connection. Then all of them would be refused.
 // - std::system_error if a system call fails, for example because too many files are open.
 void require_checked_accept();
-
-// A socket that listens on a free port of 127.0.0.1, and its port.
-FileDescriptor listen_on_loopback(std::uint16_t& port);
 
 }  // namespace trainyard::runner

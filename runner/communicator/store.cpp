@@ -1,11 +1,9 @@
 #include "runner/communicator/store.h"
 
-#include <sys/resource.h>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
-#include "base/fd.h"
 #include "runner/communicator/accepted_connections.h"
 #include "runner/communicator/process_groups.h"
 
@@ -25,14 +23,6 @@ Store connect_to(const Environment& environment) {
   return c10::make_intrusive<c10d::TCPStore>(environment.store_host, options);
 }
 
-// As many open files as the system allows. The usual limit of 1,024 would end the rendezvous of many ranks.
-void allow_many_connections() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 }  // namespace
 
 Store connect_store(const Environment& environment) {
@@ -42,19 +32,6 @@ Store connect_store(const Environment& environment) {
     store->setTimeout(communication_timeout);
     return c10::make_intrusive<c10d::PrefixStore>("trainyard/" + environment.run_id, store);
   });
-}
-
-ServedStore serve_store() {
-  ignore_broken_pipes();
-  require_checked_accept();
-  allow_many_connections();
-  c10d::TCPStoreOptions options;
-  options.isServer = true;
-  options.waitWorkers = false;
-  FileDescriptor socket = listen_on_loopback(options.port);  // TCPStore itself listens on all interfaces
-  options.masterListenFd = socket.release();                 // the store closes it
-  const auto store = c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
-  return {store, store->getPort()};
 }
 
 }  // namespace trainyard::runner

@@ -12,13 +12,4 @@ namespace trainyard::runner {
 // answer.
 Store connect_store(const Environment& environment);
 
-// A TCPStore on a free port of the loopback interface. This process serves it while the object lives.
-// - Connections of other users of this host are refused (accepted_connections.h).
-// - It has no other authentication. The way to it from other hosts is orchestrator/rank/store_relay.h.
-struct ServedStore {
-  Store store;
-  int port = 0;
-};
-ServedStore serve_store();
-
 }  // namespace trainyard::runner

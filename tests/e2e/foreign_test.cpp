@@ -263,6 +263,32 @@ TEST_CASE("commands that read and commands that write refuse a yard of another f
   }
 }
 
+TEST_CASE(
+    "without trainyard-runner own programs train, and a strategy of trainyard is an error that says so") {
+  const Scratch scratch;
+  const auto built = std::filesystem::path(TRAINYARD_PROGRAM).parent_path();
+  for (const char* name : {"trainyard", "trainyard-store"})
+    std::filesystem::copy_file(built / name, scratch.path() / name);
+  scratch.write("program.sh", trivial);
+  scratch.write("foreign.toml", foreign_file(R"(["/bin/sh", "program.sh"])", 2));
+  scratch.write("nvidia-smi",
+                "#!/bin/sh\necho '0, GPU-aa, 81559, NVIDIA H100'\necho '3, GPU-bb, 81559, NVIDIA H100'\n");
+  std::filesystem::permissions(scratch.path() / "nvidia-smi", std::filesystem::perms::owner_all);
+  std::map<std::string, std::string> environment;
+  const auto at = [&](const std::vector<std::string>& arguments) {
+    return scratch.at(arguments, environment, (scratch.path() / "trainyard").string());
+  };
+  checked_output(at({"check", "foreign.toml"}), 0, "foreign.toml: ok, 1 run, on cpu:");
+  checked_output(at({"run", "foreign.toml"}), 0, "1 run finished");
+  checked_output(at({"show", "last"}), 0, "command of each rank");
+  checked_error(at({"run", "foreign.toml", "--set", "strategy=single"}), 2,
+                "cannot find trainyard-runner and trainyard-store in");
+  environment["PATH"] = scratch.path().string() + ":/usr/bin:/bin";  // where nvidia-smi is
+  checked_output(at({"check", "foreign.toml"}), 0, "on cuda:0 (NVIDIA H100), cuda:3 (NVIDIA H100)");
+  environment["CUDA_VISIBLE_DEVICES"] = "GPU-bb";
+  checked_output(at({"check", "foreign.toml"}), 0, "on cuda:3 (NVIDIA H100)");
+}
+
 TEST_CASE("a missing program is an error before anything starts, with the place of its strategy") {
   const Scratch scratch;
   scratch.write("foreign.toml", foreign_file(R"(["no-such-program"])", 1));

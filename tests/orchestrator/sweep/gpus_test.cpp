@@ -97,7 +97,7 @@ TEST_CASE("the error for missing GPUs names what is missing") {
     host_devices(where, gpus(count), cuda, {0});
   };
   CHECK_THROWS_WITH_AS(ask(0, "", std::nullopt), doctest::Contains("built for the CPU only"), UserError);
-  CHECK_THROWS_WITH_AS(ask(0, "13.0", std::nullopt), doctest::Contains("sees no GPU"), UserError);
+  CHECK_THROWS_WITH_AS(ask(0, "13.0", std::nullopt), doctest::Contains("no GPU is visible"), UserError);
   CHECK_THROWS_WITH_AS(ask(1, "13.0", 2), doctest::Contains("is 2, but there is 1 GPU"), UserError);
 }
 

@@ -18,7 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "runner/communicator/accepted_connections.h"
+#include "base/sockets/loopback.h"
+#include "base/sockets/rendezvous_store.h"
 #include "runner/communicator/gloo_communicator.h"
 #include "tests/runner/support/child.h"
 #include "tests/runner/support/doctest_beside_torch.h"
@@ -85,9 +86,17 @@ bool ranks_meet(int port) {
   return store->get_to_str("1") == "second" && second.get() == "first";
 }
 
+// A store that a thread of this process serves.
+struct ServedStore {
+  RendezvousStore store;
+  int port = store.port();
+  std::jthread thread{
+      [this](const std::stop_token& stop) { store.serve([&] { return !stop.stop_requested(); }); }};
+};
+
 // Two ranks of one host as threads, connected by Gloo. Calls `action` with the ports that they have opened.
 void with_gloo(const std::function<void(const std::set<int>&)>& action, bool one_host = true) {
-  const ServedStore served = serve_store();
+  const ServedStore served;
   const auto before = listening_ports();
   auto second = std::async(std::launch::async, [&] {
     auto group = gloo_communicator(connect_store(client_of(served.port, 1)), "all",
@@ -106,7 +115,7 @@ void with_gloo(const std::function<void(const std::set<int>&)>& action, bool one
 }
 
 TEST_CASE("a store for this host listens on the loopback interface only, and answers there") {
-  const ServedStore served = serve_store();
+  const ServedStore served;
   CHECK(listening_ports()[served.port] == std::vector<std::string>{"0100007F"});
   connect_store(client_of(served.port))->set("key", std::string("value"));
   CHECK(connect_store(client_of(served.port))->get_to_str("key") == "value");
@@ -117,7 +126,7 @@ TEST_CASE("a user of this host who is not the owner of the store gets no answer 
     MESSAGE("skipped: only root can become another user");
     return;
   }
-  const ServedStore served = serve_store();
+  const ServedStore served;
   ConnectionsOfNobody stranger(served.port, 1);
   CHECK(stranger.last_is_closed());
   CHECK(ranks_meet(served.port));

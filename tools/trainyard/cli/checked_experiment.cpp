@@ -1,5 +1,6 @@
 #include "tools/trainyard/cli/checked_experiment.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <iostream>
 
@@ -41,8 +42,12 @@ static void check_paths(const std::vector<std::filesystem::path>& paths) {
 
 static orchestrator::Machine machine_for(const experiments::Experiment& experiment) {
   orchestrator::Machine machine;
-  machine.programs = orchestrator::find_programs();
-  const orchestrator::RunnerFacts runner = orchestrator::runner_facts(machine.programs);
+  const bool needs_runner = !std::ranges::all_of(
+      experiment.runs, [](const experiments::Run& run) { return run.strategy.foreign(); });
+  machine.programs = orchestrator::find_programs(needs_runner);
+  const orchestrator::RunnerFacts runner = needs_runner
+                                               ? orchestrator::runner_facts(machine.programs)
+                                               : orchestrator::facts_for_own_programs(machine.programs);
   machine.circumstances = runner.circumstances;
   machine.circumstances.communicator = experiment.machine.communicator;
   if (!experiment.machine.on_this_host()) {

@@ -81,7 +81,7 @@ std::string places(const experiments::Experiment& experiment, const orchestrator
 bool networks_agree(const experiments::Experiment& experiment, const orchestrator::Programs& programs) {
   std::map<std::filesystem::path, std::string> files;  // to the name of the model
   for (const auto& run : experiment.runs)
-    if (run.exported) files.emplace(run.exported->path, run.model);
+    if (run.exported && !programs.runner.empty()) files.emplace(run.exported->path, run.model);
   bool agree = true;
   for (const auto& [file, model] : files) {
     const orchestrator::NetworkCheck found = orchestrator::check_network(programs, file);

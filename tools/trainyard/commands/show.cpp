@@ -174,7 +174,8 @@ void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int6
                              strategy.at("command").dump());
     return;
   }
-  const auto programs = orchestrator::find_programs();
+  const auto programs = orchestrator::find_programs(false);
+  if (programs.runner.empty()) return;
   const auto run_file = shell_quoted((folder / experiments::run_file_name).string());
   const auto runner = shell_quoted(programs.runner.string());
   if (ranks == 1) {

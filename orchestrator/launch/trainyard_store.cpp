@@ -1,17 +1,15 @@
-// trainyard-store: a rendezvous store, which is a key-value store over TCP, for foreign programs and for ranks
-// on several hosts. It prints its address with a free port of the loopback interface, and serves until its
-// parent ends. It refuses connections of other users (docs/security.md).
-#include <chrono>
+// trainyard-store: a rendezvous store for foreign programs and for ranks on several hosts. It prints its address with a
+// free port of the loopback interface, and serves until its parent ends. It refuses connections of other users
+// (docs/security.md).
+#include <csignal>
 #include <iostream>
-#include <thread>
 
 #include <CLI/CLI.hpp>
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/sockets/rendezvous_store.h"
 #include "base/text.h"
-#include "runner/communicator/store.h"
-#include "runner/device/rank_process.h"
 
 namespace {
 
@@ -19,11 +17,11 @@ using namespace trainyard;
 
 void serve() {
   const pid_t parent = getppid();
-  const runner::ServedStore store = runner::serve_store();
-  std::cout << "127.0.0.1 " << store.port << std::endl;
+  RendezvousStore store;
+  std::cout << "127.0.0.1 " << store.port() << std::endl;
   // After the address, because a reader of both streams expects the address in the first line.
-  log::info("store serves", {{"address", "127.0.0.1"}, {"port", store.port}, {"parent", parent}});
-  while (getppid() == parent) std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  log::info("store serves", {{"address", "127.0.0.1"}, {"port", store.port()}, {"parent", parent}});
+  store.serve([&] { return getppid() == parent; });
   log::info("store ends", {{"why", "its parent has ended"}});
 }
 
@@ -37,13 +35,13 @@ int main(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return program.exit(error) == 0 ? 0 : 2;
   }
-  runner::die_with_parent();
+  std::signal(SIGPIPE, SIG_IGN);
   try {
     log::to_standard_error(log::level_from_environment());
     serve();
+    return 0;
   } catch (const std::exception& error) {
     std::cerr << "error: " << first_line(error.what()) << std::endl;
-    _exit(1);
+    return 1;
   }
-  _exit(0);
 }
