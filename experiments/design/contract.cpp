@@ -286,9 +286,7 @@ std::string declared_mesh_difference(const Values& baseline, const Values& arm) 
     return all;
   };
   if (model == nullptr || value_text(arm, "batch_norm") == "sync" || parts(baseline) == parts(arm)) return "";
-  return averages_batches(*model, arm) ? "batch normalisation takes its statistics from each replica's and "
-                                         "micro-batch's own part of a step"
-                                       : "";
+  return averages_batches(*model, arm) ? split_batch_statistics : "";
 }
 
 std::string to_text(const TermDifference& difference) {

@@ -65,6 +65,10 @@ std::string to_text(const TermDifference& difference);  // "global batch 256 aga
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,
                                             const Compare& compare);
 
+// The arms take statistics of batch normalisation from other parts of a step.
+inline constexpr const char* split_batch_statistics =
+    "batch normalisation takes its statistics from each replica's and micro-batch's own part of a step";
+
 // A difference that the mesh itself causes, or empty. It is printed with the verdict, which stays valid.
 std::string declared_mesh_difference(const std::map<std::string, Value>& baseline,
                                      const std::map<std::string, Value>& arm);

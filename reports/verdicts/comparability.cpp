@@ -99,14 +99,29 @@ StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
   return terms;
 }
 
-// `observed.order` of a recorded script (docs/python.md), or empty.
-std::string order_of(const db::RunEvidence& evidence) {
-  for (const db::RunEvidence::Rank& rank : evidence.ranks)
-    if (const auto observed = rank.start.find("observed");
-        observed != rank.start.end() && observed->is_object())
-      if (const auto order = observed->find("order"); order != observed->end() && order->is_string())
-        return order->get<std::string>();
-  return "";
+// What the first rank of a recorded script observed (docs/python.md), by its place in the record. Null if it did not.
+nlohmann::json observed(const db::RunEvidence& evidence, const char* place) {
+  const nlohmann::json::json_pointer pointer(std::string("/observed") + place);
+  return !evidence.ranks.empty() && evidence.ranks.front().start.contains(pointer)
+             ? evidence.ranks.front().start.at(pointer)
+             : nlohmann::json();
+}
+
+// What a recorded script takes its data order from, the norm of its first gradient, and its batch normalisation.
+void add_observed(const db::RunEvidence& evidence, RunTerms& terms) {
+  if (const auto order = observed(evidence, "/order"); order.is_string())
+    terms.order = order.get<std::string>();
+  for (const char* name : {"/gradient_norms/0/before_clipping", "/gradient_norms/0/at_step"})
+    if (const auto norm = observed(evidence, name);
+        norm.is_number() && std::isnan(terms.first_gradient) && observed(evidence, "/fsdp").is_null())
+      terms.first_gradient = norm.get<double>();
+  if (const auto layers = observed(evidence, "/batch_norms"); layers.is_number() && layers > 0)
+    terms.batch_statistics = evidence.ranks.size();
+}
+
+std::string stated(const RunTerms& terms, const char* name) {
+  const auto found = terms.stated.find(name);
+  return found == terms.stated.end() ? "" : found->second;
 }
 
 // Whether the program ended before it stated anything.
@@ -149,6 +164,9 @@ class Examiner {
     if (times_differ) ++pairs_without_times_;
     const std::string mesh = experiments::declared_mesh_difference(baseline.axes, arm.axes);
     if (!mesh.empty()) add(result_.declared, mesh);
+    if (first.batch_statistics > 0 && second.batch_statistics > 0 &&
+        first.batch_statistics != second.batch_statistics && stated(second, "batch_norm") == "local")
+      add(result_.declared, experiments::split_batch_statistics);
   }
 
   Comparability result() {
@@ -163,6 +181,13 @@ class Examiner {
            fmt::format("the first weights are equal, but the training losses of epoch 1 are {}; a program "
                        "may record a mean as a sum",
                        joined(doubtful_))});
+    if (!scaled_.empty())
+      result_.caveats.push_back(
+          {doubtful_mark,
+           fmt::format(
+               "the first weights and samples are equal, but the norms of the gradient at step 1 are {}; "
+               "one arm may multiply its loss, for example by the number of processes",
+               joined(scaled_))});
     return std::move(result_);
   }
 
@@ -189,7 +214,7 @@ class Examiner {
     return !differing.empty();
   }
 
-  // The first epoch of equal networks gives similar losses, whatever the strategy is.
+  // The first gradients and the losses of the first epoch of equal networks are similar, whatever the strategy is.
   void take_first_losses(const RunTerms& first, const Observation& a, const RunTerms& second,
                          const Observation& b) {
     constexpr double most = 10;
@@ -197,6 +222,14 @@ class Examiner {
     const auto others = second.stated.find("initial_weights");
     if (weights == first.stated.end() || others == second.stated.end() || weights->second != others->second)
       return;
+    // The first gradients differ by less, unless the loss is scaled: dropout and clipping change them a little.
+    constexpr double most_of_gradients = 1.25;
+    const double gradient = first.first_gradient, other_gradient = second.first_gradient;
+    const std::string samples = first_line(stated(first, "batches"));
+    if (!samples.empty() && samples == first_line(stated(second, "batches")) &&
+        std::max(gradient / other_gradient, other_gradient / gradient) > most_of_gradients)
+      scaled_.push_back(fmt::format("{} against {} ({})", plain_number(other_gradient, 3),
+                                    plain_number(gradient, 3), pair_name(b, compare_)));
     const double loss = first_loss(a);
     const double other = first_loss(b);
     if (loss > 0 && other > 0 && std::max(loss / other, other / loss) > most)
@@ -212,7 +245,7 @@ class Examiner {
   const ReportData& data_;
   const experiments::Compare& compare_;
   std::map<std::string, std::vector<std::string>> pairs_by_setting_;
-  std::vector<std::string> doubtful_;
+  std::vector<std::string> doubtful_, scaled_;
   Comparability result_;
   std::set<std::string> seen_;
   int pairs_ = 0;
@@ -225,7 +258,11 @@ RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
   const auto found = data.evidence.find(run.run_key);
   if (found == data.evidence.end()) return {experiments::stated_by(run.axes), run.kind == "foreign", false};
   const db::RunEvidence& evidence = found->second;
-  if (is_foreign(evidence)) return {foreign_evidence(evidence), true, true, order_of(evidence)};
+  if (is_foreign(evidence)) {
+    RunTerms terms{foreign_evidence(evidence), true, true};
+    add_observed(evidence, terms);
+    return terms;
+  }
   RunTerms terms{experiments::stated_by(run.axes), false, true};
   add_native_evidence(evidence, terms.stated);
   return terms;

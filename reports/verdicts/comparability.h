@@ -5,6 +5,8 @@
 // - NOT VERIFIED: a foreign arm does not state all terms.
 #pragma once
 
+#include <cstddef>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -22,13 +24,17 @@ struct RunTerms {
   bool recorded = false;  // the run has records
   // What a recorded script takes its data order from: "RandomSampler of train.py:12". Empty: not known.
   std::string order = {};
+  double first_gradient =
+      std::numeric_limits<double>::quiet_NaN();  // its norm at step 1 in a recorded script; NaN: not known
+  std::size_t batch_statistics = 0;              // ranks of a recorded script with batch normalisation
 };
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
 
 inline constexpr const char* exploratory_mark = "EXPLORATORY";
 
 inline constexpr const char* settings_mark = "SETTINGS";  // other build or environment
-inline constexpr const char* doubtful_mark = "DOUBTFUL";  // first losses far apart, from equal weights
+inline constexpr const char* doubtful_mark =
+    "DOUBTFUL";  // first losses or gradients far apart, from equal weights
 
 // "seed 3", "seed=3 fold=1"; if arms are not paired "run 3fa9…".
 std::string pair_name(const Observation& observation, const experiments::Compare& compare);
