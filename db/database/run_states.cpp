@@ -77,7 +77,9 @@ UPDATE attempt SET
     WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
     ORDER BY e.seq DESC LIMIT 1),
   times_problem = COALESCE(CASE WHEN launch ->> '$.times_needed' = 0 THEN ')sql") +
-         times_not_needed + R"sql(' WHEN NOT host_exclusive THEN 'other runs shared the host' END,
+         times_not_needed + R"sql(' WHEN NOT host_exclusive AND launch ->> '$.circumstances.release' = '' THEN
+      'it was recorded without trainyard run, so the load of the host is not known'
+    WHEN NOT host_exclusive THEN 'other runs shared the host' END,
     (SELECT e.why FROM event e
      WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
      ORDER BY e.seq DESC LIMIT 1),

@@ -131,7 +131,7 @@ bool Yard::exists() const {
 Yard yard_from(const std::optional<fs::path>& from_command_line) {
   if (from_command_line) return Yard(*from_command_line);
   if (const char* home = std::getenv("TRAINYARD_HOME"); home != nullptr && *home != '\0') return Yard(home);
-  return Yard("yard");
+  return Yard(!fs::exists("yard") && fs::exists("trainyard-runs") ? "trainyard-runs" : "yard");
 }
 
 namespace {

@@ -52,7 +52,7 @@ bool is_other_folder(const std::filesystem::path& named, const std::filesystem::
 // UserError if the yard already has runs elsewhere, or if the folder belongs to another yard.
 Yard with_spool(const Yard& yard, const std::filesystem::path& spool);
 
-// --yard, else TRAINYARD_HOME, else ./yard.
+// --yard, else TRAINYARD_HOME, else ./yard, else ./trainyard-runs of recorded scripts if that exists.
 Yard yard_from(const std::optional<std::filesystem::path>& from_command_line);
 
 // Exclusive lock on the yard while the object lives, on yard.lock, which names the holder.

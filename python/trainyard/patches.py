@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
 import time
 import weakref
@@ -109,7 +110,10 @@ def _wrap_functions() -> None:
     def clip_grad_norm(parameters: Any, max_norm: Any, *args: Any, **named: Any) -> Any:
         if active is not None:
             active.clip_norms.add(float(max_norm))
-        return clip(parameters, max_norm, *args, **named)
+        norm = clip(parameters, max_norm, *args, **named)
+        if active is not None and active.watches() and type(norm) is torch.Tensor:  # not sharded
+            active.clipped_from = float(norm) if active.clipped_from is None else math.nan  # several parts: not known
+        return norm
 
     @functools.wraps(enter)
     def enter_autocast(self: Any) -> Any:

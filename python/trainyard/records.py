@@ -1,12 +1,14 @@
 """The record file of this rank: reads run.json and appends one JSON object per line (docs/record-protocol.md).
 
-A script that was not started by `trainyard run` gets a folder of its own below ./trainyard-runs. It has the form of a
-run: runs/NAME/attempt-1 with run.json and the records."""
+A script that was not started by `trainyard run` gets a folder of its own below ./trainyard-runs/recorded, with run.json and
+the records. `trainyard report` adds it to a yard."""
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
+import socket
 import sys
 import time
 from pathlib import Path
@@ -18,13 +20,30 @@ BEGAN = time.monotonic()  # of this rank
 _numbers = itertools.count()  # of the runs of this process
 
 
+def stamp(seconds: float) -> str:
+    """UTC, "2026-11-20T09:30:12.345Z"."""
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
+
+
+def processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        lines = []
+    return next((line.split(": ", 1)[1] for line in lines if line.startswith("model name") and ": " in line), "unknown")
+
+
 def alone(seed: int) -> dict[str, Any]:
     """The members of run.json for a script on its own. Rank 0 chooses the folder and hands it to the other ranks."""
     script = Path(sys.argv[0]).stem or "python"
     name = f"{script}-{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**9:09d}"
-    folder = Path(ranks.of_rank_0(f"folder/{next(_numbers)}", str(Path("trainyard-runs/runs", name, "attempt-1").absolute())))
-    info = {"v": 1, "run": folder.parent.name, "attempt": 1, "records": str(folder), "seed": seed,
-            "axes": {}, "command": sys.argv, "world_size": ranks.number()}
+    home = Path(os.environ.get("TRAINYARD_HOME") or "trainyard-runs", "recorded", name)
+    folder = Path(ranks.of_rank_0(f"folder/{next(_numbers)}", str(home.absolute())))
+    path = Path(sys.argv[0])
+    info = {"v": 1, "run": folder.name, "attempt": 1, "records": str(folder), "seed": seed, "axes": {}, "world_size": ranks.number(),
+            "command": [sys.executable, *(sys.argv if sys.argv[0] else ["python"])], "folder": os.getcwd(), "pid": os.getpid(),
+            "host": socket.gethostname(), "processor": processor(), "created": stamp(time.time()),
+            "script_sha256": hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()}
     folder.mkdir(parents=True, exist_ok=True)
     if ranks.own() == 0:
         (folder / "run.json").write_text(json.dumps(info, indent=1) + "\n")
@@ -42,9 +61,7 @@ class Records:
 
     def now(self) -> dict[str, Any]:
         """The members `time` and `elapsed_seconds` of a record that is written now."""
-        seconds = time.time()
-        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
-        return {"time": stamp, "elapsed_seconds": time.monotonic() - BEGAN}
+        return {"time": stamp(time.time()), "elapsed_seconds": time.monotonic() - BEGAN}
 
     def write(self, type: str, when: dict[str, Any] | None = None, **members: Any) -> None:
         """Append one record with one write, and sync it. `when`: its time, if that is not now."""

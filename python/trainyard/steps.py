@@ -73,6 +73,7 @@ class Steps:
         self.largest_step = self.most_forwards = 0
         self.scaler: Any = None
         self.clip_norms: set[float] = set()
+        self.clipped_from: float | None = None  # norm of the gradient before it was clipped
         self.dtypes: set[torch.dtype] = set()  # inside of forward
         self.dtypes_known = False
         self.norms: list[dict[str, float]] = []
@@ -259,6 +260,8 @@ class Steps:
         norm = float(torch.stack([each.norm().float().cpu() for each in gradients]).norm()) if gradients else 0.0
         local = [each.float().cpu() for each in self._local_norms.values()]
         found = {"step": self.steps + 1, "at_step": norm / float(scale) if scale is not None else norm}
+        if self.clipped_from is not None:
+            found["before_clipping"], self.clipped_from = self.clipped_from, None
         if local:
             found["local"] = float(torch.stack(local).norm())
         if self.scaler is not None:
@@ -267,6 +270,9 @@ class Steps:
         self._local_norms = {}
         if len(self.norms) == WATCHED:
             self.unwatch()
+
+    def watches(self) -> bool:
+        return bool(self._watching)
 
     def unwatch(self) -> None:
         for handle in self._watching:

@@ -281,8 +281,8 @@ class TwoRanks(Recorded):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         self.assertIn("ValueError: a bad sample", done.stderr)
         runs = {}
-        for folder in pathlib.Path("trainyard-runs/runs").iterdir():
-            ranks = [[json.loads(line) for line in (folder / f"attempt-1/rank-{rank}.records.jsonl").read_text().splitlines()]
+        for folder in pathlib.Path("trainyard-runs/recorded").iterdir():
+            ranks = [[json.loads(line) for line in (folder / f"rank-{rank}.records.jsonl").read_text().splitlines()]
                      for rank in (0, 1)]
             runs[ranks[0][1]["metrics"][0]["name"]] = ranks
         self.assertEqual(set(runs), {"alone", "ddp", "late", "fsdp1", "fsdp2", "unlike", "raised"}, done.stderr)

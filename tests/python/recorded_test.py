@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -72,17 +73,67 @@ class Recorded(unittest.TestCase):
 
     def test_the_page_is_typed(self):
         page = (HERE.parents[1] / "docs/python.md").read_text()
-        for language, name in (("python", "train.py"), ("toml", "squares.toml")):
-            (self.folder / name).write_text(page.split(f"```{language}\n")[1].split("```")[0])
-        path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
-        self.environment |= {"PATH": path, "PYTHONPATH": PACKAGE}
-        run = self.trainyard("run", "squares.toml", "--no-report", "--where", "seed=0")
+        self.write_page_script(page)
+        self.assertIn("trainyard run train.py --seeds 5 --epochs 8\n", page)
+        wrong = self.trainyard("run", "train.py", "--strategies", "pipeline")
+        self.assertEqual((wrong.returncode, "a script cannot be trained as \"pipeline\"" in wrong.stderr), (2, True), wrong.stderr)
+        run = self.trainyard("run", "train.py", "--seeds", "1", "--epochs", "2", "--no-report", "--", "--seed", "{seed}")
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertRegex((self.folder / "train.toml").read_text(), r'command = \["python3","train.py","--seed","{seed}"\]')
         rows = [row for row in self.compared() if "seconds" not in row["metric"]]
         self.assertEqual([row["metric"] for row in rows], ["validation-accuracy", "train-loss", "validation-loss"])
         self.assertEqual({row["verified"] for row in rows}, {"true"})
         added = len(re.findall(r"# [1-7]\b", (self.folder / "train.py").read_text()))
         self.assertEqual(added, 7)
+
+    def write_page_script(self, page):
+        (self.folder / "train.py").write_text(page.split("```python\n")[1].split("```")[0])
+        path = f"{pathlib.Path(sys.executable).parent}:{os.environ['PATH']}"
+        self.environment |= {"PATH": path, "PYTHONPATH": PACKAGE}
+
+    def alone(self, seed, *command, **options):
+        return subprocess.Popen([sys.executable, *command, "train.py"], cwd=self.folder, stderr=subprocess.PIPE, text=True,
+                                env={**os.environ, **self.environment, "SEED": str(seed)}, **options)
+
+    def test_a_report_needs_no_experiment_file_for_runs_of_a_script_alone(self):
+        self.write_page_script((HERE.parents[1] / "docs/python.md").read_text())
+        self.environment["OMP_NUM_THREADS"] = "1"
+        for seed in (0, 1):
+            for command in ((), ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")):
+                process = self.alone(seed, *command)
+                said = process.communicate(timeout=120)[1]
+                self.assertEqual(process.returncode, 0, said)
+        killed = self.alone(2)
+        for _ in range(1200):
+            if list((self.folder / "trainyard-runs/recorded").glob("*/rank-0.records.jsonl"))[4:]:
+                break
+            time.sleep(0.05)
+        running = self.trainyard("status")
+        self.assertIn("1 run of ", running.stderr)
+        self.assertIn("added 4 runs of ", running.stderr)
+        killed.kill()
+        killed.communicate()
+        report = self.trainyard("report")
+        self.assertEqual(report.returncode, 0, report.stderr)
+        self.assertIn("added 1 run of ", report.stderr)
+        rows = [row for row in self.compared() if "seconds" not in row["metric"]]
+        self.assertEqual([(row["arm"], row["n"], row["verified"]) for row in rows], [("2-processes", "2", "true")] * 3)
+        times = [row for row in self.compared() if row["metric"] == "train-seconds"]
+        self.assertEqual({row["n"] for row in times} - {"0"}, set(), times)
+        statuses = self.rows("SELECT strategy, seed, status FROM run_summary ORDER BY strategy, seed")
+        self.assertEqual([row["status"] for row in statuses], ["finished", "finished", "failed", "finished", "finished"])
+        page = (self.folder / "trainyard-runs/reports/train/index.html").read_text()
+        self.assertIn("the script ended without run.finish()", page)
+        self.assertEqual(self.trainyard("db", "check").returncode, 0)
+        self.assertEqual(self.trainyard("db", "rebuild").returncode, 0)
+        self.assertEqual(statuses, self.rows("SELECT strategy, seed, status FROM run_summary ORDER BY strategy, seed"))
+
+    def test_an_arm_that_multiplies_its_loss_is_doubtful(self):
+        self.assertEqual(self.run_cases(["plain", "doubled"], (1, 2)).returncode, 0)
+        said = self.trainyard("compare").stdout
+        self.assertRegex(said, r"DOUBTFUL: the first weights and samples are equal, but the norms of the gradient at step 1 are "
+                               r"(\S+) against (\S+) \(seed 1\); one arm may multiply its loss.*\[Small network, case doubled")
+        self.assertNotRegex(said, r"DOUBTFUL.*case plain")
 
     def test_one_and_two_ranks_are_verified(self):
         run = self.run_cases(["compiled", "shuffled", "scaled", "rest"], (1, 2))

@@ -72,7 +72,7 @@ class Recorded(unittest.TestCase):
         self.addCleanup(setattr, patches, "active", None)
 
     def records(self):
-        (file,) = pathlib.Path("trainyard-runs/runs").glob("*/attempt-1/rank-0.records.jsonl")
+        (file,) = pathlib.Path("trainyard-runs/recorded").glob("*/rank-0.records.jsonl")
         return [json.loads(line) for line in file.read_text().splitlines()]
 
     def train(self, model=None, optimizer=None, loader=None, epochs=1, step=None, stated=True, **options):

@@ -2,7 +2,7 @@
 
 plain; compiled: with two ranks compiled, and workers load the data; shuffled: one rank draws its own order; scaled: two
 optimizers with a GradScaler, one of them fused, and two skipped steps; rest: a stream, four batches per step and two
-left over; broken: ends an epoch early; raised: rank 1 fails; killed: the first attempt is killed in its second epoch."""
+left over; broken: ends an epoch early; doubled: two ranks multiply the loss by two; raised: rank 1 fails; killed: the first attempt is killed in its second epoch."""
 import os
 import sys
 
@@ -68,6 +68,7 @@ for epoch in run.epochs(2):
         with torch.autocast("cpu", torch.bfloat16, enabled=case == "scaled"):
             loss = nn.functional.cross_entropy(model(x), y)
         run.add("loss", loss.item() * len(y), len(y))
+        loss = loss * world if case == "doubled" else loss
         loss = loss / 4 if case == "rest" else loss * float("inf") if case == "scaled" and i == 3 else loss
         scaler.scale(loss).backward()
         if case != "rest" or i % 4 == 3:

@@ -14,6 +14,7 @@
 #include "base/text.h"
 #include "db/ingest/maintenance.h"
 #include "db/queries/queries.h"
+#include "tools/trainyard/cli/recorded_runs.h"
 
 namespace trainyard::tools {
 
@@ -42,6 +43,7 @@ orchestrator::Yard existing_yard(const std::optional<std::filesystem::path>& yar
   auto place = orchestrator::yard_from(yard);
   orchestrator::refuse_links(place);
   db::refuse_other_format(place.root());
+  add_recorded_runs(place);
   if (!place.exists())
     throw UserError("no results in " + place.root().string(),
                     "name the folder with --yard or TRAINYARD_HOME, or make one with `trainyard run FILE`");

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "base/text.h"
 #include "models/datasets/datasets.h"
 #include "models/exported/exported.h"
@@ -18,7 +19,7 @@ namespace {
 constexpr std::int64_t usual_window = 64;
 
 // Texts of JSON are texts of TOML.
-std::string quoted(const std::string& text) {
+std::string toml_text(const std::string& text) {
   return nlohmann::json(text).dump();
 }
 
@@ -96,18 +97,44 @@ std::string text_of(const ExportedExperiment& experiment) {
   const bool has_single = std::ranges::find(strategies, "single") != strategies.end();
   std::string text;
   const std::string name = name_of(experiment.network);
-  text += fmt::format("name = {}\n", quoted(name));
-  text += fmt::format("matrix = {{ model = [{}], strategy = [{}], seed = {{ count = {} }} }}\n", quoted(name),
-                      joined(strategies, quoted), experiment.seeds);
+  text += fmt::format("name = {}\n", toml_text(name));
+  text += fmt::format("matrix = {{ model = [{}], strategy = [{}], seed = {{ count = {} }} }}\n",
+                      toml_text(name), joined(strategies, toml_text), experiment.seeds);
   text += fmt::format("compare = {{ axis = \"strategy\", baseline = {}, pair = [\"seed\"] }}\n",
-                      quoted(has_single ? "single" : strategies.front()));
-  text += fmt::format("\n[defaults]\ndataset = {}\n", quoted(dataset));
+                      toml_text(has_single ? "single" : strategies.front()));
+  text += fmt::format("\n[defaults]\ndataset = {}\n", toml_text(dataset));
   text += data_key(network, about, models::find_dataset(dataset));
   text += "epochs = 5\nbatch = 32\n" + optimizer_keys(about);
   text += fmt::format("\n[model.{}]\nexport = {}\ntask = {}\ninitial = {}\n", name,
-                      quoted(experiment.network.string()), quoted(network.task),
-                      quoted(initial_of(about, experiment.per_seed)));
+                      toml_text(experiment.network.string()), toml_text(network.task),
+                      toml_text(initial_of(about, experiment.per_seed)));
   return text;
+}
+
+std::string text_of(const ScriptExperiment& experiment) {
+  std::vector<std::string> command{experiment.python, experiment.script};
+  command.insert(command.end(), experiment.arguments.begin(), experiment.arguments.end());
+  const std::string name = name_of(experiment.script);
+  std::vector<std::string> names;
+  std::string tables;
+  for (const std::string& strategy : experiment.strategies) {
+    if (strategy != "single" && strategy != "ddp")
+      throw UserError(
+          fmt::format("a script cannot be trained as \"{}\"", strategy),
+          "use --strategies single ddp: one process, and --replicas processes under torchrun's variables");
+    const int processes = strategy == "single" ? 1 : experiment.replicas;
+    names.push_back(strategy == "single" ? "1-process" : fmt::format("{}-processes", processes));
+    tables += fmt::format(
+        "[strategy.{}]\ncommand = {}\nfiles = [{}]\nenv = {{ SEED = \"{{seed}}\" }}\nreplicas = {}\n",
+        names.back(), nlohmann::json(command).dump(), toml_text(experiment.script), processes);
+  }
+  return fmt::format(
+      "name = {0}\nmatrix = {{ model = [{0}], strategy = [{1}], seed = {{ count = {2} }} }}\n"
+      "compare = {{ axis = \"strategy\", baseline = {3}, pair = [\"seed\"] }}\n\n"
+      "[defaults]\ndataset = \"of-the-script\"\nepochs = {6}   # of run.epochs()\n"
+      "[model.{4}]\ntitle = {0}\n[dataset.of-the-script]\ntitle = \"as the script reads it\"\n{5}",
+      toml_text(name), joined(names, toml_text), experiment.seeds, toml_text(names.front()), name, tables,
+      experiment.epochs);
 }
 
 }  // namespace trainyard::tools

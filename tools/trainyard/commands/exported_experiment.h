@@ -1,4 +1,4 @@
-// The experiment file of a network that `trainyard export` has written.
+// Experiment files that `trainyard run` writes: of a network that `trainyard export` has written, and of a script.
 #pragma once
 
 #include <filesystem>
@@ -17,5 +17,19 @@ struct ExportedExperiment {
 
 // The whole file. Keys follow from the inputs of the network. UserError if the network cannot be read.
 std::string text_of(const ExportedExperiment& experiment);
+
+// The experiment file of a PyTorch script that is recorded (docs/python.md).
+struct ScriptExperiment {
+  std::string script;  // "train.py"
+  std::string python = "python3";
+  std::vector<std::string> arguments;  // placeholders as in `command`
+  std::vector<std::string> strategies{"single", "ddp"};
+  int replicas = 2;  // of ddp
+  int seeds = 5;
+  int epochs = 5;  // of run.epochs()
+};
+
+// UserError if a strategy is neither "single" nor "ddp".
+std::string text_of(const ScriptExperiment& experiment);
 
 }  // namespace trainyard::tools

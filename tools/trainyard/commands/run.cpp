@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -87,11 +88,22 @@ void complete_from_journal(ExperimentOptions& options) {
 struct RunOptions : ExperimentOptions {
   SweepChoices choices;
   bool dry_run = false;
-  // of a Python function
+  // of a Python function or script
   ExportedExperiment exported;
+  ScriptExperiment script;
   std::string python;
-  std::vector<CLI::Option*> of_function;
+  std::vector<CLI::Option*> of_function, of_script, of_both;
 };
+
+// Writes the experiment file STEM.toml into the current folder, and makes it the file of the command.
+void write_new_file(RunOptions& options, const fs::path& stem, const std::string& text) {
+  options.file = stem.string() + ".toml";
+  if (fs::exists(options.file) && whole_file(options.file) != text)
+    throw UserError(options.file.string() + " exists, and is another experiment",
+                    "run it with `trainyard run " + options.file.string() + "`, or remove it");
+  write_whole_file(fs::absolute(options.file), text);
+  std::cout << "wrote " << options.file.string() << "\n";
+}
 
 // Exports the network of a Python function, and writes its experiment file, both into the current folder. Returns the exit
 // code of the export.
@@ -106,30 +118,40 @@ int write_experiment(RunOptions& options) {
   if (const int code = export_network(exported); code != done) return code;
   options.exported.network = *exported.out;
   options.exported.per_seed = true;
-  const std::string text = text_of(options.exported);
-  options.file = stem.string() + ".toml";
-  if (fs::exists(options.file) && whole_file(options.file) != text)
-    throw UserError(options.file.string() + " exists, and is another experiment",
-                    "run it with `trainyard run " + options.file.string() + "`, or remove it");
-  write_whole_file(fs::absolute(options.file), text);
-  std::cout << "wrote " << options.file.string() << "\n";
+  write_new_file(options, stem, text_of(options.exported));
   return done;
 }
 
-void refuse_options_of_function(const RunOptions& options) {
-  for (const CLI::Option* option : options.of_function)
+// The same for a script.
+void write_script_experiment(RunOptions& options) {
+  ScriptExperiment& script = options.script;
+  script.script = options.file.string();
+  script.seeds = options.exported.seeds;
+  if (!options.python.empty()) script.python = options.python;
+  if (options.of_both.front()->count() > 0) script.strategies = options.exported.strategies;
+  write_new_file(options, options.file.stem(), text_of(script));
+}
+
+void refuse(const std::vector<CLI::Option*>& these, const RunOptions& options, const char* of) {
+  for (const CLI::Option* option : these)
     if (option->count() > 0)
       throw UserError(
-          option->get_name() + " is for a Python function, but " + options.file.string() + " is none",
-          "leave it out, and write the value in the experiment file");
+          fmt::format("{} is for {}, but {} is none", option->get_name(), of, options.file.string()),
+          "leave it out, or write the value in the experiment file");
 }
 
 int run(RunOptions options) {
   options.plan = options.choices.plan;
-  if (!names_python_file(options.file.string()))
-    refuse_options_of_function(options);
-  else if (const int code = write_experiment(options); code != done)
-    return code;
+  const bool is_script = options.file.extension() == ".py",
+             is_python = names_python_file(options.file.string());
+  if (!is_python) refuse(options.of_both, options, "a Python function or script");
+  if (!is_script) refuse(options.of_script, options, "a Python script");
+  if (is_script || !is_python) refuse(options.of_function, options, "a Python function");
+  if (is_script) {
+    write_script_experiment(options);
+  } else if (is_python) {
+    if (const int code = write_experiment(options); code != done) return code;
+  }
   const std::string command = "trainyard run " + options.file.string();
   complete_from_journal(options);
   return options.dry_run ? plan_experiment(options) : run_sweep(options, options.choices, command);
@@ -153,32 +175,51 @@ int resume(const ResumeOptions& options) {
   return run_sweep(experiment, options.choices, "trainyard resume " + name);
 }
 
-void add_function_options(CLI::App& command, RunOptions& options) {
+void add_python_options(CLI::App& command, RunOptions& options) {
   std::vector<std::string> kinds;
   for (const auto& kind : experiments::strategy_kinds())
     if (!kind.name.empty()) kinds.push_back(kind.name);
-  options.of_function = {
+  options.of_both = {
       command
           .add_option("--strategies", options.exported.strategies,
-                      "of a Python function: the strategies to compare, of `trainyard list strategies`")
+                      "of a Python function or script: the strategies to compare, of `trainyard list "
+                      "strategies`; of a script "
+                      "single and ddp")
           ->type_name("NAME ...")
           ->check(one_of(kinds).description(""))
           ->capture_default_str(),
-      command.add_option("--seeds", options.exported.seeds, "of a Python function: seeds of each strategy")
+      command
+          .add_option("--seeds", options.exported.seeds,
+                      "of a Python function or script: seeds of each strategy")
           ->type_name("N")
           ->check(CLI::Range(1, 1000))
           ->capture_default_str(),
+      refuse_empty(
+          command
+              .add_option("--python", options.python,
+                          "of a Python function or script: a Python that has torch (default: python3, or "
+                          "that of the build)")
+              ->type_name("PROGRAM"))};
+  options.of_script = {
+      command.add_option("--replicas", options.script.replicas, "of a Python script: the processes of ddp")
+          ->type_name("N")
+          ->check(CLI::Range(2, 1024))
+          ->capture_default_str(),
+      command.add_option("--epochs", options.script.epochs, "of a Python script: the epochs of run.epochs()")
+          ->type_name("N")
+          ->check(CLI::Range(1, 100000))
+          ->capture_default_str(),
+      command
+          .add_option("ARGUMENT", options.script.arguments,
+                      "of a Python script: its arguments, after `--`; {seed} becomes the seed")
+          ->type_name("")};
+  options.of_function = {
       command
           .add_option("--dataset", options.exported.dataset,
                       "of a Python function: the data set, of `trainyard list datasets` (default: by the "
                       "sizes of its example)")
           ->type_name("NAME")
-          ->check(one_of(models::dataset_names()).description("")),
-      refuse_empty(command
-                       .add_option("--python", options.python,
-                                   "of a Python function: a Python that has torch (default: python3, or "
-                                   "that of the build)")
-                       ->type_name("PROGRAM"))};
+          ->check(one_of(models::dataset_names()).description(""))};
 }
 
 }  // namespace
@@ -190,11 +231,13 @@ void add_run(CLI::App& program, Invocation& invocation) {
   add_experiment_options(*command, *options);
   command->get_option("FILE")->description(
       "experiment file (TOML), or the name of an experiment to use the file and options of its last run, "
-      "or FILE.py:FUNCTION: export this network, write its experiment file, and run it");
+      "or FILE.py:FUNCTION: export this network, write its experiment file, and run it, or FILE.py: do this "
+      "with "
+      "a script that `import trainyard` records");
   add_place_options(*command, *options);
   add_sweep_options(*command, options->choices);
   command->add_flag("--dry-run", options->dry_run, "the same as `trainyard plan`");
-  add_function_options(*command, *options);
+  add_python_options(*command, *options);
   command->callback([options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }
 

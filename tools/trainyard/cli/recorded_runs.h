@@ -1,0 +1,17 @@
+// Runs of scripts that were recorded without `trainyard run` (docs/python.md). Each is a folder in `recorded/` of a yard, with
+// run.json and the records of its ranks. They become runs of an experiment, so that a report needs no experiment file.
+#pragma once
+
+#include "orchestrator/yard/yard.h"
+
+namespace trainyard::tools {
+
+// Adds the runs that have ended since the last call to the yard and its database. Says so on standard error.
+// - The script is the model, and the number of processes with the arguments (without --seed) is the strategy. If there
+//   are several, they are compared with the first one, by seed.
+// - Of runs with the same script, arguments, processes and seed, the plan has the last one.
+// - Their times do not count, because nobody kept the host for them.
+// - UserError names the folder that cannot be read.
+void add_recorded_runs(const orchestrator::Yard& yard);
+
+}  // namespace trainyard::tools
