@@ -12,7 +12,7 @@ import torch
 from transformers import TrainerCallback
 
 from . import samples
-from .run import Run, start
+from .run import start
 
 
 def _sums(model: torch.nn.Module, inputs: dict[str, Any], output: Any, training: bool) -> dict[str, tuple[torch.Tensor, int]]:
@@ -42,21 +42,14 @@ class Callback(TrainerCallback):
     """Records a training. `options` are those of trainyard.start(): data, state, hash_contents."""
 
     def __init__(self, **options: Any):
-        self._options = options
-        self._run: Run | None = None
-        self._sums: dict[str, dict[str, list[Any]]] = {}  # of the epoch, by phase and metric: sum, count
-        self._validation: dict[str, list[Any]] = {}  # of the last evaluation of the epoch
-        self._epochs = 0
+        self._options, self._epochs, self._evaluated = options, 0, False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None,
                        lr_scheduler: Any = None, train_dataloader: Any = None, **_: Any) -> None:
         self._model, self._epochs = model, 0
-        inner = getattr(optimizer, "optimizer", optimizer)  # accelerate's has no hooks
-        self._run = start(model, inner, loader=train_dataloader, scheduler=lr_scheduler, **self._options)
-        self._run.observe_outputs(self._take)
-        wanted, epochs = self._run.info.get("epochs"), args.num_train_epochs
-        if wanted and wanted != epochs:
-            raise ValueError(f"TrainingArguments has num_train_epochs={epochs}, and the experiment file epochs = {wanted}: make them equal")
+        self._run = start(model, optimizer, loader=train_dataloader, scheduler=lr_scheduler, **self._options)
+        self._run.steps.on_output = self._take
+        self._run.check_epochs(args.num_train_epochs, "TrainingArguments has num_train_epochs")
 
     def on_epoch_begin(self, *_: Any, **__: Any) -> None:
         self._close()
@@ -64,26 +57,21 @@ class Callback(TrainerCallback):
         self._run.begin_epoch()
 
     def on_evaluate(self, *_: Any, **__: Any) -> None:
-        self._validation = self._sums.pop("validation", {})
+        self._evaluated = True
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         self._close()
         self._run.finish()
 
     def _take(self, inputs: dict[str, Any], output: Any, training: bool) -> None:
+        if self._evaluated and not training:
+            self._run.begin_validation()
+            self._evaluated = False
         sums = _sums(self._model, inputs, output, training) if isinstance(output, Mapping) else {}
-        of_phase = self._sums.setdefault("train" if training else "validation", {})
         for name, (total, count) in sums.items():
-            entry = of_phase.setdefault(name, [0.0, 0])
-            entry[0] = entry[0] + total  # stays on the device
-            entry[1] += count
+            self._run.add(name, total, count, "train" if training else "validation")
 
     def _close(self) -> None:
         """End the epoch, after its evaluation."""
-        if not self._epochs:
-            return
-        for phase, sums in (("train", self._sums.get("train", {})), ("validation", self._validation)):
-            for name, (total, count) in sums.items():
-                self._run.add(name, total, count, phase)
-        self._sums, self._validation = {}, {}
-        self._run.end_epoch(self._epochs)
+        if self._epochs:
+            self._run.end_epoch(self._epochs)

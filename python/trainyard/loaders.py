@@ -66,7 +66,7 @@ class Loader:
     problem: why the indices of its batches are unknown, empty if they are known."""
 
     def __init__(self, loader: DataLoader, on_batch: OnBatch):
-        self.problem, self.epochs_set, self.sampler = "", [], None
+        self.loader, self.problem, self.epochs_set, self.sampler = loader, "", [], None
         self.workers = loader.num_workers
         self.samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
         self.place = getattr(loader, "_trainyard_place", "")
@@ -119,7 +119,7 @@ class Loader:
 
     def order(self) -> str:
         """What the order of the samples comes from: "DistributedSampler with seed 1 of train.py:12"."""
-        if isinstance(self.sampler, DistributedSampler):
+        if hasattr(self.sampler, "seed") and hasattr(self.sampler, "shuffle"):  # ours, and that of torch
             how = f" with seed {self.sampler.seed}" if self.sampler.shuffle else " without shuffling"
         else:
             how = ""

@@ -34,16 +34,16 @@ def processor() -> str:
 
 
 def alone(seed: int) -> dict[str, Any]:
-    """The members of run.json for a script on its own. Rank 0 chooses the folder and hands it to the other ranks."""
+    """The members of run.json for a script on its own. Rank 0 hands its folder and its seed to the other ranks."""
     script = Path(sys.argv[0]).stem or "python"
     name = f"{script}-{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**9:09d}"
     home = Path(os.environ.get("TRAINYARD_HOME") or "trainyard-runs", "recorded", name)
-    folder = Path(ranks.of_rank_0(f"folder/{next(_numbers)}", str(home.absolute())))
-    path = Path(sys.argv[0])
+    path, seed = json.loads(ranks.of_rank_0(f"alone/{next(_numbers)}", json.dumps([str(home.absolute()), seed])))
+    folder, program = Path(path), Path(sys.argv[0])
     info = {"v": 1, "run": folder.name, "attempt": 1, "records": str(folder), "seed": seed, "axes": {}, "world_size": ranks.number(),
             "command": [sys.executable, *(sys.argv if sys.argv[0] else ["python"])], "folder": os.getcwd(), "pid": os.getpid(),
             "host": socket.gethostname(), "processor": processor(), "created": stamp(time.time()),
-            "script_sha256": hashlib.sha256(path.read_bytes() if path.is_file() else b"").hexdigest()}
+            "script_sha256": hashlib.sha256(program.read_bytes() if program.is_file() else b"").hexdigest()}
     folder.mkdir(parents=True, exist_ok=True)
     if ranks.own() == 0:
         (folder / "run.json").write_text(json.dumps(info, indent=1) + "\n")

@@ -8,15 +8,15 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import Any, Callable, Iterable, Iterator
+from typing import Any, Iterable, Iterator
 
 import torch
 from torch.utils.data import DataLoader
 
-from . import checkpoints, patches, ranks, samples, terms
+from . import batches, checkpoints, patches, ranks, samples, terms
 from .loaders import Loader
 from .records import Records
-from .steps import WATCHED, Steps
+from .steps import COUNTED, WATCHED, Steps
 
 _PEER_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
@@ -35,6 +35,7 @@ def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[to
     if patches.active is not None:
         raise RuntimeError("trainyard.start() was called before in this process: finish that run first with run.finish()")
     optimizers = [optimizer] if isinstance(optimizer, torch.optim.Optimizer) else list(optimizer)
+    optimizers = [getattr(each, "optimizer", each) for each in optimizers]  # those of Accelerate and Lightning have no hooks
     if not optimizers:
         raise ValueError("trainyard.start() needs an optimizer")
     if next(model.parameters(), None) is None:
@@ -44,16 +45,16 @@ def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[to
 
 def _add(sums: dict[tuple[str, str], list[float]], phase: str, name: str, sum: Any, count: float) -> None:
     entry = sums.setdefault((phase, name), [0.0, 0])
-    entry[0] += float(sum)
+    entry[0] = entry[0] + (sum.detach().double() if getattr(sum, "is_cuda", False) else float(sum))  # do not wait for a GPU
     entry[1] += count
 
 
 def _metrics(sums: dict[tuple[str, str], list[float]]) -> list[dict[str, Any]]:
-    return [{"phase": phase, "name": name, "sum": total, "weight": count} for (phase, name), (total, count) in sums.items()]
+    return [{"phase": phase, "name": name, "sum": float(total), "weight": count} for (phase, name), (total, count) in sums.items()]
 
 
 class Run:
-    """The run of this process. `info` has the members of run.json, among them `seed`, `axes` and `work`."""
+    """The run of this process. `info` has the members of run.json, among them `seed`, `axes` and `work`. `steps` is for trainers."""
 
     def __init__(self, model: torch.nn.Module, optimizers: list[torch.optim.Optimizer], loader: Any, scheduler: Any, data: Any,
                  state: list[Any], hash_contents: bool):
@@ -65,8 +66,8 @@ class Run:
                          "versions": {"libtorch": torch.__version__}}
         self._records.write("start", self._when, **self._members)
         observed = isinstance(loader, DataLoader)  # samples of another loader are named by their content
-        self._steps = Steps(model, optimizers, observed, hash_contents)
-        self._steps.on_first = self._before_first_step
+        self.steps = Steps(model, optimizers, observed, hash_contents)
+        self.steps.on_first = self._before_first_step
         self._scheduler, self._state = scheduler, state
         self._terms: dict[str, Any] = {}
         self._declared: dict[str, Any] = {}
@@ -74,11 +75,12 @@ class Run:
         self._test: dict[tuple[str, str], list[float]] = {}
         self._rates: list[str] = []  # hash by epoch
         self._constant, self._epoch, self._ended, self._averaged = True, 0, False, self.world == 1
+        self._divided = False
         self._fingerprint(loader, data)
-        self._loader = Loader(loader, self._steps.on_batch) if observed else None
-        if self._loader is not None and self._loader.problem:
-            self._steps.missing["batches"] = self._loader.problem
-        patches.active = self._steps
+        self._loader: Loader | None = None
+        if observed:
+            self._observe(loader)
+        patches.active = self.steps
         self.begin_epoch()
         atexit.register(self._at_exit)
         self._hook, sys.excepthook = sys.excepthook, self._on_exception
@@ -93,7 +95,7 @@ class Run:
         if wanted is None:
             raise ValueError("run.epochs() needs the number of epochs, because no experiment file states it")
         if number is not None and number != wanted:
-            self._steps.notes["epochs"] = f"the script asks for {number} epochs, and the experiment file for {wanted}"
+            self.steps.notes["epochs"] = f"the script asks for {number} epochs, and the experiment file for {wanted}"
         folder = Path(self.info["checkpoints"]) if self.info.get("checkpoints") and self._can_save() else None
         if self.info.get("resumes_after_epoch"):
             self._resume(Path(self.info["checkpoints"]), self.info["resumes_after_epoch"])
@@ -106,6 +108,28 @@ class Run:
             if folder is not None and self.rank == 0 and self._saves_scaler():
                 checkpoints.save(folder, epoch + 1, self._parts(), self._remembered())
                 self._records.write("checkpoint", epoch=epoch + 1)
+
+    def batches(self, loader: DataLoader) -> DataLoader:
+        """Return the loader of training, which then gives this rank its part of each batch: docs/python.md.
+
+        Its batch size is that of all ranks together. The first call divides it, and others change nothing. TypeError if it is
+        not a DataLoader. ValueError if its batches cannot be divided, or if it is a second loader."""
+        if self._loader is not None and self._loader.loader is not loader:
+            raise ValueError("run.batches() got another DataLoader than trainyard.start() or an earlier call: divide only that of training")
+        if self._divided:
+            return loader
+        begin = time.perf_counter()
+        if self._loader is not None:
+            self._loader.close()
+        message = batches.divide(loader, self.info["seed"], self.rank, self.world, lambda: self._epoch)
+        if message and self.rank == 0:
+            self._records.write("message", level="info", text=message)
+        self._divided = self.steps.has_loader = True
+        self._observe(loader)
+        if self.steps.missing.pop("data_fingerprint", ""):
+            self._fingerprint(loader, None)
+        self.steps.outside += time.perf_counter() - begin
+        return loader
 
     def add(self, name: str, sum: Any, count: float, phase: str = "train") -> None:
         """Add to a metric of this epoch: the sum over `count` samples of this rank, never a mean. "correct" counts hits."""
@@ -125,7 +149,7 @@ class Run:
 
     def end_epoch(self, number: int) -> None:
         """Record the epoch with this number, from 1. For scripts without `run.epochs()`: all ranks call it, in order."""
-        steps = self._steps
+        steps = self.steps
         if next(steps.inner.parameters()).is_cuda:
             torch.cuda.synchronize()
         now = time.perf_counter()
@@ -156,11 +180,17 @@ class Run:
         if not self._rates:
             self._setup = time.monotonic() - self._start
         self._sums = {}
-        self._steps.begin_epoch()
+        self.steps.begin_epoch()
 
-    def observe_outputs(self, take: Callable[[dict[str, Any], Any, bool], None]) -> None:
-        """Call take(named inputs, output, training) after each forward pass of the model."""
-        self._steps.on_output = take
+    def begin_validation(self) -> None:
+        """Drop the sums of an earlier validation in this epoch, because the last one counts."""
+        self._sums = {key: entry for key, entry in self._sums.items() if key[0] == "train"}
+        self.steps.evaluating_since = self.steps.evaluating_since or time.perf_counter()
+
+    def check_epochs(self, number: float, where: str) -> None:
+        """ValueError if the experiment file has another number of epochs than a trainer."""
+        if self.info.get("epochs", number) != number:
+            raise ValueError(f"{where}={number}, and the experiment file epochs = {self.info['epochs']}: make them equal")
 
     def finish(self) -> None:
         """End the run. Without it the run has not finished."""
@@ -170,7 +200,7 @@ class Run:
         advice = self._loader.advice(len(self._rates)) if self._loader is not None and self.rank == 0 else ""
         if advice:
             self._records.write("message", level="info", text=advice)
-        lacking = {name: why for name, why in self._steps.missing.items() if name not in self._declared and name in terms.REQUIRED}
+        lacking = {name: why for name, why in self.steps.missing.items() if name not in self._declared and name in terms.REQUIRED}
         if lacking and self.rank == 0:
             text = "; ".join(f"{name} was not observed: {why}" for name, why in lacking.items())
             self._records.write("message", level="warning", text=text)
@@ -180,9 +210,14 @@ class Run:
 
     # --- the parts of an epoch
 
+    def _observe(self, loader: DataLoader) -> None:
+        self._loader = Loader(loader, self.steps.on_batch)
+        if self._loader.problem:
+            self.steps.missing["batches"] = self._loader.problem
+
     def _batches(self, number: int) -> str | None:
         """The hash of the data order on rank 0, if all ranks have observed it. Also learns the global batch."""
-        steps = self._steps
+        steps = self.steps
         if not steps.sizes:
             steps.missing.setdefault("batches", "no optimizer step was seen: is another model or optimizer trained than "
                                      "trainyard.start() got?")
@@ -209,11 +244,11 @@ class Run:
         """The largest step over all ranks. Ranks have one batch only if their gradients are averaged."""
         norms = [step for step in zip(*(each["norms"] for each in of_ranks)) if all(map(math.isfinite, step))]
         equal = all(max(step) - min(step) <= 1e-4 * max(step) for step in norms)
-        self._averaged = self.world == 1 or terms.wrapper_of(self._steps)[0] == "fsdp" or bool(norms) and equal
+        self._averaged = self.world == 1 or terms.wrapper_of(self.steps)[0] == "fsdp" or bool(norms) and equal
         if not self._averaged:
-            self._steps.missing["global_batch"] = "the gradients of the ranks differ at the step, so they are not averaged"
+            self.steps.missing["global_batch"] = "the gradients of the ranks differ at the step, so they are not averaged"
         sizes = [sum(step) for step in zip(*(each["sizes"] for each in of_ranks))]
-        self._steps.largest_step = max([self._steps.largest_step, *sizes])
+        self.steps.largest_step = max([self.steps.largest_step, *sizes])
 
     # --- terms
 
@@ -224,21 +259,21 @@ class Run:
         dataset = getattr(loader, "dataset", None)
         found, why = samples.dataset_fingerprint(dataset)
         if found is None:
-            self._steps.missing["data_fingerprint"] = why
+            self.steps.missing["data_fingerprint"] = why
         else:
             self._terms["data_fingerprint"] = found
 
     def _before_first_step(self) -> None:
-        kind, module = terms.wrapper_of(self._steps)
-        self._steps.ddp = module if kind == "ddp" else None
-        if "initial_weights" not in self._terms and "initial_weights" not in self._steps.missing:
-            hashes = terms.initial_weights(self._steps)
+        kind, module = terms.wrapper_of(self.steps)
+        self.steps.ddp = module if kind == "ddp" else None
+        if "initial_weights" not in self._terms and "initial_weights" not in self.steps.missing:
+            hashes = terms.initial_weights(self.steps)
             if hashes and self.rank == 0:  # DDP copies the parameters of rank 0 to the others
                 self._terms["initial_weights"] = hashes
-        self._terms |= terms.optimizer_terms(self._steps.optimizers)
+        self._terms |= terms.optimizer_terms(self.steps.optimizers)
 
     def _final_terms(self) -> dict[str, Any]:
-        steps, found = self._steps, dict(self._terms)
+        steps, found = self.steps, dict(self._terms)
         if steps.steps + steps.skipped_steps:
             found |= {name: value for name, value in terms.terms_of_model(steps, self.rank).items() if name not in found}
         if self._epoch:
@@ -256,7 +291,7 @@ class Run:
         return {**{name: value for name, value in self._declared.items() if name not in found}, **found}
 
     def _observed(self) -> dict[str, Any]:
-        steps = self._steps
+        steps = self.steps
         found: dict[str, Any] = {
             "torch": torch.__version__, "seed": self._seed, "cores": len(os.sched_getaffinity(0)), "steps": steps.steps,
             "skipped_steps": steps.skipped_steps, "backward_passes": steps.backwards, "forward_passes_per_step": steps.most_forwards,
@@ -270,34 +305,31 @@ class Run:
     # --- checkpoints
 
     def _parts(self) -> list[Any]:
-        return [self._steps.inner, *self._steps.optimizers, *([self._scheduler] if self._scheduler is not None else []), *self._state]
+        return [self.steps.inner, *self.steps.optimizers, *([self._scheduler] if self._scheduler is not None else []), *self._state]
 
     def _can_save(self) -> bool:
-        if terms.wrapper_of(self._steps)[0] != "fsdp":
+        if terms.wrapper_of(self.steps)[0] != "fsdp":
             return True
-        self._steps.notes["checkpoints"] = "parameters are sharded (FSDP), so there are no checkpoints"
+        self.steps.notes["checkpoints"] = "parameters are sharded (FSDP), so there are no checkpoints"
         return False
 
     def _saves_scaler(self) -> bool:
-        scaler = self._steps.scaler
+        scaler = self.steps.scaler
         if scaler is None or any(each is scaler for each in self._state):
             return True
-        self._steps.notes["checkpoints"] = "there are none, because trainyard.start(…, state=[scaler]) did not get the GradScaler"
+        self.steps.notes["checkpoints"] = "there are none, because trainyard.start(…, state=[scaler]) did not get the GradScaler"
         return False
 
     def _remembered(self) -> dict[str, Any]:
-        steps = self._steps
-        return {"terms": self._terms, "rates": self._rates, "constant": self._constant, "first_rates": steps.first_rates,
-                "largest_step": steps.largest_step, "norms": steps.norms, "missing": steps.missing, "notes": steps.notes,
-                "steps": steps.steps, "skipped_steps": steps.skipped_steps}
+        return {"terms": self._terms, "rates": self._rates, "constant": self._constant, "missing": self.steps.missing,
+                "notes": self.steps.notes, "counted": {name: getattr(self.steps, name) for name in COUNTED}}
 
     def _resume(self, folder: Path, epoch: int) -> None:
-        seen, steps = checkpoints.load(folder, epoch, self.rank, self._parts()), self._steps
+        seen, steps = checkpoints.load(folder, epoch, self.rank, self._parts()), self.steps
         fingerprint = {name: self._terms[name] for name in ("data_fingerprint",) if name in self._terms}
         self._terms = (seen["terms"] if self.rank == 0 else {}) | fingerprint
         self._rates, self._constant, self._epoch = seen["rates"], seen["constant"], epoch
-        steps.first_rates, steps.largest_step, steps.norms = seen["first_rates"], seen["largest_step"], seen["norms"]
-        steps.steps, steps.skipped_steps = seen["steps"], seen["skipped_steps"]
+        vars(steps).update(seen["counted"])
         steps.missing, steps.notes = seen["missing"] | steps.missing, seen["notes"] | steps.notes
         if len(steps.norms) >= WATCHED:
             steps.unwatch()
@@ -307,7 +339,7 @@ class Run:
     def _end(self, status: str, **members: Any) -> None:
         self._ended, patches.active, sys.excepthook = True, None, self._hook
         atexit.unregister(self._at_exit)
-        self._steps.close()
+        self.steps.close()
         if self._loader is not None:
             self._loader.close()
         self._records.write("end", status=status, setup_seconds=self._setup,

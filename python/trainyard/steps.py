@@ -14,6 +14,7 @@ import torch
 from . import patches, samples
 
 WATCHED = 3  # steps with gradient norms, and batches per epoch with a hash of their inputs
+COUNTED = ("first_rates", "largest_step", "norms", "steps", "skipped_steps")  # what a resumed run continues
 clock = time.perf_counter
 
 
@@ -79,10 +80,11 @@ class Steps:
         self.norms: list[dict[str, float]] = []
         self.first_rates: list[float] = []
         self.on_output: Callable[[dict[str, Any], Any, bool], None] | None = None  # named inputs, output, training
+        self.on_log: Callable[[str, Any, Any], None] = lambda *_: None  # of a trainer: name, value, samples or None
         self._inputs: dict[str, Any] = {}
         self.ddp: Any = None  # the DistributedDataParallel, from the first step on
         self._local_norms: dict[torch.nn.Parameter, torch.Tensor] = {}
-        self._began, self._skips, self._rates = False, False, []
+        self._began, self._skips, self._closure, self._rates = False, False, False, []
         self._forward_began = self._step_began = 0.0
         self.pending: collections.deque = collections.deque()  # (rows, samples, ids) of batches before their step
         self.rows = 0                                           # of forward passes since the last step
@@ -244,7 +246,8 @@ class Steps:
         if optimizer is self.optimizers[-1]:
             found = getattr(optimizer, "found_inf", None)  # fused optimizers skip by themselves
             self._skips = found is not None and bool(found)
-            if self._watching:
+            self._closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None  # makes the gradients in step()
+            if self._watching and not self._closure:
                 self._watch_gradients(optimizer)
 
     def _note_rates(self, optimizer: torch.optim.Optimizer) -> None:
@@ -285,6 +288,8 @@ class Steps:
         self.optimizing += now - begin - (self.forward + self.backward - parts)
         self.stepped += 1
         if optimizer is self.optimizers[-1]:
+            if self._watching and self._closure:
+                self._watch_gradients(optimizer)
             self._close(self._skips)
 
     def skipped(self, optimizer: torch.optim.Optimizer) -> None:

@@ -14,10 +14,10 @@ import torch
 from torch import nn
 from torch.utils.data import DataLoader
 
-from recording import HERE, Recorded, Stream, X, Y, last_start, network, order_of, scratch_folder
+from recording import HERE, Numbered, Recorded, Stream, X, Y, last_start, network, order_of, scratch_folder
 
 import trainyard
-from trainyard import samples, terms
+from trainyard import batches, samples, terms
 
 
 class Inside(nn.Module):
@@ -227,8 +227,9 @@ class Steps(Recorded):
                 loss.backward()
                 return loss
             optimizer.step(closure)
-        epoch = self.train(step=step, stated=False)[1]
+        _, epoch, start, _ = self.train(step=step, stated=False)
         self.assertEqual(epoch["steps"], 5)
+        self.assertEqual([each["at_step"] > 0 for each in start["observed"]["gradient_norms"]], [True] * 3)
 
     def test_a_script_without_epochs_and_loader(self):
         model = network()
@@ -285,7 +286,7 @@ class TwoRanks(Recorded):
             ranks = [[json.loads(line) for line in (folder / f"rank-{rank}.records.jsonl").read_text().splitlines()]
                      for rank in (0, 1)]
             runs[ranks[0][1]["metrics"][0]["name"]] = ranks
-        self.assertEqual(set(runs), {"alone", "ddp", "late", "fsdp1", "fsdp2", "unlike", "raised"}, done.stderr)
+        self.assertEqual(set(runs), {"alone", "closure", "ddp", "late", "divided", "fsdp1", "fsdp2", "unlike", "raised"}, done.stderr)
         whole = order_of([range(i, i + 8) for i in range(0, 40, 8)])
         for name in ("ddp", "late", "fsdp1", "fsdp2"):
             with self.subTest(name):
@@ -300,6 +301,11 @@ class TwoRanks(Recorded):
         self.assertEqual(last_start(runs["late"][0])["observed"]["ddp"]["find_unused_parameters"], False)
         self.assertEqual([last_start(runs[f"fsdp{n}"][0])["observed"]["fsdp"]["version"] for n in (1, 2)], [1, 2])
         self.lacks(last_start(runs["alone"][0]), "global_batch")
+        self.lacks(last_start(runs["closure"][0]), "global_batch")
+        whole = DataLoader(Numbered(), 8, shuffle=True)
+        batches.divide(whole, 0, 0, 1, lambda: 0)  # the ranks have the seeds 0 and 1, and that of rank 0 counts
+        self.assertEqual(runs["divided"][0][1]["batches"], order_of([step.tolist() for step in whole]))
+        self.assertEqual((last_start(runs["divided"][0])["global_batch"], last_start(runs["divided"][0])["observed"]["missing"]), (8, {}))
         self.lacks(last_start(runs["unlike"][0]), "batches")
         ends = [runs["raised"][rank][-1] for rank in (0, 1)]
         self.assertEqual([end["status"] for end in ends], ["failed", "failed"])

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 
 import torch
 from torch import nn
-from torch.utils.data import DataLoader, IterableDataset, TensorDataset
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
 import trainyard
 from trainyard import patches
@@ -62,6 +62,16 @@ def last_start(records):
 class Stream(IterableDataset):
     def __iter__(self):
         yield from zip(X, Y)
+
+
+class Numbered(Dataset):
+    """Gives the index of each sample."""
+
+    def __len__(self):
+        return 40
+
+    def __getitem__(self, i):
+        return i
 
 
 class Recorded(unittest.TestCase):

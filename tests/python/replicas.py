@@ -1,6 +1,7 @@
 """replicas.py: kinds of replicas, one after the other, in two ranks that torchrun starts. The last one fails on rank 1.
 
-The name of the metric is the kind. alone: gradients are not averaged. unlike: the ranks make different numbers of steps."""
+The name of the metric is the kind. alone, closure: gradients are not averaged. unlike: the ranks make different numbers of
+steps. divided: run.batches() divides what the ranks would shuffle with different seeds."""
 import os
 
 import torch
@@ -26,26 +27,33 @@ def wrapped(kind, model):
         return FullyShardedDataParallel(model, device_id=torch.device("cpu"))
     if kind == "fsdp2":
         fully_shard(model, mesh=dist.init_device_mesh("cpu", (2,)))
-    return DistributedDataParallel(model) if kind == "raised" else model
+    return DistributedDataParallel(model) if kind in ("divided", "raised") else model
 
 
-for kind in ("alone", "ddp", "late", "fsdp1", "fsdp2", "unlike", "raised"):
-    torch.manual_seed(rank if kind == "late" else 0)  # DistributedDataParallel copies the parameters of rank 0
+def one_step():
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    return loss
+
+
+for kind in ("alone", "closure", "ddp", "late", "divided", "fsdp1", "fsdp2", "unlike", "raised"):
+    torch.manual_seed(rank if kind in ("late", "divided") else 0)  # DistributedDataParallel copies the parameters of rank 0
     model = wrapped(kind, nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 2)))
-    loader = DataLoader(data, 4, sampler=DistributedSampler(data, 2, rank, shuffle=False))
+    sampler = DistributedSampler(data, 2, rank, shuffle=False)
+    loader = DataLoader(data, 8, shuffle=True) if kind == "divided" else DataLoader(data, 4, sampler=sampler)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     run = trainyard.start(model, optimizer, loader=loader)
     if kind == "late":
         model = DistributedDataParallel(model)
     for epoch in run.epochs(2):
-        for i, (x, y) in enumerate(loader):
+        for i, (x, y) in enumerate(run.batches(loader) if kind == "divided" else loader):
             if kind == "raised" and rank == 1 and epoch == 1:
                 raise ValueError("a bad sample")
             if kind == "unlike" and rank == 1 and i == 3:
                 break
-            optimizer.zero_grad()
-            loss = nn.functional.cross_entropy(model(x), y)
-            loss.backward()
-            optimizer.step()
+            loss = optimizer.step(one_step) if kind == "closure" else one_step()
+            if kind != "closure":
+                optimizer.step()
             run.add(kind, loss.item() * len(y), len(y))
     run.finish()

@@ -1,8 +1,9 @@
 """trained.py CASE SEED: a small network, trained as the case says. `trainyard run` starts it with one rank and with two.
 
-plain; compiled: with two ranks compiled, and workers load the data; shuffled: one rank draws its own order; scaled: two
-optimizers with a GradScaler, one of them fused, and two skipped steps; rest: a stream, four batches per step and two
-left over; broken: ends an epoch early; doubled: two ranks multiply the loss by two; raised: rank 1 fails; killed: the first attempt is killed in its second epoch."""
+plain; compiled: with two ranks compiled, and workers load the data; divided: by run.batches(); shuffled: one rank draws
+its own order; scaled: two optimizers with a GradScaler, one of them fused, and two skipped steps; rest: a stream, four
+batches per step and two left over; broken: ends an epoch early; doubled: two ranks multiply the loss by two; short: ends after one epoch; renamed: a metric has another
+name in the second epoch; nan: so is its loss; raised: rank 1 fails; killed: the first attempt is killed in its second epoch."""
 import os
 import sys
 
@@ -42,7 +43,7 @@ if world > 1:
     model = nn.parallel.DistributedDataParallel(model)
 if case == "rest":
     sampler, loader = None, DataLoader(Stream(), 16 // world)
-elif case == "shuffled" and world == 1:
+elif case == "divided" or case == "shuffled" and world == 1:
     sampler, loader = None, DataLoader(train, 16, shuffle=True)
 else:
     sampler = DistributedSampler(train, world, rank, seed=seed)
@@ -60,7 +61,7 @@ for epoch in run.epochs(2):
     if sampler:
         sampler.set_epoch(epoch)
     model.train()
-    for i, (x, y) in enumerate(loader):
+    for i, (x, y) in enumerate(run.batches(loader) if case == "divided" else loader):
         if case == "broken" and epoch == 1 and i == 2:
             break
         if case == "raised" and rank == 1 and epoch == 1:
