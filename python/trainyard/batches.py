@@ -17,8 +17,7 @@ class GlobalBatches:
 
     def __init__(self, whole: BatchSampler, seed: int, rank: int, world: int, epoch: Callable[[], int]):
         self.whole, self.seed, self.shuffle = whole, seed, isinstance(whole.sampler, RandomSampler)
-        self._begin, self._part, self._epoch = rank * (whole.batch_size // world), whole.batch_size // world, epoch
-        self._pass = (-1, 0)
+        self._rank, self._part, self._epoch, self._pass = rank, whole.batch_size // world, epoch, (-1, 0)
 
     def __len__(self) -> int:
         return len(self.whole.sampler) // self.whole.batch_size
@@ -28,7 +27,7 @@ class GlobalBatches:
         self._pass = epoch, self._pass[1] + 1 if self._pass[0] == epoch else 0
         seed = int(samples.sha(f"{self.seed} {self._pass}".encode())[:15], 16)
         order = torch.randperm(len(self.whole.sampler), generator=torch.Generator().manual_seed(seed)).tolist()
-        for begin in range(self._begin, len(self) * self.whole.batch_size, self.whole.batch_size):
+        for begin in range(self._rank * self._part, len(self) * self.whole.batch_size, self.whole.batch_size):
             part = range(begin, begin + self._part)
             yield [order[i] for i in part] if self.shuffle else list(part)
 
@@ -56,5 +55,4 @@ def divide(loader: Any, seed: int, rank: int, world: int, epoch: Callable[[], in
     loader._iterator = None  # of persistent workers
     rest = len(data) % whole.batch_size
     return "" if whole.drop_last or not rest else (
-        f"run.batches() leaves out {rest} of {len(data)} samples in each epoch, because not every number of ranks can divide the "
-        "last batch; drop_last=True does the same without this message")
+        f"run.batches() leaves out the incomplete last batch: {rest} of {len(data)} samples in each epoch; drop_last=True states it")

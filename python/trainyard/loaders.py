@@ -38,14 +38,11 @@ def place_of_caller() -> str:
     return f"{frame.f_code.co_filename.rsplit('/', 1)[-1]}:{frame.f_lineno}" if frame is not None else ""
 
 
-class _Iterator:
+class _Iterator(Iterator[Any]):
     """Gives each batch of an observed loader with the indices that belong to it."""
 
     def __init__(self, batches: Iterator[Any], indices: collections.deque, on_batch: OnBatch):
         self._batches, self._indices, self._on_batch = batches, indices, on_batch
-
-    def __iter__(self) -> "_Iterator":
-        return self
 
     def __len__(self) -> int:
         return len(self._batches)
@@ -119,10 +116,9 @@ class Loader:
 
     def order(self) -> str:
         """What the order of the samples comes from: "DistributedSampler with seed 1 of train.py:12"."""
+        how = ""
         if hasattr(self.sampler, "seed") and hasattr(self.sampler, "shuffle"):  # ours, and that of torch
             how = f" with seed {self.sampler.seed}" if self.sampler.shuffle else " without shuffling"
-        else:
-            how = ""
         return type(self.sampler).__name__ + how + (f" of {self.place}" if self.place else "")
 
     def advice(self, epochs: int) -> str:

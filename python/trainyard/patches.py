@@ -9,7 +9,6 @@ from __future__ import annotations
 import functools
 import math
 import sys
-import time
 import weakref
 from typing import Any
 
@@ -22,7 +21,6 @@ from . import loaders, samples
 active: Any = None  # the Steps of the run of this process
 ddp_of: "weakref.WeakKeyDictionary[torch.nn.Module, weakref.ref]" = weakref.WeakKeyDictionary()  # by the wrapped module
 hashes_before_sharding: "weakref.WeakKeyDictionary[torch.nn.Module, dict[str, str]]" = weakref.WeakKeyDictionary()
-clock = time.perf_counter
 
 
 def weight_hashes(model: torch.nn.Module) -> dict[str, str]:
@@ -89,7 +87,7 @@ def _wrap_functions() -> None:
     def timed_backward(*args: Any, **named: Any) -> Any:
         if active is None:
             return backward(*args, **named)
-        begin = clock()
+        begin = loaders.clock()
         try:
             return backward(*args, **named)
         finally:
@@ -97,7 +95,7 @@ def _wrap_functions() -> None:
 
     @functools.wraps(scaled_step)
     def step(self: Any, optimizer: Any, *args: Any, **named: Any) -> Any:
-        if active is None or not self.is_enabled() or not active.owns(optimizer):
+        if active is None or not self.is_enabled() or all(each is not optimizer for each in active.optimizers):
             return scaled_step(self, optimizer, *args, **named)
         active.scaler = self
         stepped = active.stepped

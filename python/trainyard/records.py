@@ -57,7 +57,7 @@ class Records:
         path = os.environ.get("TRAINYARD_RUN")
         self.info: dict[str, Any] = json.loads(Path(path).read_text()) if path else alone(seed)
         self.rank, self.world, self._next = ranks.own(), ranks.number(), 0
-        self._file = open(Path(self.info["records"], f"rank-{self.rank}.records.jsonl"), "ab", buffering=0)
+        self.file = open(Path(self.info["records"], f"rank-{self.rank}.records.jsonl"), "ab", buffering=0)
 
     def now(self) -> dict[str, Any]:
         """The members `time` and `elapsed_seconds` of a record that is written now."""
@@ -67,9 +67,6 @@ class Records:
         """Append one record with one write, and sync it. `when`: its time, if that is not now."""
         record = {"v": 1, "run": self.info["run"], "attempt": self.info["attempt"], "rank": self.rank, "seq": self._next,
                   "type": type, **(when or self.now()), **members}
-        self._file.write(json.dumps(record).encode() + b"\n")
-        os.fsync(self._file.fileno())
+        self.file.write(json.dumps(record).encode() + b"\n")
+        os.fsync(self.file.fileno())
         self._next += 1
-
-    def close(self) -> None:
-        self._file.close()

@@ -74,8 +74,7 @@ class Run:
         self._sums: dict[tuple[str, str], list[float]] = {}
         self._test: dict[tuple[str, str], list[float]] = {}
         self._rates: list[str] = []  # hash by epoch
-        self._constant, self._epoch, self._ended, self._averaged = True, 0, False, self.world == 1
-        self._divided = False
+        self._constant, self._epoch, self._ended, self._divided, self._averaged = True, 0, False, False, self.world == 1
         self._fingerprint(loader, data)
         self._loader: Loader | None = None
         if observed:
@@ -112,8 +111,7 @@ class Run:
     def batches(self, loader: DataLoader) -> DataLoader:
         """Return the loader of training, which then gives this rank its part of each batch: docs/python.md.
 
-        Its batch size is that of all ranks together. The first call divides it, and others change nothing. TypeError if it is
-        not a DataLoader. ValueError if its batches cannot be divided, or if it is a second loader."""
+        Only the first call changes it. TypeError if it is not a DataLoader, ValueError if it is another one or cannot be divided."""
         if self._loader is not None and self._loader.loader is not loader:
             raise ValueError("run.batches() got another DataLoader than trainyard.start() or an earlier call: divide only that of training")
         if self._divided:
@@ -167,9 +165,8 @@ class Run:
                                  "samples": sum(steps.sizes), "learning_rate_hash": rates}
         if steps.rates:
             extra["learning_rates"] = [steps.rates[0][0], steps.rates[-1][0]]
-        batches = self._batches(number)
-        if batches:
-            extra["batches"] = batches
+        if order := self._batches(number):
+            extra["batches"] = order
         self._records.write("epoch", epoch=number, train_seconds=train_seconds, validation_seconds=steps.validating,
                             seconds=steps.seconds(train_seconds), metrics=_metrics(self._sums), **extra)
         self._epoch = number
@@ -253,11 +250,8 @@ class Run:
     # --- terms
 
     def _fingerprint(self, loader: Any, data: Any) -> None:
-        if data is not None:
-            self._terms["data_fingerprint"] = samples.files_fingerprint(data)
-            return
-        dataset = getattr(loader, "dataset", None)
-        found, why = samples.dataset_fingerprint(dataset)
+        files = samples.files_fingerprint(data) if data is not None else None
+        found, why = (files, "") if files else samples.dataset_fingerprint(getattr(loader, "dataset", None))
         if found is None:
             self.steps.missing["data_fingerprint"] = why
         else:
@@ -344,7 +338,7 @@ class Run:
             self._loader.close()
         self._records.write("end", status=status, setup_seconds=self._setup,
                             total_seconds=time.monotonic() - self._start, **members)
-        self._records.close()
+        self._records.file.close()
 
     def _on_exception(self, kind: type, error: BaseException, trace: Any) -> None:
         if not self._ended:

@@ -4,7 +4,6 @@ Hooks of torch call the methods here. Nothing is computed in a step that can wai
 from __future__ import annotations
 
 import collections
-import time
 import weakref
 from typing import Any, Callable
 
@@ -12,10 +11,10 @@ import numpy as np
 import torch
 
 from . import patches, samples
+from .loaders import clock
 
 WATCHED = 3  # steps with gradient norms, and batches per epoch with a hash of their inputs
 COUNTED = ("first_rates", "largest_step", "norms", "steps", "skipped_steps")  # what a resumed run continues
-clock = time.perf_counter
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
@@ -118,9 +117,6 @@ class Steps:
         self.evaluating_since: float | None = None
         self.began = self.trained = clock()
 
-    def owns(self, optimizer: Any) -> bool:
-        return any(each is optimizer for each in self.optimizers)
-
     # --- batches
 
     def on_batch(self, source: Any, batch: Any, indices: np.ndarray | None, seconds: float) -> None:
@@ -188,7 +184,7 @@ class Steps:
             self._add(tensor, None)
 
     def after_forward(self, module: torch.nn.Module, args: tuple, output: Any) -> None:
-        if module is not self.model:
+        if module is not self.model or not self.depth:
             return
         self.depth -= 1
         if self.depth:

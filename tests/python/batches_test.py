@@ -44,7 +44,7 @@ class Division(unittest.TestCase):
 
     def test_an_incomplete_last_batch_is_left_out_and_named(self):
         loader = DataLoader(Numbered(), 12, shuffle=True)
-        self.assertRegex(batches.divide(loader, 1, 0, 1, lambda: 0), "leaves out 4 of 40 samples")
+        self.assertRegex(batches.divide(loader, 1, 0, 1, lambda: 0), "last batch: 4 of 40 samples")
         self.assertEqual((len(loader), len(list(loader))), (3, 3))
         self.assertEqual(batches.divide(DataLoader(Numbered(), 12, drop_last=True), 1, 0, 1, lambda: 0), "")
 
@@ -113,7 +113,7 @@ class Calls(Recorded):
         run = trainyard.start(model, torch.optim.SGD(model.parameters(), lr=0.1))
         run.batches(DataLoader(TensorDataset(X, Y), 16))
         run.finish()
-        self.assertIn("leaves out 8 of 40", [record for record in self.records() if record["type"] == "message"][0]["text"])
+        self.assertIn("last batch: 8 of 40", [record for record in self.records() if record["type"] == "message"][0]["text"])
 
 
 if __name__ == "__main__":
