@@ -33,8 +33,7 @@ class GlobalBatches:
 
 
 def divide(loader: Any, seed: int, rank: int, world: int, epoch: Callable[[], int]) -> str:
-    """Let the loader give only the part of this rank. Returns a message if samples are left out that it did not leave out.
-
+    """Let the loader give only the part of this rank. Returns a message if it leaves out other samples than before, else "".
     TypeError if it is not a DataLoader, ValueError if its batches cannot be divided."""
     if not isinstance(loader, DataLoader):
         raise TypeError(f"run.batches() needs a DataLoader of torch, and got a {type(loader).__name__}")

@@ -21,8 +21,7 @@ _set_class = object.__dict__["__class__"].__set__  # loaders of accelerate have 
 
 def indices_of(entry: Any) -> np.ndarray | None:
     """What a batch sampler, or without batches a sampler, yields: int64 [samples], or None if these are not indices."""
-    if isinstance(entry, (int, np.integer)):
-        return np.array([entry], np.int64)
+    entry = [entry] if isinstance(entry, (int, np.integer)) else entry
     if isinstance(entry, (list, tuple)) and entry and isinstance(entry[0], (int, np.integer)):
         return np.array(entry, np.int64)
     if isinstance(entry, torch.Tensor) and entry.dim() and not entry.is_floating_point():

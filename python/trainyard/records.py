@@ -4,6 +4,7 @@ A script that was not started by `trainyard run` gets a folder of its own below 
 the records. `trainyard report` adds it to a yard."""
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import itertools
 import json
@@ -58,6 +59,10 @@ class Records:
         self.info: dict[str, Any] = json.loads(Path(path).read_text()) if path else alone(seed)
         self.rank, self.world, self._next = ranks.own(), ranks.number(), 0
         self.file = open(Path(self.info["records"], f"rank-{self.rank}.records.jsonl"), "ab", buffering=0)
+        try:
+            fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise RuntimeError(f"another process records rank {self.rank} of this run: give each process its own RANK") from None
 
     def now(self) -> dict[str, Any]:
         """The members `time` and `elapsed_seconds` of a record that is written now."""

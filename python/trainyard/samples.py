@@ -37,10 +37,7 @@ def first_tensor(batch: Any) -> torch.Tensor | None:
         batch = batch.values()
     elif not isinstance(batch, (list, tuple)):
         return None
-    for each in batch:
-        if (found := first_tensor(each)) is not None:
-            return found
-    return None
+    return next((found for each in batch if (found := first_tensor(each)) is not None), None)
 
 
 def content_ids(batch: torch.Tensor) -> np.ndarray:
@@ -110,8 +107,7 @@ def dataset_fingerprint(dataset: Any) -> tuple[str | None, str]:
         for tensor in dataset.tensors:
             total.update(raw(tensor))
         return total.hexdigest(), ""
-    stream = isinstance(dataset, torch.utils.data.IterableDataset)
-    if stream or not hasattr(dataset, "__getitem__") or not hasattr(dataset, "__len__"):
+    if isinstance(dataset, torch.utils.data.IterableDataset) or not (hasattr(dataset, "__getitem__") and hasattr(dataset, "__len__")):
         return None, "the data set has no index: pass data=[files] to trainyard.start()"
     states = torch.get_rng_state(), np.random.get_state(), random.getstate()
     try:

@@ -42,9 +42,7 @@ def eager_leaves(module: torch.nn.Module) -> list[torch.nn.Module]:
 
 def compiled_dtypes(output: Any) -> set[torch.dtype]:
     """The dtypes of what compiled functions have saved for the backward pass of this output."""
-    tensor = samples.first_tensor(output)
-    if tensor is None and isinstance(output, torch.Tensor):
-        tensor = output
+    tensor = output if isinstance(output, torch.Tensor) else samples.first_tensor(output)
     waiting, seen, found = [tensor.grad_fn] if tensor is not None else [], set(), set()
     while waiting and len(seen) < 10_000:
         node = waiting.pop()
@@ -174,8 +172,7 @@ class Steps:
         if not self._began:
             self._begin()
             self._forward_began = clock()
-        tensor = samples.first_tensor(args)
-        tensor = samples.first_tensor(kwargs) if tensor is None else tensor
+        tensor = samples.first_tensor((args, kwargs))
         self.rows += tensor.shape[0] if tensor is not None else 0
         self.forwards += 1
         if self.ddp is not None and not self.ddp.require_backward_grad_sync:

@@ -266,6 +266,17 @@ class WrongUse(Recorded):
             next(run.epochs())
         run.finish()
 
+    def test_a_second_process_cannot_record_the_same_rank(self):
+        run = trainyard.start(model := network(), torch.optim.SGD(model.parameters(), lr=0.1))
+        os.environ["TRAINYARD_RUN"] = f"{run.info['records']}/run.json"
+        self.addCleanup(os.environ.pop, "TRAINYARD_RUN")
+        other = "import trainyard.records; trainyard.records.Records(0)"
+        environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python")}
+        done = subprocess.run([sys.executable, "-c", other], env=environment, capture_output=True, text=True, timeout=60)
+        self.assertIn("RuntimeError: another process records rank 0 of this run: give each process its own RANK", done.stderr)
+        run.finish()
+        self.assertEqual([record["seq"] for record in self.records()], [0, 1, 2, 3])
+
     def test_a_loss_that_is_not_a_number_is_recorded(self):
         model = network()
         run = trainyard.start(model, torch.optim.SGD(model.parameters(), lr=0.1))
@@ -273,6 +284,16 @@ class WrongUse(Recorded):
         run.end_epoch(1)
         run.finish()
         self.assertNotEqual(self.records()[1]["metrics"][0]["sum"], 0)
+
+    def test_a_metric_with_another_name_in_the_next_epoch_is_another_metric(self):
+        model = network()
+        run = trainyard.start(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        for epoch, name in enumerate(("loss", "cost"), 1):
+            run.add(name, epoch, 8)
+            run.end_epoch(epoch)
+        run.finish()
+        self.assertEqual([record["metrics"] for record in self.records() if record["type"] == "epoch"],
+                         [[{"phase": "train", "name": name, "sum": total, "weight": 8}] for name, total in (("loss", 1.0), ("cost", 2.0))])
 
 
 class TwoRanks(Recorded):

@@ -161,6 +161,15 @@ class Recorded(unittest.TestCase):
         self.assertRegex(run.stdout, r"epoch 2: train loss has a weight of \d+, but in epoch 1 of \d+")
         self.assertRegex(run.stdout, r"case=raised … failed after .*: ValueError: a bad sample")
 
+    def test_records_of_a_script_with_a_fault_are_not_repaired(self):
+        run = self.run_cases(["short", "renamed", "nan"], (1,))
+        self.assertEqual(run.returncode, 1)
+        self.assertRegex(run.stdout, r"case=short … failed after .*: rank 0 finished, but its records lack epoch 2 of 2")
+        losses = {row["name"]: row for row in self.rows(
+            "SELECT value AS name, train_loss, validation_loss FROM run_epoch JOIN run_axis USING (run_key) WHERE name = 'case' AND epoch = 2")}
+        for name in ("renamed", "nan"):
+            self.assertEqual((losses[name]["train_loss"], losses[name]["validation_loss"] != ""), ("", True), name)
+
     def test_a_killed_run_resumes_with_the_same_bits(self):
         run = self.run_cases(["plain", "killed"], (1,), "--max-retries", "1", "--backoff", "0.1", more='checkpoint = "epoch"')
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)

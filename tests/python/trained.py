@@ -2,8 +2,9 @@
 
 plain; compiled: with two ranks compiled, and workers load the data; divided: by run.batches(); shuffled: one rank draws
 its own order; scaled: two optimizers with a GradScaler, one of them fused, and two skipped steps; rest: a stream, four
-batches per step and two left over; broken: ends an epoch early; doubled: two ranks multiply the loss by two; short: ends after one epoch; renamed: a metric has another
-name in the second epoch; nan: so is its loss; raised: rank 1 fails; killed: the first attempt is killed in its second epoch."""
+batches per step and two left over; broken: ends an epoch early; doubled: two ranks multiply the loss by two; short:
+ends after one epoch; renamed: a metric has another name in the second epoch; nan: its loss is not a number; raised: rank
+1 fails; killed: the first attempt is killed in its second epoch."""
 import os
 import sys
 
@@ -58,6 +59,8 @@ scaler = torch.amp.GradScaler("cpu", init_scale=1024.0, enabled=case == "scaled"
 run = trainyard.start(model, optimizers, loader=loader, scheduler=scheduler, data=__file__ if case == "rest" else None,
                       state=[scaler])
 for epoch in run.epochs(2):
+    if case == "short" and epoch == 1:
+        break
     if sampler:
         sampler.set_epoch(epoch)
     model.train()
@@ -68,7 +71,8 @@ for epoch in run.epochs(2):
             raise ValueError("a bad sample")
         with torch.autocast("cpu", torch.bfloat16, enabled=case == "scaled"):
             loss = nn.functional.cross_entropy(model(x), y)
-        run.add("loss", loss.item() * len(y), len(y))
+        name = "cost" if case == "renamed" and epoch == 1 else "loss"
+        run.add(name, float("nan") if case == "nan" and epoch == 1 else loss.item() * len(y), len(y))
         loss = loss * world if case == "doubled" else loss
         loss = loss / 4 if case == "rest" else loss * float("inf") if case == "scaled" and i == 3 else loss
         scaler.scale(loss).backward()
