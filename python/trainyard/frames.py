@@ -31,15 +31,15 @@ def _answer(*arguments: str, text: str | None = None) -> str:
 
 
 def _verdicts(comparisons: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """One row per verdict of report.json: names of the cell, and members. An interval is two columns."""
-    rows = []
+    rows = []  # one per verdict of report.json: names of the cell, and members. An interval is two columns
     for comparison, cell, verdict in ((one, cell, verdict) for one in comparisons for cell in one["cells"] for verdict in cell["verdicts"]):
         intervals = {f"{name}_{end}": value for name in ("margin", "ci90", "ci95")
                      for end, value in zip(("low", "high"), verdict[name] or (None, None))}
         row = {"axis": comparison["compare"]["axis"], "baseline": cell["baseline"]["value"], "cell": cell["label"],
                "model": cell["model"], **dict(cell["further"]), **verdict, "reason": verdict["reason"]["text"],
                "caveats": ", ".join(each["mark"] for each in verdict["caveats"]), **intervals}
-        rows.append({name: INFINITE.get(value, value) for name, value in row.items() if not isinstance(value, (dict, list))})
+        rows.append({name: INFINITE.get(value, value) for name, value in row.items()
+                     if name not in ("later", "decision") and not isinstance(value, (dict, list))})
     return rows
 
 
@@ -90,13 +90,13 @@ class Yard:
                     writer.file_writer.add_summary(summary)
 
 
-def compare(frame: Any, *, arm: str, baseline: Any, metric: str | Iterable[str], pair: str | None = None) -> Any:
+def compare(frame: Any, *, arm: str, baseline: Any, metric: str | list[str], **options: str | float | list[Any]) -> Any:
     """Verdicts of the runs in a frame, which has one row per run: a frame with one row per arm and metric.
 
-    arm: the column that is compared, baseline: its value of the baseline, metric: columns of results, pair: the column that
-    pairs runs, as a seed. RuntimeError if the program refuses them."""
+    arm: the column that is compared, baseline: its value of the baseline, metric: columns of results. options: those of
+    `trainyard compare --from`, as pair, by, kind and margin. RuntimeError if the program refuses them."""
+    named = {"arm": arm, "baseline": baseline, "metric": metric, **options}
+    arguments = [f"--{name}={value}" for name, values in named.items() for value in (values if isinstance(values, list) else [values])]
     polars = hasattr(frame, "write_csv")
-    metrics = [f"--metric={each}" for each in ([metric] if isinstance(metric, str) else metric)]
-    answer = _answer("compare", "--from", "-", "--format", "json", f"--arm={arm}", f"--baseline={baseline}", *metrics,
-                     *([f"--pair={pair}"] if pair else []), text=frame.write_csv() if polars else frame.to_csv(index=False))
+    answer = _answer("compare", "--from", "-", "--format", "json", *arguments, text=frame.write_csv() if polars else frame.to_csv(index=False))
     return files.frame_of(_verdicts(json.loads(answer)["comparisons"]), polars)

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,26 @@ class Frames(unittest.TestCase):
     def test_a_column_of_numbers_and_texts_has_texts(self):
         frame = trainyard.files.frame_of([{"batch": 64, "rate": 1}, {"batch": "64 per replica", "rate": 0.5}, {"rate": None}], False)
         self.assertEqual(rows_of(frame), [{"batch": "64", "rate": 1.0}, {"batch": "64 per replica", "rate": 0.5}, {}])
+
+    def test_runs_from_elsewhere_are_compared(self):
+        import pandas
+        if "--from" not in self.answer("compare", "--help"):
+            self.skipTest("skipped: this program has no compare --from")
+        noise = random.Random(1)
+        frame = pandas.DataFrame([
+            {"optimizer": name, "batch": batch, "seed": seed, "val_loss": 1.0 + seed / 100 + shift + noise.gauss(0, 0.002)}
+            for name, shift in (("sgd", 0.0), ("adam", 0.2), ("muon", -0.2)) for batch in (32, 64) for seed in range(6)])
+        found = trainyard.compare(frame, arm="optimizer", baseline="sgd", metric="val_loss", pair="seed", by=["batch"])
+        rows = [tuple(row[name] for name in ("batch", "arm", "metric", "verdict", "n")) for row in rows_of(found)]
+        self.assertEqual(sorted(rows), [(batch, arm, "val_loss", verdict, 6) for batch in ("32", "64")
+                                        for arm, verdict in (("adam", "DETERIORATES"), ("muon", "IMPROVES"))])
+        with self.assertRaisesRegex(RuntimeError, "there is no column \"optimiser\""):
+            trainyard.compare(frame, arm="optimiser", baseline="sgd", metric="val_loss", pair="seed")
+        if importlib.util.find_spec("polars"):
+            import polars
+            other = trainyard.compare(polars.DataFrame(frame.to_dict("list")), arm="optimizer", baseline="sgd", metric="val_loss",
+                                      pair="seed", by="batch")
+            self.assertEqual(rows_of(other), rows_of(found))
 
     @needs("polars")
     def test_polars_has_the_same(self):
