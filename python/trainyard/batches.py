@@ -1,7 +1,6 @@
 """Divides the batches of a DataLoader among the ranks, so that all arms train on the same samples in each step.
 
-The order follows from the seed of the run, the epoch, and the number of the pass within the epoch, not from the ranks. Rank r
-of n gets the r-th of n equal parts of each batch. An incomplete last batch is left out."""
+The order follows from the seed of the run, the epoch, and the pass within the epoch. An incomplete last batch is left out."""
 from __future__ import annotations
 
 from typing import Any, Callable, Iterator
@@ -13,7 +12,7 @@ from . import samples
 
 
 class GlobalBatches:
-    """The batch sampler of one rank. `whole` is the one that it replaces, epoch() the number of the epoch from 0."""
+    """Gives rank r of n the r-th of n equal parts of each batch of `whole`. epoch(): the number of the epoch from 0."""
 
     def __init__(self, whole: BatchSampler, seed: int, rank: int, world: int, epoch: Callable[[], int]):
         self.whole, self.seed, self.shuffle = whole, seed, isinstance(whole.sampler, RandomSampler)

@@ -5,11 +5,12 @@ import importlib
 import json
 import struct
 from pathlib import Path
-from typing import Any, Iterator
+from typing import Any, Iterable, Iterator
 
 
-def frame_of(rows: list[dict[str, Any]], polars: bool) -> Any:
+def frame_of(rows: Iterable[dict[str, Any]], polars: bool) -> Any:
     """A frame with a column for each name in the rows. A column with numbers and texts gets texts."""
+    rows = list(rows)
     columns = {name: [row.get(name) for row in rows] for name in dict.fromkeys(name for row in rows for name in row)}
     for name, values in columns.items():
         kinds = {type(value) for value in values if value is not None}
@@ -71,5 +72,5 @@ def read(path: str | Path, polars: bool = False) -> Any:
         return importlib.import_module("polars" if polars else "pandas").read_parquet(path)
     for pattern, rows in (("*tfevents*", _tensorboard), ("*.wandb", _wandb)):
         if any(path.rglob(pattern)):
-            return frame_of(list(rows(path)), polars)
+            return frame_of(rows(path), polars)
     raise FileNotFoundError(f"{path} has neither Parquet files, nor event files of TensorBoard, nor offline runs of W&B")

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from typing import Any, Iterable
+from typing import Any, Iterable, Iterator
 
 from . import files
 
@@ -30,17 +30,16 @@ def _answer(*arguments: str, text: str | None = None) -> str:
     return done.stdout
 
 
-def _verdicts(comparisons: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    rows = []  # one per verdict of report.json: names of the cell, and members. An interval is two columns
+def _verdicts(comparisons: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
+    """One row per verdict of report.json: names of the cell, and members. An interval is two columns."""
     for comparison, cell, verdict in ((one, cell, verdict) for one in comparisons for cell in one["cells"] for verdict in cell["verdicts"]):
         intervals = {f"{name}_{end}": value for name in ("margin", "ci90", "ci95")
                      for end, value in zip(("low", "high"), verdict[name] or (None, None))}
         row = {"axis": comparison["compare"]["axis"], "baseline": cell["baseline"]["value"], "cell": cell["label"],
                "model": cell["model"], **dict(cell["further"]), **verdict, "reason": verdict["reason"]["text"],
                "caveats": ", ".join(each["mark"] for each in verdict["caveats"]), **intervals}
-        rows.append({name: INFINITE.get(value, value) for name, value in row.items()
-                     if name not in ("later", "decision") and not isinstance(value, (dict, list))})
-    return rows
+        yield {name: INFINITE.get(value, value) for name, value in row.items()
+               if name not in ("later", "decision") and not isinstance(value, (dict, list))}
 
 
 class Yard:

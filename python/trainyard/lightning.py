@@ -4,7 +4,6 @@ Sums are made here, from what the steps return and log for each batch. The means
 they depend on accumulation, on the number of processes and on `sync_dist`."""
 from __future__ import annotations
 
-import functools
 import re
 from typing import Any
 
@@ -22,7 +21,6 @@ PHASE = re.compile("(train|training|val|valid|validation)[_/](?=.)")  # as in "v
 _log = LightningModule.log
 
 
-@functools.wraps(_log)
 def _observed_log(self: Any, name: str, value: Any, *args: Any, **named: Any) -> None:
     if patches.active is not None and patches.active.model is self:
         patches.active.on_log(name, value, named.get("batch_size"))
@@ -43,10 +41,9 @@ class Callback(Base):
         self._values: dict[str, tuple[Any, Any]] = {}  # of this batch: mean, number of samples or None
 
     def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        loader = trainer.train_dataloader
-        self._run = start(pl_module, trainer.optimizers, loader=loader, **self._options)
+        self._run = start(pl_module, trainer.optimizers, loader=trainer.train_dataloader, **self._options)
         self._run.check_epochs(trainer.max_epochs, "Trainer has max_epochs")
-        if self._same_batches and len(self._run.batches(loader)) < trainer.num_training_batches:
+        if self._same_batches and len(self._run.batches(trainer.train_dataloader)) < trainer.num_training_batches:
             raise ValueError("same_batches=True leaves out an incomplete last batch, so give the loader drop_last=True")
         iter(trainer.fit_loop._data_fetcher)  # in place of its first iterator, which began before the observation
         self._steps = self._run.steps

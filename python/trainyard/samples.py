@@ -37,7 +37,10 @@ def first_tensor(batch: Any) -> torch.Tensor | None:
         batch = batch.values()
     elif not isinstance(batch, (list, tuple)):
         return None
-    return next((found for each in batch if (found := first_tensor(each)) is not None), None)
+    for each in batch:
+        if (found := first_tensor(each)) is not None:
+            return found
+    return None
 
 
 def content_ids(batch: torch.Tensor) -> np.ndarray:

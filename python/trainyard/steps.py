@@ -172,7 +172,8 @@ class Steps:
         if not self._began:
             self._begin()
             self._forward_began = clock()
-        tensor = samples.first_tensor((args, kwargs))
+        tensor = samples.first_tensor(args)
+        tensor = samples.first_tensor(kwargs) if tensor is None else tensor
         self.rows += tensor.shape[0] if tensor is not None else 0
         self.forwards += 1
         if self.ddp is not None and not self.ddp.require_backward_grad_sync:
