@@ -8,12 +8,12 @@
 
 namespace trainyard {
 
-LoadedLibrary::LoadedLibrary(std::string name, const std::string& use)
+LoadedLibrary::LoadedLibrary(std::string name, const std::string& use, const std::string& package)
     : name_(std::move(name)), handle_(::dlopen(name_.c_str(), RTLD_NOW | RTLD_LOCAL)) {
   if (handle_ != nullptr) return;
   const char* why = ::dlerror();
   throw UserError("cannot load the library " + use + ": " + (why == nullptr ? name_ : why),
-                  "install the package that contains it");
+                  "install the package that contains it, in Debian " + package);
 }
 
 LoadedLibrary::Function LoadedLibrary::function(const char* name) const {

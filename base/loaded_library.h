@@ -8,8 +8,8 @@ namespace trainyard {
 // Stays loaded until the process ends. The header of the library must belong to the version in `name`.
 class LoadedLibrary {
  public:
-  // For example "libcurl.so.4" and "that downloads files". UserError if it cannot be loaded.
-  LoadedLibrary(std::string name, const std::string& use);
+  // For example "libcurl.so.4", "that downloads files" and Debian's package "libcurl4". UserError if it cannot be loaded.
+  LoadedLibrary(std::string name, const std::string& use, const std::string& package);
 
   // The address of a function, which converts to a pointer to any function type.
   struct Function {

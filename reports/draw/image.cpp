@@ -5,6 +5,7 @@
 
 #include <cairo-pdf.h>
 #include <cairo.h>
+#include <fontconfig/fontconfig.h>
 #include <librsvg/rsvg.h>
 
 #include "base/error.h"
@@ -16,14 +17,22 @@ namespace {
 
 constexpr double points_per_unit = 0.75;  // CSS: 72 points or 96 units per inch
 
-// librsvg with cairo and GLib, which it loads.
+// librsvg with cairo, GLib and fontconfig, which it loads. UserError if there is no font: text would be boxes.
 struct Librsvg {
-  LoadedLibrary library{"librsvg-2.so.2", "that writes PNG and PDF"};
+  Librsvg() {
+    const FcFontSet* found = fonts(nullptr, FcSetSystem);
+    if (found == nullptr || found->nfont == 0)
+      throw UserError("PNG and PDF cannot be written, because no font was found",
+                      "install the fonts DejaVu, in Debian fonts-dejavu-core");
+  }
+
+  LoadedLibrary library{"librsvg-2.so.2", "that writes PNG and PDF", "librsvg2-2"};
 
   decltype(&rsvg_handle_new_from_data) new_from_data = library.function("rsvg_handle_new_from_data");
   decltype(&rsvg_handle_get_intrinsic_size_in_pixels) size_in_pixels =
       library.function("rsvg_handle_get_intrinsic_size_in_pixels");
   decltype(&rsvg_handle_render_document) render = library.function("rsvg_handle_render_document");
+  decltype(&FcConfigGetFonts) fonts = library.function("FcConfigGetFonts");
   decltype(&g_object_unref) unref = library.function("g_object_unref");
   decltype(&g_error_free) free_error = library.function("g_error_free");
 
@@ -95,8 +104,13 @@ class Document {
 
 }  // namespace
 
-bool writes_pictures() {
-  return true;
+bool can_write_pictures() {
+  try {
+    librsvg();
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
 }
 
 std::string png_of(const std::string& svg, double scale) {

@@ -6,8 +6,9 @@
 
 namespace trainyard::reports {
 
-// Whether this build has librsvg and cairo. If not, the functions below throw UserError.
-bool writes_pictures();
+// Whether this build can use librsvg and cairo, and this machine has them and a font. If not, the functions below throw
+// UserError.
+bool can_write_pictures();
 
 // The bytes of a PNG of `svg` at `scale` pixels per unit. InternalError if `svg` is not SVG.
 std::string png_of(const std::string& svg, double scale = 2);

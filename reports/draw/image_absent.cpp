@@ -13,7 +13,7 @@ namespace {
 
 }  // namespace
 
-bool writes_pictures() {
+bool can_write_pictures() {
   return false;
 }
 

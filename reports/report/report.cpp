@@ -113,7 +113,7 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
 
 std::set<std::string> usual_formats() {
   std::set<std::string> formats{"html", "json", "svg"};
-  if (writes_pictures()) formats.insert("png");
+  if (can_write_pictures()) formats.insert("png");
   return formats;
 }
 

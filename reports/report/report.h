@@ -21,7 +21,7 @@ struct Format {
   bool picture = false;  // a picture of each figure: it has the size of `--width`
 };
 std::span<const Format> report_formats();
-std::set<std::string> usual_formats();  // without those that this build cannot write
+std::set<std::string> usual_formats();  // without those that cannot be written here
 
 // Returns the written files, the page first. The same database gives the same bytes on any machine. For PNG
 // and PDF the versions of librsvg, cairo and the font DejaVu Sans must be the same too.

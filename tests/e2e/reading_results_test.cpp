@@ -107,6 +107,23 @@ TEST_CASE("an unknown key is refused, with the runs whose key or name is similar
   CHECK_FALSE(contains(nothing.err, "similar runs"));
 }
 
+TEST_CASE("without a font a report has no PNG, and --format png says what to install") {
+  const Finished yard;
+  yard.scratch().write("none.conf", "<fontconfig></fontconfig>");
+  const std::map<std::string, std::string> no_font{
+      {"FONTCONFIG_FILE", (yard.scratch().path() / "none.conf").string()}};
+  for (const std::string folder : {"fonts", "none"}) {
+    const auto written = run_trainyard(yard.scratch().path(), {"report", "--out", folder},
+                                       folder == "none" ? no_font : std::map<std::string, std::string>{});
+    REQUIRE_MESSAGE(written.code == 0, written.err);
+    CHECK(std::filesystem::exists(yard.scratch().path() / folder / "index.html"));
+    for (const auto& entry : std::filesystem::directory_iterator(yard.scratch().path() / folder / "figures"))
+      CHECK((folder == "fonts" || entry.path().extension() != ".png"));
+  }
+  checked_error(run_trainyard(yard.scratch().path(), {"report", "--format", "png"}, no_font), 2,
+                "no font was found; install the fonts DejaVu");
+}
+
 TEST_CASE("status --all lists the finished runs with their keys") {
   const Finished yard;
   const auto some = yard.at({"status"}).out;

@@ -22,7 +22,7 @@ using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
 using Curl = std::unique_ptr<CURL, void (*)(CURL*)>;
 
 struct Libcurl {
-  LoadedLibrary library{"libcurl.so.4", "that downloads files"};
+  LoadedLibrary library{"libcurl.so.4", "that downloads files", "libcurl4"};
 
   decltype(&curl_easy_init) init = library.function("curl_easy_init");
   decltype(&curl_easy_cleanup) cleanup = library.function("curl_easy_cleanup");

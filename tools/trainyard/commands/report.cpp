@@ -24,13 +24,9 @@ namespace trainyard::tools {
 
 namespace {
 
-std::vector<std::string> names_of(const std::set<std::string>& chosen) {
-  return {chosen.begin(), chosen.end()};
-}
-
 struct ReportOptions {
   reports::Selection selection;
-  std::vector<std::string> formats = names_of(reports::usual_formats());
+  std::vector<std::string> formats;           // empty: the usual ones
   std::optional<std::filesystem::path> from;  // a report.json
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> yard;
@@ -45,9 +41,11 @@ struct ReportOptions {
 reports::FigureSize figure_size_of(const ReportOptions& options) {
   const reports::FigureSize size =
       reports::figure_size(options.width, options.height, options.font_points, !options.no_title);
-  const bool pictures = std::ranges::any_of(reports::report_formats(), [&](const reports::Format& format) {
-    return format.picture && std::ranges::find(options.formats, format.name) != options.formats.end();
-  });
+  const bool pictures =
+      options.formats.empty() ||
+      std::ranges::any_of(reports::report_formats(), [&](const reports::Format& format) {
+        return format.picture && std::ranges::find(options.formats, format.name) != options.formats.end();
+      });
   if ((size.sized() || options.no_title) && !pictures)
     throw UserError("--width and --no-title need a format of pictures",
                     "add one with --format: svg, png or pdf");
@@ -91,8 +89,9 @@ int report(const ReportOptions& options) {
   Source source =
       options.from ? Source{reports::read_report(*options.from), *options.out} : from_yard(options);
   const auto content = reports::compose(std::move(source.report));
+  const std::set<std::string> chosen(options.formats.begin(), options.formats.end());
   const auto written = reports::write_report(
-      content, source.folder, {options.formats.begin(), options.formats.end()}, size, options.ranks);
+      content, source.folder, chosen.empty() ? reports::usual_formats() : chosen, size, options.ranks);
   std::cout << reports::terminal_table(content, output_width()) << '\n'
             << "wrote " << counted(written.size(), "file") << "; open " << written.front().string() << '\n';
   const auto missed = reports::missed_expectations(content.report->expectations);
