@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <cstring>
 #include <iostream>
 #include <vector>
@@ -123,9 +124,11 @@ bool has_torch(const std::string& python) {
   }
 }
 
-// The Python that the user named. Otherwise the one in PATH or, if only it has torch, that of the build.
+// The Python that the user named, or that started this program (trainyard_command.py). Otherwise the one in PATH or, if
+// only it has torch, that of the build.
 std::string python_of(const ModelExportOptions& options) {
   if (!options.python.empty()) return options.python;
+  if (const char* of_command = std::getenv("TRAINYARD_PYTHON")) return of_command;
   const std::string usual = "python3", of_build = TRAINYARD_TORCH_PYTHON;
   return !of_build.empty() && !has_torch(usual) && has_torch(of_build) ? of_build : usual;
 }
