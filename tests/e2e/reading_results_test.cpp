@@ -18,8 +18,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-const Texts verbs{"new",  "list", "data",   "check",   "plan",   "run", "resume", "status",
-                  "show", "logs", "report", "compare", "export", "sql", "rm",     "db"};
+const Texts verbs{"new",  "list",   "data",    "check",  "plan", "run", "resume", "status",    "show",
+                  "logs", "report", "compare", "export", "sql",  "rm",  "db",     "completion"};
 
 Texts lines_of(const std::string& text) {
   std::istringstream in(text);
@@ -84,6 +84,34 @@ TEST_CASE("the help of each verb ends with examples, in lines of at most 80 colu
     const auto help = scratch.at({verb.substr(0, verb.find(' ')), verb.substr(verb.find(' ') + 1), "--help"});
     CHECK(contains(help.out, "\n  trainyard " + verb));
   }
+}
+
+TEST_CASE("bash completes commands of commands, and options of each") {
+  const Scratch scratch;
+  const std::string script =
+      "eval \"$(" TRAINYARD_PROGRAM
+      " completion bash)\"\n"
+      "complete_it() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _trainyard trainyard \"${@: -1}\"; "
+      "echo \"${COMPREPLY[*]}\"; }\n"
+      "complete_it trainyard re; complete_it trainyard db ''; complete_it trainyard data get mnist --f\n";
+  const auto completed = run_trainyard(scratch.path(), {"-c", script}, {}, "/bin/bash");
+  CHECK_MESSAGE(completed.out == "resume report\ncheck backup rebuild\n--from\n",
+                (completed.out + completed.err));
+}
+
+TEST_CASE("list schema has bounds and choices of keys, and no other sections than the file") {
+  const auto schema = nlohmann::json::parse(Scratch().at({"list", "schema"}).out);
+  const auto& sections = schema.at("properties");
+  const auto& defaults = sections.at("defaults").at("properties");
+  CHECK(defaults.at("optimizer").at("enum") == nlohmann::json{"sgd", "adam", "adamw"});
+  CHECK(defaults.at("epochs").at("minimum") == 1);
+  CHECK_FALSE(defaults.contains("replicas"));
+  CHECK(sections.at("strategy").at("additionalProperties").at("properties").contains("replicas"));
+  CHECK(schema.at("additionalProperties") == false);
+  for (const char* section : {"name", "data_seed", "data", "matrix", "defaults", "model", "strategy",
+                              "exclude", "include", "compare", "expect", "machine", "published", "dataset"})
+    CHECK_MESSAGE(sections.contains(section), section);
+  CHECK(sections.size() == 14);
 }
 
 TEST_CASE("an unknown key is refused, with the runs whose key or name is similar") {

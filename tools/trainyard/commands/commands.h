@@ -26,6 +26,9 @@ void add_report(CLI::App& program, Invocation& invocation);
 void add_compare(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);
+void add_completion(CLI::App& program, Invocation& invocation);
+
+void list_schema();  // `trainyard list schema`
 
 struct Verb {
   std::string_view name;                // "data get" is `get` of `data`
@@ -39,6 +42,7 @@ inline constexpr const char* train_group = "Train";
 inline constexpr const char* watch_group = "Watch runs";
 inline constexpr const char* results_group = "Read results";
 inline constexpr const char* keep_group = "Manage results";
+inline constexpr const char* shell_group = "Set up";
 inline constexpr const char* part_group = "Commands";
 
 // In the order in which a user needs them.
@@ -48,7 +52,8 @@ inline constexpr std::array verbs{
          "trainyard list models            # names, tasks and data sets\n"
          "trainyard list models seq2seq    # its hyper-parameters and layers\n"
          "trainyard list tasks             # data, output and metrics of each task\n"
-         "trainyard list keys batch        # meaning, allowed values and default"},
+         "trainyard list keys batch        # meaning, allowed values and default\n"
+         "trainyard list schema            # JSON Schema of the file, for editors"},
     Verb{"data", add_data, write_group,
          "trainyard data get multi30k --data ~/data\n"
          "trainyard data verify --data ~/data"},
@@ -104,7 +109,10 @@ inline constexpr std::array verbs{
     Verb{"db", add_db, keep_group, "trainyard db check\ntrainyard db backup results-copy.db"},
     Verb{"db check", nullptr, part_group, "trainyard db check --yard results"},
     Verb{"db backup", nullptr, part_group, "trainyard db backup results-copy.db"},
-    Verb{"db rebuild", nullptr, part_group, "trainyard db rebuild --yard results"}};
+    Verb{"db rebuild", nullptr, part_group, "trainyard db rebuild --yard results"},
+    Verb{"completion", add_completion, shell_group,
+         "eval \"$(trainyard completion bash)\"   # in ~/.bashrc; also for zsh\n"
+         "trainyard completion fish | source    # in ~/.config/fish/config.fish"}};
 
 // Write the help pages of the program and of all its verbs. Call it after the verbs are added.
 void add_help_pages(CLI::App& program);

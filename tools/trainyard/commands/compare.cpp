@@ -216,7 +216,7 @@ std::vector<std::string> format_names() {
 void add_compare(CLI::App& program, Invocation& invocation) {
   auto* command = program.add_subcommand(
       "compare",
-      "print the verdicts of an experiment, or compare two groups of runs\n\n"
+      "print the verdicts of an experiment, or of two groups of runs\n\n"
       "Without A and B it compares what the experiment file compares. An effect is the change of the arm "
       "against the baseline: in percent for times, losses and perplexities, in percentage points for "
       "accuracies, in dB for PSNR, and in units of loss if the loss is small.");

@@ -206,6 +206,7 @@ int list(const std::string& what, const std::string& name) {
   if (what == "datasets") name.empty() ? list_datasets() : show_dataset(name);
   if (what == "strategies") list_strategies(name);
   if (what == "keys") list_keys(name);
+  if (what == "schema") list_schema();
   return done;
 }
 
@@ -215,13 +216,14 @@ void add_list(CLI::App& program, Invocation& invocation) {
   struct Options {
     std::string what, name;
   };
-  auto* command = program.add_subcommand(
-      "list",
-      "list models, tasks, strategies, data sets or keys\n\nWith NAME it prints the details of one of them.");
+  auto* command =
+      program.add_subcommand("list",
+                             "list models, tasks, strategies, data sets or keys\n\nschema: all keys as a "
+                             "JSON Schema. With NAME it prints the details of one of them.");
   auto options = std::make_shared<Options>();
-  command->add_option("WHAT", options->what, "models, tasks, strategies, datasets or keys")
+  command->add_option("WHAT", options->what, "models, tasks, strategies, datasets, keys or schema")
       ->required()
-      ->check(one_of({"models", "tasks", "strategies", "datasets", "keys"}));
+      ->check(one_of({"models", "tasks", "strategies", "datasets", "keys", "schema"}));
   command->add_option("NAME", options->name, "a model, task, strategy, data set or key");
   command->callback([options, &invocation] {
     invocation.action = [options] { return list(options->what, options->name); };

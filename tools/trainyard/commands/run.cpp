@@ -242,8 +242,7 @@ void add_run(CLI::App& program, Invocation& invocation) {
 }
 
 void add_resume(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("resume", "continue an experiment with the file and options of its last `run`");
+  auto* command = program.add_subcommand("resume", "continue an experiment as its last `run` began it");
   auto options = std::make_shared<ResumeOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   add_sweep_options(*command, options->choices);

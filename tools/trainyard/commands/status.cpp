@@ -329,8 +329,8 @@ int watch(const StatusOptions& options) {
 }  // namespace
 
 void add_status(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "status", "show the progress of experiments, and the runs that are not finished");
+  auto* command =
+      program.add_subcommand("status", "show the progress of experiments, and their unfinished runs");
   auto options = std::make_shared<StatusOptions>();
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   command->add_flag("--all,--runs", options->all_runs,
