@@ -34,12 +34,11 @@ class Newcomer(unittest.TestCase):
     def test_a_script_of_ones_own_is_compared(self):
         self.checked("trainyard", "new", "first.toml")
         page = (ROOT / "docs/python.md").read_text()
-        for language, name in (("python", "train.py"), ("toml", "squares.toml")):
-            (self.folder / name).write_text(page.split(f"```{language}\n")[1].split("```")[0])
-        self.assertIn("squares.toml: ok, 10 runs", self.checked("trainyard", "check", "squares.toml"))
-        self.checked("trainyard", "plan", "squares.toml")
-        self.checked("trainyard", "run", "squares.toml")
-        self.assertTrue((self.folder / "yard/reports/squares/index.html").exists())
+        (self.folder / "train.py").write_text(page.split("```python\n")[1].split("```")[0])
+        self.checked("trainyard", "run", "train.py", "--seeds", "5", "--epochs", "8")
+        self.assertTrue((self.folder / "yard/reports/train/index.html").exists())
+        self.assertIn("train.toml: ok, 10 runs", self.checked("trainyard", "check", "train.toml"))
+        self.checked("trainyard", "plan", "train.toml")
         self.assertNotIn("NOT VERIFIED", self.checked("trainyard", "compare"))
         rows = list(csv.DictReader(self.checked("trainyard", "compare", "--format", "csv").splitlines()))
         losses = [row for row in rows if row["metric"].endswith("loss")]
