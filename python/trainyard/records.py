@@ -26,14 +26,6 @@ def stamp(seconds: float) -> str:
     return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(seconds)) + f".{int(seconds % 1 * 1000):03d}Z"
 
 
-def processor() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        lines = []
-    return next((line.split(": ", 1)[1] for line in lines if line.startswith("model name") and ": " in line), "unknown")
-
-
 def alone(seed: int) -> dict[str, Any]:
     """The members of run.json for a script on its own. Rank 0 hands its folder and its seed to the other ranks."""
     script = Path(sys.argv[0]).stem or "python"
@@ -43,11 +35,11 @@ def alone(seed: int) -> dict[str, Any]:
     folder, program = Path(path), Path(sys.argv[0])
     info = {"v": 1, "run": folder.name, "attempt": 1, "records": str(folder), "seed": seed, "axes": {}, "world_size": ranks.number(),
             "command": [sys.executable, *(sys.argv if sys.argv[0] else ["python"])], "folder": os.getcwd(), "pid": os.getpid(),
-            "host": socket.gethostname(), "processor": processor(), "created": stamp(time.time()),
+            "host": socket.gethostname(), "created": stamp(time.time()),
             "script_sha256": hashlib.sha256(program.read_bytes() if program.is_file() else b"").hexdigest()}
     folder.mkdir(parents=True, exist_ok=True)
     if ranks.own() == 0:
-        (folder / "run.json").write_text(json.dumps(info, indent=1) + "\n")
+        Path(folder, "run.json").write_text(json.dumps(info, indent=1) + "\n")
     return info
 
 
@@ -61,8 +53,9 @@ class Records:
         self.file = open(Path(self.info["records"], f"rank-{self.rank}.records.jsonl"), "ab", buffering=0)
         try:
             fcntl.flock(self.file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RuntimeError(f"another process records rank {self.rank} of this run: give each process its own RANK") from None
+        except OSError as error:  # some file systems have no locks
+            if isinstance(error, BlockingIOError):
+                raise RuntimeError(f"another process records rank {self.rank} of this run: give each process its own RANK") from None
 
     def now(self) -> dict[str, Any]:
         """The members `time` and `elapsed_seconds` of a record that is written now."""
