@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader
 from . import batches, checkpoints, patches, ranks, samples, terms
 from .loaders import Loader
 from .records import Records
-from .steps import COUNTED, WATCHED, Steps
+from .steps import COUNTED, Steps
 
 _PEER_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
@@ -325,8 +325,6 @@ class Run:
         self._rates, self._constant, self._epoch = seen["rates"], seen["constant"], epoch
         vars(steps).update(seen["counted"])
         steps.missing, steps.notes = seen["missing"] | steps.missing, seen["notes"] | steps.notes
-        if len(steps.norms) >= WATCHED:
-            steps.unwatch()
 
     # --- the end
 

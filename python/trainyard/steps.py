@@ -265,7 +265,7 @@ class Steps:
             found["scaled_by"] = float(self.scaler.get_scale())
         self.norms.append(found)
         self._local_norms = {}
-        if len(self.norms) == WATCHED:
+        if len(self.norms) >= WATCHED:  # more if the run is resumed, so that its number formats are seen
             self.unwatch()
 
     def watches(self) -> bool:

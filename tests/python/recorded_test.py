@@ -71,20 +71,17 @@ class Recorded(unittest.TestCase):
     def rows(self, query):
         return list(csv.DictReader(self.trainyard("sql", query, "--format", "csv").stdout.splitlines()))
 
-    def test_the_page_is_typed(self):
-        page = (HERE.parents[1] / "docs/python.md").read_text()
-        self.write_page_script(page)
-        self.assertIn("trainyard run train.py --seeds 5 --epochs 8\n", page)
-        wrong = self.trainyard("run", "train.py", "--strategies", "pipeline")
-        self.assertEqual((wrong.returncode, "a script cannot be trained as \"pipeline\"" in wrong.stderr), (2, True), wrong.stderr)
-        run = self.trainyard("run", "train.py", "--seeds", "1", "--epochs", "2", "--no-report", "--", "--seed", "{seed}")
-        self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
-        self.assertRegex((self.folder / "train.toml").read_text(), r'command = \["python3","train.py","--seed","{seed}"\]')
-        rows = [row for row in self.compared() if "seconds" not in row["metric"]]
-        self.assertEqual([row["metric"] for row in rows], ["validation-accuracy", "train-loss", "validation-loss"])
-        self.assertEqual({row["verified"] for row in rows}, {"true"})
+    def test_a_script_has_its_own_strategies_and_arguments(self):
+        self.write_page_script((HERE.parents[1] / "docs/python.md").read_text())
         added = len(re.findall(r"# [1-7]\b", (self.folder / "train.py").read_text()))
         self.assertEqual(added, 7)
+        wrong = self.trainyard("run", "train.py", "--strategies", "pipeline")
+        self.assertEqual((wrong.returncode, "a script cannot be trained as \"pipeline\"" in wrong.stderr), (2, True), wrong.stderr)
+        wrong = self.trainyard("run", "train.py", "--dataset", "mnist")
+        self.assertEqual((wrong.returncode, "--dataset is for a Python function" in wrong.stderr), (2, True), wrong.stderr)
+        plan = self.trainyard("run", "train.py", "--seeds", "1", "--epochs", "2", "--dry-run", "--", "--seed", "{seed}")
+        self.assertEqual(plan.returncode, 0, plan.stdout + plan.stderr)
+        self.assertRegex((self.folder / "train.toml").read_text(), r'command = \["python3","train.py","--seed","{seed}"\]')
 
     def write_page_script(self, page):
         (self.folder / "train.py").write_text(page.split("```python\n")[1].split("```")[0])
@@ -171,8 +168,9 @@ class Recorded(unittest.TestCase):
             self.assertEqual((losses[name]["train_loss"], losses[name]["validation_loss"] != ""), ("", True), name)
 
     def test_a_killed_run_resumes_with_the_same_bits(self):
-        run = self.run_cases(["plain", "killed"], (1,), "--max-retries", "1", "--backoff", "0.1", more='checkpoint = "epoch"')
+        run = self.run_cases(["divided", "killed"], (1,), "--max-retries", "1", "--backoff", "0.1", more='checkpoint = "epoch"')
         self.assertEqual(run.returncode, 0, run.stdout + run.stderr)
+        self.assertNotIn("was not observed", run.stdout)
         sums = self.rows("SELECT epoch, phase, name, COUNT(*) AS n, COUNT(DISTINCT sum) AS other FROM metric m JOIN attempt_status s "
                          "USING (run_key, attempt) WHERE epoch = 2 GROUP BY epoch, phase, name")
         self.assertEqual([(row["n"], row["other"]) for row in sums], [("2", "1")] * 3)

@@ -4,7 +4,7 @@ plain; compiled: with two ranks compiled, and workers load the data; divided: by
 its own order; scaled: two optimizers with a GradScaler, one of them fused, and two skipped steps; rest: a stream, four
 batches per step and two left over; broken: ends an epoch early; doubled: two ranks multiply the loss by two; short:
 ends after one epoch; renamed: a metric has another name in the second epoch; nan: its loss is not a number; raised: rank
-1 fails; killed: the first attempt is killed in its second epoch."""
+1 fails; killed: as divided, but the first attempt is killed in its second epoch."""
 import os
 import sys
 
@@ -17,6 +17,7 @@ import trainyard
 
 case, seed = sys.argv[1], int(sys.argv[2])
 rank, world = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+divided = case in ("divided", "killed")
 torch.set_num_threads(1)
 torch.manual_seed(0)
 images = torch.randn(144, 1, 8, 8)
@@ -44,7 +45,7 @@ if world > 1:
     model = nn.parallel.DistributedDataParallel(model)
 if case == "rest":
     sampler, loader = None, DataLoader(Stream(), 16 // world)
-elif case == "divided" or case == "shuffled" and world == 1:
+elif divided or case == "shuffled" and world == 1:
     sampler, loader = None, DataLoader(train, 16, shuffle=True)
 else:
     sampler = DistributedSampler(train, world, rank, seed=seed)
@@ -64,7 +65,7 @@ for epoch in run.epochs(2):
     if sampler:
         sampler.set_epoch(epoch)
     model.train()
-    for i, (x, y) in enumerate(run.batches(loader) if case == "divided" else loader):
+    for i, (x, y) in enumerate(run.batches(loader) if divided else loader):
         if case == "broken" and epoch == 1 and i == 2:
             break
         if case == "raised" and rank == 1 and epoch == 1:
