@@ -187,7 +187,7 @@ void add(const orchestrator::Yard& yard, const RecordedRun& recorded,
   launch.host_exclusive = false;
   launch.created = recorded.created;
   launch.circumstances.host = recorded.info.at("host").get<std::string>();
-  launch.circumstances.processor = "not recorded";
+  launch.circumstances.processor = "processor not recorded";
   fs::create_directories(launch.records);
   experiments::write_launch(launch);
   ingest.run_file(experiments::to_json(launch));
