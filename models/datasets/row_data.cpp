@@ -69,26 +69,6 @@ std::vector<std::string> input_names(const CsvTable& table, const DataChoice& ch
   return names;
 }
 
-std::size_t column_of(const CsvTable& table, const std::string& name) {
-  const auto found = std::ranges::find(table.names, name);
-  if (found != table.names.end()) return static_cast<std::size_t>(found - table.names.begin());
-  constexpr std::size_t most_shown = 20;
-  std::vector<std::string> shown = table.names;
-  if (shown.size() > most_shown) shown.resize(most_shown);
-  throw csv_error(table.file, 1, fmt::format("there is no column \"{}\"", name),
-                  fmt::format("the columns are \"{}\"{}", joined(shown, {}, "\", \""),
-                              shown.size() < table.names.size() ? ", …" : ""));
-}
-
-std::string_view cell_text(const CsvTable& table, std::size_t row, std::size_t column) {
-  const std::string_view text = trimmed(table.cell(row, column));
-  if (text.empty())
-    throw csv_error(table.file, table.lines[row],
-                    fmt::format("column \"{}\" has no value", table.names[column]),
-                    "add the value, or remove the row");
-  return text;
-}
-
 double number_in(const CsvTable& table, std::size_t row, std::size_t column, const char* advice) {
   const std::string_view text = cell_text(table, row, column);
   const std::string_view digits = text.substr(text.front() == '+' ? 1 : 0);

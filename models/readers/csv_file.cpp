@@ -83,7 +83,7 @@ class CsvParser {
   std::int64_t line_ = 1;
 };
 
-void check_names(const CsvTable& table, std::int64_t line) {
+void check_names(const CsvTable& table, std::int64_t line, bool unnamed) {
   std::vector<std::string> sorted = table.names;
   std::ranges::sort(sorted);
   if (const auto same = std::ranges::adjacent_find(sorted); same != sorted.end())
@@ -91,7 +91,7 @@ void check_names(const CsvTable& table, std::int64_t line) {
                     same->empty() ? std::string("columns have no name")
                                   : fmt::format("two columns have the name \"{}\"", *same),
                     "give each column a name of its own");
-  if (sorted.front().empty())
+  if (sorted.front().empty() && !unnamed)
     throw csv_error(table.file, line, "a column has no name", "the first row must name all columns");
 }
 
@@ -106,13 +106,17 @@ CsvTable read_csv(const std::filesystem::path& file, const std::string& part, Sh
   const std::string text = read_text_file(file, "correct the file, and save it in UTF-8");
   hash.update(fmt::format("part {}\n{}\n", part, text.size()));
   hash.update(text);
+  return parse_csv(file, text);
+}
+
+CsvTable parse_csv(const std::filesystem::path& file, const std::string& text, bool unnamed) {
   CsvTable table{.file = file, .names = {}, .cells = {}, .lines = {}};
   CsvParser parser(file, text);
   const std::int64_t head = parser.line();
   if (parser.at_end())
     throw UserError(file.string() + " is empty", "write the names of the columns into the first row");
   parser.row(table.names);
-  check_names(table, head);
+  check_names(table, head, unnamed);
   for (std::int64_t line = parser.line(); !parser.at_end(); line = parser.line()) {
     if (const std::size_t count = parser.row(table.cells); count != table.names.size())
       throw csv_error(
@@ -122,8 +126,28 @@ CsvTable read_csv(const std::filesystem::path& file, const std::string& part, Sh
     table.lines.push_back(line);
   }
   if (table.rows() == 0)
-    throw UserError(file.string() + " has only the names of the columns", "add one row per sample");
+    throw UserError(file.string() + " has only the names of the columns", "add rows below them");
   return table;
+}
+
+std::size_t column_of(const CsvTable& table, const std::string& name) {
+  const auto found = std::ranges::find(table.names, name);
+  if (found != table.names.end()) return static_cast<std::size_t>(found - table.names.begin());
+  constexpr std::size_t most_shown = 20;
+  std::vector<std::string> shown = table.names;
+  if (shown.size() > most_shown) shown.resize(most_shown);
+  throw csv_error(table.file, 1, fmt::format("there is no column \"{}\"", name),
+                  fmt::format("the columns are \"{}\"{}", joined(shown, {}, "\", \""),
+                              shown.size() < table.names.size() ? ", …" : ""));
+}
+
+std::string_view cell_text(const CsvTable& table, std::size_t row, std::size_t column) {
+  const std::string_view text = trimmed(table.cell(row, column));
+  if (text.empty())
+    throw csv_error(table.file, table.lines[row],
+                    fmt::format("column \"{}\" has no value", table.names[column]),
+                    "add the value, or remove the row");
+  return text;
 }
 
 }  // namespace trainyard::models

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/error.h"
@@ -31,6 +32,15 @@ struct CsvTable {
 // UserError with the line if the file is damaged, if rows have different numbers of cells, if names are missing or
 // equal, or if there are no rows.
 CsvTable read_csv(const std::filesystem::path& file, const std::string& part, Sha256& hash);
+
+// The table in `text`, with the same errors about `file`. `unnamed`: one column needs no name, as the index of pandas.
+CsvTable parse_csv(const std::filesystem::path& file, const std::string& text, bool unnamed = false);
+
+// The index of a column. UserError with the names of the columns if there is none.
+std::size_t column_of(const CsvTable& table, const std::string& name);
+
+// A cell without white space at its ends. UserError with the line if it is empty.
+std::string_view cell_text(const CsvTable& table, std::size_t row, std::size_t column);
 
 UserError csv_error(const std::filesystem::path& file, std::int64_t line, const std::string& message,
                     const std::string& advice);

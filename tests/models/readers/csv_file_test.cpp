@@ -48,7 +48,7 @@ TEST_CASE("a table without its last line break has the same cells, and a gzip fi
 TEST_CASE("a damaged table is one line with file and line") {
   CHECK(error_in("") == "t.csv is empty; write the names of the columns into the first row");
   CHECK(contains(error_in("\n\r\n"), "t.csv is empty"));
-  CHECK(error_in("a,b\n") == "t.csv has only the names of the columns; add one row per sample");
+  CHECK(error_in("a,b\n") == "t.csv has only the names of the columns; add rows below them");
   CHECK(contains(error_in("a,b\n1,2\n3\n"), "t.csv:3: the row has 1 cell, but the first row has 2; "));
   CHECK(contains(error_in("a,b\n1,2,3\n"), "t.csv:2: the row has 3 cells, but the first row has 2; "));
   CHECK(contains(error_in("\na,b,a\n1,2,3\n"), "t.csv:2: two columns have the name \"a\"; "));
