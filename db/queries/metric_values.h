@@ -5,6 +5,7 @@
 #include <array>
 #include <cstddef>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,8 @@ class MetricColumn {
     if (place == count) throw InternalError("no metric is called " + std::string(name));
     return MetricColumn(place);
   }
+  // Metric `i` of a file that trainyard did not make, from 0.
+  static MetricColumn of_file(std::size_t i) { return MetricColumn(count + i); }
   bool operator==(const MetricColumn&) const = default;
 
  private:
@@ -58,11 +61,16 @@ class MetricColumn {
 class MetricValues {
  public:
   MetricValues() { numbers_.fill(not_defined); }
-  double operator[](MetricColumn column) const { return numbers_[column.place_]; }
-  double& operator[](MetricColumn column) { return numbers_[column.place_]; }
+  double operator[](MetricColumn column) const {
+    return column.place_ < numbers_.size() ? numbers_[column.place_] : of_file_.at(column.place_);
+  }
+  double& operator[](MetricColumn column) {
+    return column.place_ < numbers_.size() ? numbers_[column.place_] : of_file_[column.place_];
+  }
 
  private:
   std::array<double, MetricColumn::count> numbers_;
+  std::map<std::size_t, double> of_file_;  // by place
 };
 
 struct NamedColumn {

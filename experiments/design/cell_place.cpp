@@ -34,7 +34,8 @@ ValueText text_in(const std::map<std::string, Value>& values) {
 
 CellPlace cell_place(const ValueText& value, const Compare& compare, const std::vector<std::string>& varied) {
   CellPlace place;
-  if (compare.axis != "model") place.model = value("model");
+  if (compare.axis != "model" && std::ranges::find(compare.pair, "model") == compare.pair.end())
+    place.model = value("model");
   for (const std::string& name : varied)
     if (makes_cells(name, compare)) place.further.emplace_back(name, value(name));
   place.pair = pair_text(value, compare.pair);

@@ -21,7 +21,7 @@ struct CellPlace {
   using Further = std::vector<std::pair<std::string, std::string>>;
   using Cell = std::pair<std::string, Further>;
   using Pair = std::pair<Cell, std::string>;
-  std::string model;  // empty if models are compared
+  std::string model;  // empty if models are compared or paired
   Further further;    // the cell's other values, in the order of `varied`
   std::string pair;   // "3", or "seed=3 fold=1" for several names; empty if nothing is paired
   std::string arm;    // value of the compared axis; empty if the run has none

@@ -377,7 +377,7 @@ std::string setting_values(const std::vector<RunRow>& runs, const std::string& s
 std::vector<std::string> answer_facts(const Answer& answer) {
   std::vector<std::string> facts;
   for (const std::string& published : answer.published) facts.push_back("Published study: " + published);
-  facts.push_back("Machine: " + answer.machine);
+  if (!answer.machine.empty()) facts.push_back("Machine: " + answer.machine);
   return facts;
 }
 

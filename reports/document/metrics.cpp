@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -58,11 +59,19 @@ std::vector<Metric> rows() {
   return table;
 }
 
+std::vector<Metric>& table() {
+  static std::vector<Metric> all = rows();
+  return all;
+}
+
 }  // namespace
 
 std::span<const Metric> metrics() {
-  static const std::vector<Metric> table = rows();
-  return table;
+  return table();
+}
+
+void set_metrics(std::vector<Metric> of_file) {
+  table() = std::move(of_file);
 }
 
 const Metric* known_metric(const std::string& name) {

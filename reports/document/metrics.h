@@ -26,11 +26,19 @@ struct Metric {
   std::string task;                    // the first of the few tasks that have it; empty: any
   bool published = false;              // part of the table of models and arms
   bool rarely_measured = false;        // shown only if a run has a value
+  // The last four are of a file that trainyard did not make.
+  std::optional<std::size_t> file_place = {};  // from 0
+  std::optional<double> margin = {};           // in the unit of the effect; empty: that of the comparison
+  bool reversed = false;                       // other numbers are better than the kind says
+  std::string about = {};                      // a note on each verdict: "loss by its name, lower is better"
   // Judged only if the arms train different numbers of epochs: else the time per epoch says the same.
   bool is_total() const { return kind->is_cost() && epoch_column.empty(); }
 };
 
 std::span<const Metric> metrics();
+// Puts the metrics of a file in place of the table, until the process ends. Call it before all other functions here,
+// because they return pointers into the table.
+void set_metrics(std::vector<Metric> of_file);
 const Metric* known_metric(const std::string& name);  // null: there is none
 const Metric& find_metric(const std::string& name);   // InternalError if there is none
 std::span<const Metric* const> published_metrics();  // accuracy, loss and time; see `published_in` (report.h)

@@ -17,6 +17,8 @@ namespace {
 
 using Further = experiments::CellPlace::Further;
 
+const std::string all_runs = "all runs";  // of a file without models
+
 bool contains(const std::vector<std::string>& names, const std::string& name) {
   return std::ranges::find(names, name) != names.end();
 }
@@ -106,6 +108,7 @@ class CellBuilder {
     std::set<std::string> used;
     for (CellRuns& cell : cells_) {
       cell.label = label_of(cell.label, distinguishing(cell.further));
+      if (cell.label.starts_with(all_runs + ", ")) cell.label.erase(0, all_runs.size() + 2);
       keep_latest(cell);
       const std::string slug = slug_of(label_of(cell.model, cell.further));
       cell.slug = slug;
@@ -130,8 +133,8 @@ class CellBuilder {
       CellRuns cell;
       cell.model = of_run.model;
       cell.further = of_run.further;
-      cell.label =
-          cell.model.empty() ? title_of(cell.model) : title_of(run);  // differing values are appended later
+      cell.label = !cell.model.empty() ? title_of(run) : data_.of_file ? all_runs : title_of(cell.model);
+      // differing values are appended later
       cell.baseline.value = compare_.baseline;
       cells_.push_back(std::move(cell));
     }
@@ -290,11 +293,12 @@ std::vector<std::string> varying_axes(const ReportData& data) {
 }
 
 std::string value_of(const db::RunSummary& run, const std::string& name) {
-  if (name == "model") return run.model;
-  if (name == "strategy") return run.strategy;
-  if (name == "seed") return std::to_string(run.seed);
   const auto found = run.axes.find(name);
-  if (found == run.axes.end()) return "";
+  if (found == run.axes.end())
+    return name == "model"      ? run.model
+           : name == "strategy" ? run.strategy
+           : name == "seed"     ? std::to_string(run.seed)
+                                : "";
   if (const auto* text = std::get_if<std::string>(&found->second)) return *text;
   return trainyard::to_text(found->second);
 }

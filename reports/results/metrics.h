@@ -9,7 +9,8 @@
 namespace trainyard::reports {
 
 inline db::MetricColumn final_column(const Metric& metric) {
-  return db::MetricColumn::named(metric.column);
+  return metric.file_place ? db::MetricColumn::of_file(*metric.file_place)
+                           : db::MetricColumn::named(metric.column);
 }
 
 // Its title in the file, or in the catalogue ("MLP"), else its name.

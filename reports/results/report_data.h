@@ -52,6 +52,7 @@ struct ReportData {
   // Experiments that planned some of the same runs, and were planned first. Their own member is empty.
   std::vector<ReportData> earlier_experiments;
   int schema_version = db::schema_version;
+  bool of_file = false;  // runs of a file that trainyard did not make (runs_file.h): nothing can be checked
 };
 
 // The experiments of the report, each with its own plan.

@@ -276,6 +276,12 @@ std::string pair_name(const Observation& observation, const experiments::Compare
 
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare,
                                const CellRuns& cell, const ArmRuns& arm) {
+  if (data.of_file) {
+    Comparability unknown;
+    unknown.times_refused = {"times get no word, because host and load are not known"};
+    unknown.not_stated = {"data", "initial weights", "data order", "host", "load of other processes"};
+    return unknown;
+  }
   experiments::Compare rules = compare;
   // Runs that are not paired have different seeds, so they differ in initial weights and data order.
   if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});

@@ -247,7 +247,7 @@ double transformed(double value, const Measure& measure) {
 std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
   std::vector<double> result;
   result.reserve(values.size());
-  for (const double value : values) result.push_back(transformed(value, measure));
+  for (const double value : values) result.push_back(measure.sign * transformed(value, measure));
   return result;
 }
 
@@ -262,11 +262,12 @@ Measure loss_measure(const std::vector<double>& baseline, const experiments::Los
 // NaN as training loss counts only for models that are known to have one: a foreign arm may not report a loss.
 bool has_diverged(const Observation& observation) {
   if (observation.final == nullptr) return false;
+  const Metric* const loss = known_metric("train-loss");
   const db::FinalMetrics& final = *observation.final;
   return no_loss_where_others_count(final["train_loss"], final["train_accuracy"]) ||
          no_loss_where_others_count(final["validation_loss"], final["validation_accuracy"]) ||
          no_loss_where_others_count(final["test_loss"], final["test_accuracy"]) ||
-         (std::isnan(final["train_loss"]) && known_to_have(*observation.run, find_metric("train-loss")));
+         (std::isnan(final["train_loss"]) && loss != nullptr && known_to_have(*observation.run, *loss));
 }
 
 bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric) {
@@ -314,10 +315,11 @@ Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins) {
   switch (metric.kind->margin) {
     case Margin::points:
-      return {Scale::points, margins.accuracy_points, metric.kind->scale};
+      return {Scale::points, metric.margin.value_or(margins.accuracy_points), metric.kind->scale};
     case Margin::cost:
       return {Scale::log_ratio, std::log(margins.time)};
     case Margin::loss:
+      if (metric.margin) return {Scale::log_ratio, std::log1p(*metric.margin / 100)};
       return loss_measure(differences.baseline, margins.loss);
     case Margin::loss_ratio:
       return {Scale::log_ratio, std::log(margins.loss.ratio)};

@@ -97,7 +97,9 @@ double step_of(const ReportData& data, const ArmRuns& baseline, const Metric& me
 Measure measure_of(Differences differences, const Metric& metric, const FirstPlan& plan) {
   const auto first = static_cast<std::size_t>(plan.looks.first);
   if (!plan.rules.pair.empty() && differences.baseline.size() > first) differences.baseline.resize(first);
-  return measure_for(differences, metric, plan.rules.margins);
+  Measure measure = measure_for(differences, metric, plan.rules.margins);
+  if (metric.reversed) measure.sign = -1;
+  return measure;
 }
 
 bool has_ratio(const TestedCell& tested) {
@@ -178,6 +180,7 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   const Measure measure = measure_of(differences, metric, plan);
   verdict.scale = measure.scale;
   verdict.delta = measure.margin;
+  verdict.sign = measure.sign;
   verdict.dropped = differences.dropped;
   tested.least_spread = paired ? step_of(data, baseline, metric) : 0;
   tested.baseline = differences.baseline;
@@ -196,6 +199,7 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   } else if (verdict.n >= least && verdict.estimate) {
     test(tested, plan.looks);
   }
+  if (!metric.about.empty()) verdict.notes.push_back(metric.about);
   if (metric.kind->is_cost()) note_sharing({&baseline, &arm}, verdict);
   if (differences.warm_up_counts)
     verdict.notes.emplace_back("runs of fewer than 3 epochs: the warm-up epoch is included");

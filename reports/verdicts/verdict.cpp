@@ -111,17 +111,21 @@ void apply(const Hypothesis& one, TestedVerdict& verdict) {
   }
 }
 
-Interval shown(Scale scale, const Interval& differences) {
-  const double first = as_change(scale, differences.low);
-  const double second = as_change(scale, differences.high);
+double change_of(const TestedVerdict& verdict, double difference) {
+  return as_change(verdict.scale, verdict.sign * difference);
+}
+
+Interval shown(const TestedVerdict& verdict, const Interval& differences) {
+  const double first = change_of(verdict, differences.low);
+  const double second = change_of(verdict, differences.high);
   return {std::min(first, second), std::max(first, second)};
 }
 
 // The interval of the effect at all looks of the plan together.
 Interval interval_of(const TestedVerdict& verdict, double confidence) {
-  return shown(verdict.scale, looks_of(verdict).several()
-                                  ? repeated_interval(*verdict.estimate, confidence, looks_of(verdict))
-                                  : confidence_interval(*verdict.estimate, confidence));
+  return shown(verdict, looks_of(verdict).several()
+                            ? repeated_interval(*verdict.estimate, confidence, looks_of(verdict))
+                            : confidence_interval(*verdict.estimate, confidence));
 }
 
 // A shift is decided by the interval of 1 − h, equivalence by that of 1 − 2 h. `holm_level`: h.
@@ -146,13 +150,13 @@ std::string hypothesis_text(const ThreeSided& p) {
 
 // Sets the numbers that publishing reads.
 void set_numbers(TestedVerdict& verdict) {
-  if (verdict.difference) verdict.effect = as_change(verdict.scale, *verdict.difference);
+  if (verdict.difference) verdict.effect = change_of(verdict, *verdict.difference);
   if (verdict.estimate) {
-    verdict.effect = as_change(verdict.scale, verdict.estimate->mean);
+    verdict.effect = change_of(verdict, verdict.estimate->mean);
     verdict.ci95 = interval_of(verdict, 0.95);
     verdict.ci90 = interval_of(verdict, 0.90);
   }
-  if (verdict.delta > 0) verdict.margin = shown(verdict.scale, {-verdict.delta, verdict.delta});
+  if (verdict.delta > 0) verdict.margin = shown(verdict, {-verdict.delta, verdict.delta});
   if (!verdict.tested) return;
   verdict.p = verdict.adjusted_p;
   verdict.hypothesis = hypothesis_text(verdict.three_sided);
@@ -163,7 +167,7 @@ std::optional<LaterEstimate> later_estimate(const Hypothesis& one, const TestedV
   const TestedVerdict& last = one.later ? one.later->verdict : one.tested.verdict;
   if (!is_decided(standing.kind) || last.n <= standing.n) return std::nullopt;
   if (!last.estimate || last.scale != standing.scale) return std::nullopt;
-  return LaterEstimate{last.n, as_change(last.scale, last.estimate->mean), interval_of(last, 0.95)};
+  return LaterEstimate{last.n, change_of(last, last.estimate->mean), interval_of(last, 0.95)};
 }
 
 // The parity check has shown that the arm computes what the baseline computes, and all values of the first look are the

@@ -21,6 +21,7 @@ namespace trainyard::reports {
 // A verdict with the numbers of its test.
 struct TestedVerdict : Verdict {
   double delta = 0;                  // the margin δ, on the scale of the differences
+  double sign = 1;                   // of the differences (`Measure`)
   bool diverged = false;             // decided by divergence, not by the test
   bool constant = false;             // all differences are equal: tested by their signs
   bool tested = false;               // part of its family's test

@@ -16,6 +16,7 @@
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
 
+using namespace trainyard;
 using namespace trainyard::e2e;
 namespace fs = std::filesystem;
 
@@ -151,6 +152,7 @@ void prepare(const fs::path& folder, const fs::path& page) {
     write("own.toml", "toml", 0);
     write("train.py", "python", 0);
   }
+  if (page.filename() == "comparing.md") write("runs.csv", "csv", 0);
   if (page.filename() == exported_models) {
     write("net.py", "python", 0);
     write("net.toml", "toml", 0);

@@ -94,7 +94,8 @@ inline constexpr std::array verbs{
          "trainyard compare single ddp     # two values of the axis that it compares\n"
          "trainyard compare strategy=ddp,batch=64 strategy=ddp,batch=128\n"
          "trainyard compare 3f9a 77b2      # two runs by the beginnings of their keys\n"
-         "trainyard compare --fail-on deteriorates   # for CI: exit code 3"},
+         "trainyard compare --fail-on deteriorates   # for CI: exit code 3\n"
+         "trainyard compare --from runs.csv --arm optimizer --baseline sgd --metric loss"},
     Verb{"export", add_export, results_group,
          "trainyard export final --out final.csv\n"
          "trainyard export epochs --experiment first --format jsonl\n"

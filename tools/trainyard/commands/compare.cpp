@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/text.h"
@@ -18,6 +19,7 @@
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
 #include "reports/results/report_data.h"
+#include "reports/results/runs_file.h"
 #include "reports/verdicts/first_plan.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
@@ -66,8 +68,9 @@ reports::Table table_of(const reports::Report& report) {
     for (const Cell& cell : comparison.cells)
       for (const Verdict& verdict : cell.verdicts)
         table.rows.push_back({cell.label, verdict.arm, phase_and_metric(verdict),
-                              text_of(verdict.kind) + marks_text(verdict.caveats), effect_text(verdict),
-                              interval_text(verdict), narrow_interval_text(verdict),
+                              text_of(verdict.kind) + marks_text(verdict.caveats) +
+                                  (comparison.planned || verdict.verified ? "" : ", NOT VERIFIED"),
+                              effect_text(verdict), interval_text(verdict), narrow_interval_text(verdict),
                               reports::p_text(verdict.p), verdict.hypothesis, verdict.n, seeds(verdict)});
   table.notes = reports::grouped_remarks(report.comparisons);
   return table;
@@ -79,7 +82,8 @@ std::string as_table(const Compared& compared) {
     text += reports::paragraph(joined(paragraphs, {}, " "), compared.width) + "\n";
   for (const std::string& fact : reports::answer_facts(compared.answer))
     text += reports::paragraph(fact, compared.width);
-  text += "\n" + reports::aligned_table(table_of(compared.report), compared.width);
+  text += (compared.answer.machine.empty() ? "" : "\n") +
+          reports::aligned_table(table_of(compared.report), compared.width);
   const std::string published = reports::published_numbers_text(compared.report, compared.width);
   return published.empty() ? text : text + "\n" + published;
 }
@@ -128,6 +132,7 @@ struct CompareOptions {
   std::vector<std::string> fail_on;
   std::vector<std::string> metrics;
   std::optional<std::filesystem::path> yard;
+  reports::RunsFile runs;  // no file: those of the yard
 };
 
 std::vector<reports::JudgedComparison> comparisons(reports::ReportData& data, const CompareOptions& options) {
@@ -167,11 +172,7 @@ void keep_metrics(Compared& compared, const std::set<std::string>& metrics) {
   compared.report.published_numbers.clear();
 }
 
-int compare(const CompareOptions& options) {
-  if (options.groups.size() == 1)
-    throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
-  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
-  const std::set<std::string> metrics = reports::metrics_named(options.metrics);
+Compared compared_in_yard(const CompareOptions& options) {
   const auto database = open_yard(options.yard);
   auto data = reports::gather_results(database, experiment_named(database, options.experiment));
   reports::check_differs(data, options.differs);
@@ -184,11 +185,42 @@ int compare(const CompareOptions& options) {
       return reports::same_comparison(one, comparison.compare);
     });
   compared.answer = reports::make_answer(compared.report);
-  const std::vector<std::string> failures = gate_failures(all, fail_on, metrics);
   if (!any_verdicts(all))  // must not pass `--fail-on`
     throw UserError(
         "nothing to compare: experiment \"" + data.experiment + "\" has no arm besides its baseline",
         "name two groups, as in `trainyard compare batch=64 batch=128`");
+  return compared;
+}
+
+Compared compared_in_file(const CompareOptions& options) {
+  reports::RunsFile file = options.runs;
+  file.metrics = options.metrics;
+  const auto data = reports::read_runs(file);
+  const experiments::Compare& compare = data.plan.compare.front();
+  Compared compared{
+      reports::make_report(data, {{compare, reports::judge(data, compare)}}), {}, output_width()};
+  Comparison& comparison = compared.report.comparisons.front();
+  if (!has_verdicts(comparison)) throw UserError(data.experiment + ": no run has a number in these metrics");
+  comparison.planned = false;
+  const std::string pairs = compare.pair.empty() ? "not paired" : "paired by " + joined(compare.pair);
+  compared.answer.paragraphs = {{fmt::format(
+      "{}. {} of {}, {}. trainyard did not train them. It cannot check data, first weights, "
+      "batches, host and load, and whether the comparison was planned before the results were seen.",
+      subtitle(comparison), counted(data.runs.size(), "run"), data.experiment, pairs)}};
+  return compared;
+}
+
+int compare(const CompareOptions& options) {
+  if (options.groups.size() == 1)
+    throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
+  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
+  const bool of_file = !options.runs.file.empty();
+  if (of_file && !(options.groups.empty() && options.experiment.empty() && options.differs.empty()))
+    throw UserError("--from judges the runs of a file", "leave out A, B, --experiment and --differs");
+  const auto metrics = of_file ? std::set<std::string>{} : reports::metrics_named(options.metrics);
+  Compared compared = of_file ? compared_in_file(options) : compared_in_yard(options);
+  const std::vector<Comparison>& all = compared.report.comparisons;
+  const std::vector<std::string> failures = gate_failures(all, fail_on, metrics);
   if (!metrics.empty()) keep_metrics(compared, metrics);
   if (!any_verdicts(all))
     throw UserError("nothing to compare: no arm has a verdict on " + joined(metrics),
@@ -238,10 +270,31 @@ void add_compare(CLI::App& program, Invocation& invocation) {
       ->add_option(
           "--metric", options->metrics,
           "only these metrics, in what is printed and for --fail-on: accuracy, or test-accuracy (can be "
-          "repeated)")
+          "repeated); of --from its columns of numbers")
       ->delimiter(',')
       ->type_name("METRIC,…");
   add_yard_option(*command, options->yard);
+  reports::RunsFile& runs = options->runs;
+  auto* from = command->add_option("--from", runs.file,
+                                   "judge runs of a CSV file instead, one row per run; -: standard input");
+  refuse_empty(from->type_name("FILE"));
+  command->add_option("--arm", runs.arm, "the compared column of the file")->type_name("COLUMN");
+  command->add_option("--baseline", runs.baseline, "its value in the runs of the baseline")
+      ->type_name("VALUE");
+  const auto list = [&](const char* name, std::vector<std::string>& values, const char* type,
+                        const char* about) {
+    command->add_option(name, values, about)->delimiter(',')->type_name(type)->needs(from);
+  };
+  list("--pair", runs.pair, "COLUMN,…", "columns that are equal in the runs of a pair (default: no pairs)");
+  list("--by", runs.by, "COLUMN,…", "columns that make cells");
+  list("--kind", runs.kinds, "KIND,…",
+       "loss, accuracy, score or time, or METRIC=KIND (default: by the name of the metric)");
+  list("--better", runs.better, "WAY,…", "lower or higher, or METRIC=WAY (default: by its kind)");
+  list("--unit", runs.units, "UNIT,…", "% if accuracies are in percent, or METRIC=%");
+  list("--margin", runs.margins, "NUMBER,…",
+       "the margin in the unit of the effect, or METRIC=NUMBER (default: by its kind)");
+  for (const char* needed : {"--arm", "--baseline"}) from->needs(command->get_option(needed)->needs(from));
+  from->needs(command->get_option("--metric"));
   command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
 }
 
