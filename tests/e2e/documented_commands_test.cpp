@@ -28,7 +28,11 @@ const fs::path source = TRAINYARD_SOURCE;
 const std::map<std::string, std::string> not_run{
     {"trainyard data get mnist --data ~/data", "a download"},
     {"trainyard run experiments/mnist.toml --data ~/data", "that download; recipes_test trains this file"},
-    {"trainyard run squares.toml", "a Python with torch; tests/python/recorded_test.py types that page"},
+    {"trainyard run train.py --seeds 5", "a script; tests/python/newcomer_test.py types the next line"},
+    {"trainyard run train.py --seeds 5 --epochs 8", "a Python with torch"},
+    {"trainyard run experiments/parallel-ml-two-cores.toml --data DIR --set dataset=mnist --as \"parallel ml "
+     "two cores\"",
+     "MNIST; published_numbers_test trains a part of this file"},
     {"trainyard run net.toml --data ~/data", "CIFAR-10; declared_test trains an exported network"},
     {"trainyard check experiments/cluster.toml", "Slurm; tests/cluster runs its launcher"},
     {"trainyard run experiments/cluster.toml", "Slurm"},
