@@ -92,7 +92,7 @@ TEST_CASE("check reports the same machine problems as run") {
   };
   checked_output(check("", "2"), 0, "small.toml: ok, 2 runs, on cuda:0 (NVIDIA H200), cuda:1 (NVIDIA H200)");
   CHECK(contains(check("", "1").err, "has 2 ranks on 1 device: its ranks share devices"));
-  checked_error(check("accelerator = \"cuda\"\n", "0"), 2, "accelerator` is \"cuda\", but trainyard-runner");
+  checked_error(check("accelerator = \"cuda\"\n", "0"), 2, "accelerator` is \"cuda\", but no GPU is visible");
   checked_error(check("communicator = \"nccl\"\n", "1"), 2, "ranks 0 and 1 share a GPU");
   checked_error(check("accelerator = \"cpu\"\n", "1", {"--set", "precision=tf32"}), 2,
                 "precision \"tf32\" needs a GPU");
