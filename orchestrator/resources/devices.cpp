@@ -224,8 +224,7 @@ bool widen_to_threads(std::vector<Device>& placed, const std::vector<Device>& ho
   if (std::ranges::all_of(placed, wide)) return false;
   std::vector<int> cores = cores_of(host);
   std::ranges::sort(cores);
-  const auto [first, last] = std::ranges::unique(cores);
-  cores.erase(first, last);
+  cores.erase(std::unique(cores.begin(), cores.end()), cores.end());
   const auto each = std::min(static_cast<std::size_t>(threads), cores.size());
   std::size_t next = 0;
   for (Device& device : placed) {

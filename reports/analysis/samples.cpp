@@ -48,6 +48,7 @@ std::vector<const Observation*> runs_with(const ArmRuns& arm, const Metric& metr
 Sample sample_of(const std::vector<const Observation*>& runs, const Metric& metric) {
   const db::MetricColumn column = final_column(metric);
   std::vector<double> values;
+  values.reserve(runs.size());
   for (const Observation* one : runs) values.push_back((*one->final)[column]);
   Sample sample;
   sample.metric = metric.name;
