@@ -34,6 +34,7 @@ std::vector<int> affinity() {
 
 std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
   std::vector<std::vector<int>> cores;
+  cores.reserve(cpus.size());
   for (const int cpu : cpus) cores.push_back(hyper_threads_of(cpu));
   return cores;
 }

@@ -63,6 +63,7 @@ Sample sample_of(const std::vector<const Observation*>& runs, const Metric& metr
 
 std::vector<std::string> pairs_of(const std::vector<const Observation*>& runs) {
   std::vector<std::string> pairs;
+  pairs.reserve(runs.size());
   for (const Observation* one : runs) pairs.push_back(one->pair);
   std::ranges::sort(pairs);
   return pairs;

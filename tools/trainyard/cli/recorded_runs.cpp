@@ -220,6 +220,7 @@ void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
   std::map<Place, RecordedRun> last;
   for (const RecordedRun& run : runs) last.insert_or_assign(run.place(), run);
   std::vector<RecordedRun> planned;
+  planned.reserve(last.size());
   for (const auto& [place, run] : last) planned.push_back(run);
   experiments::Experiment experiment = experiment_of(yard, planned);
   std::map<Place, experiments::Run*> runs_by_place;

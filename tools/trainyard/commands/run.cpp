@@ -12,7 +12,7 @@
 #include "base/files.h"
 #include "base/named_row.h"
 #include "db/queries/queries.h"
-#include "experiments/config/config_strategies.h"
+#include "experiments/run/strategies.h"
 #include "models/datasets/datasets.h"
 #include "orchestrator/yard/yard.h"
 #include "tools/trainyard/cli/command.h"
