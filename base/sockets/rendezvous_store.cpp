@@ -124,11 +124,11 @@ void RendezvousStore::serve(const std::function<bool()>& goes_on) {
     std::vector<pollfd> polled{{listening_.get(), POLLIN, 0}};
     for (const Client& client : clients_)
       polled.push_back(
-          {client.connection.get(), static_cast<short>(client.out.empty() ? POLLIN : POLLIN | POLLOUT), 0});
+          {client.connection.get(), static_cast<short>(client.out.empty() ? POLLIN : POLLOUT), 0});
     if (::poll(polled.data(), polled.size(), longest_poll_ms) <= 0) continue;
     auto each = polled.begin() + 1;
     for (Client& client : clients_)
-      if ((each++)->revents != 0) receive(client);
+      if (((each++)->revents & ~POLLOUT) != 0) receive(client);
     for (Client& client : clients_) {
       const ssize_t sent = client.out.empty() ? 0
                                               : ::send(client.connection.get(), client.out.data(),
@@ -262,7 +262,7 @@ bool RendezvousStore::answer(Client& client, Request& request) {
     }
     case Query::cancel_wait:
       client.awaited.clear();
-      client.barrier.clear();
+      client.barrier.reset();
       put(out, wait_canceled);
       return true;
     case Query::queue_push: {
@@ -301,7 +301,9 @@ void RendezvousStore::store(const std::string& key, std::string value) {
 // Ends the waiting for a key that is there now.
 void RendezvousStore::changed(const std::string& key, bool wakes_one) {
   for (Client& client : clients_) {
-    if (std::ranges::find(client.awaited, key) == client.awaited.end() || !has_all(client.awaited)) continue;
+    if (!client.is_open || std::ranges::find(client.awaited, key) == client.awaited.end() ||
+        !has_all(client.awaited))
+      continue;
     client.awaited.clear();
     put(client.out, stop_waiting);
     if (wakes_one) return;
@@ -320,10 +322,13 @@ bool RendezvousStore::has_all(const std::vector<std::string>& keys) const {
 // The client waits at a barrier. It ends once `number` clients wait there.
 void RendezvousStore::meet(Client& client, const std::string& key, std::int64_t number) {
   client.barrier = key;
-  if (std::ranges::count(clients_, key, &Client::barrier) < number) return;
+  const auto waits = [&](const Client& each) { return each.is_open && each.barrier == key; };
+  if (std::ranges::count_if(clients_, waits) < number) return;
   for (Client& each : clients_)
-    if (std::exchange(each.barrier, each.barrier == key ? "" : each.barrier) == key)
+    if (waits(each)) {
+      each.barrier.reset();
       put(each.out, stop_waiting);
+    }
 }
 
 }  // namespace trainyard

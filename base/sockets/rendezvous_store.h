@@ -13,6 +13,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,8 +33,8 @@ class RendezvousStore {
     FileDescriptor connection;
     std::string in, out;  // bytes that have arrived, and those to send
     bool is_valid = false, is_open = true;
-    std::vector<std::string> awaited;  // keys
-    std::string barrier;               // key
+    std::vector<std::string> awaited;    // keys
+    std::optional<std::string> barrier;  // key
   };
   class Request;
 

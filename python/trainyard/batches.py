@@ -43,6 +43,8 @@ def divide(loader: Any, seed: int, rank: int, world: int, epoch: Callable[[], in
         problem = "it has a batch sampler of its own, or none; use DataLoader(data, batch_size)"
     elif type(whole.sampler) not in (RandomSampler, SequentialSampler) or len(whole.sampler) != len(data):
         problem = f"it has a {type(whole.sampler).__name__} of its own; use shuffle=True or shuffle=False without a sampler"
+    elif getattr(whole.sampler, "replacement", False):
+        problem = "it draws samples with replacement"
     elif whole.batch_size % world:
         problem = f"a batch of {whole.batch_size} samples has no equal parts for {world} ranks; use a multiple of {world}"
     elif whole.batch_size > len(data):

@@ -30,7 +30,8 @@ def alone(seed: int) -> dict[str, Any]:
     """The members of run.json for a script on its own. Rank 0 hands its folder and its seed to the other ranks."""
     script = Path(sys.argv[0]).stem or "python"
     name = f"{script}-{time.strftime('%Y%m%d-%H%M%S')}-{time.monotonic_ns() % 10**9:09d}"
-    home = Path(os.environ.get("TRAINYARD_HOME") or "trainyard-runs", "recorded", name)
+    yard = os.environ.get("TRAINYARD_HOME") or ("yard" if Path("yard").is_dir() else "trainyard-runs")
+    home = Path(yard, "recorded", name)
     path, seed = json.loads(ranks.of_rank_0(f"alone/{next(_numbers)}", json.dumps([str(home.absolute()), seed])))
     folder, program = Path(path), Path(sys.argv[0])
     info = {"v": 1, "run": folder.name, "attempt": 1, "records": str(folder), "seed": seed, "axes": {}, "world_size": ranks.number(),
@@ -39,7 +40,8 @@ def alone(seed: int) -> dict[str, Any]:
             "script_sha256": hashlib.sha256(program.read_bytes() if program.is_file() else b"").hexdigest()}
     folder.mkdir(parents=True, exist_ok=True)
     if ranks.own() == 0:
-        Path(folder, "run.json").write_text(json.dumps(info, indent=1) + "\n")
+        Path(folder, "new.json").write_text(json.dumps(info, indent=1) + "\n")
+        Path(folder, "new.json").rename(Path(folder, "run.json"))  # never read half
     return info
 
 

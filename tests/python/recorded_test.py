@@ -1,6 +1,7 @@
 """recorded_test.py TRAINYARD: `trainyard run` trains trained.py with one rank and with two, and judges what was recorded."""
 import csv
 import importlib.util
+import json
 import os
 import pathlib
 import re
@@ -117,13 +118,50 @@ class Recorded(unittest.TestCase):
         self.assertEqual([(row["arm"], row["n"], row["verified"]) for row in rows], [("2-processes", "2", "true")] * 3)
         times = [row for row in self.compared() if row["metric"] == "train-seconds"]
         self.assertEqual({row["n"] for row in times} - {"0"}, set(), times)
-        statuses = self.rows("SELECT strategy, seed, status FROM run_summary ORDER BY strategy, seed")
+        query = "SELECT strategy, seed, status FROM run_summary ORDER BY strategy, seed"
+        statuses = self.rows(query)
         self.assertEqual([row["status"] for row in statuses], ["finished", "finished", "failed", "finished", "finished"])
-        page = (self.folder / "trainyard-runs/reports/train/index.html").read_text()
+        page = (self.folder / "trainyard-runs/reports/recorded/index.html").read_text()
         self.assertIn("the script ended without run.finish()", page)
+        refused = self.trainyard("resume")
+        self.assertEqual((refused.returncode, "recorded without trainyard run" in refused.stderr), (2, True), refused.stderr)
         self.assertEqual(self.trainyard("db", "check").returncode, 0)
         self.assertEqual(self.trainyard("db", "rebuild").returncode, 0)
-        self.assertEqual(statuses, self.rows("SELECT strategy, seed, status FROM run_summary ORDER BY strategy, seed"))
+        self.assertEqual(statuses, self.rows(query))
+        self.odd_runs()
+
+    def odd_runs(self):
+        """Arguments that are no names, a diverged loss, another host, another script of that name, and folders that are no runs."""
+        recorded = self.folder / "trainyard-runs/recorded"
+        (first, *_) = [folder for folder in recorded.iterdir() if json.loads((folder / "run.json").read_text())["world_size"] == 1]
+
+        def copy(name, change=lambda info: None, text=lambda records: records):
+            (recorded / name).mkdir()
+            info = json.loads((first / "run.json").read_text())
+            change(info)
+            (recorded / name / "run.json").write_text(json.dumps(info))
+            (recorded / name / "rank-0.records.jsonl").write_text(text((first / "rank-0.records.jsonl").read_text()))
+
+        copy("odd", lambda info: info["command"].extend(["--lr=0.1", "{x}", "y" * 300]),
+             lambda records: re.sub(r'"sum": [0-9.]+', '"sum": NaN', records))
+        copy("catalogue", lambda info: info["command"].__setitem__(1, "mlp.py"))
+        copy("elsewhere", lambda info: info.update(host="node7"), lambda records: records[:records.index('{"v"', 10)])
+        copy("other", lambda info: info.update(folder="/other"))
+        copy("again", lambda info: info.update(created="2099-01-01T00:00:00.000Z"))
+        copy("impossible", lambda info: info.update(world_size=0))
+        (recorded / "half").mkdir()
+        (recorded / "half/run.json").write_text("{")
+        said = self.trainyard("status")
+        self.assertEqual(said.returncode, 0, said.stderr)
+        for text in ("added 4 runs of ", "note: 1 run of ", "impossible is left out", "half is left out", "1 recorded run replaced"):
+            self.assertIn(text, said.stderr)
+        rows = self.rows("SELECT s.model, s.strategy, s.epochs, s.status, f.train_loss IS NULL AS diverged FROM run_summary s "
+                         "LEFT JOIN final_metrics f USING (run_key) ORDER BY s.model, s.strategy")
+        found = [(row["model"], row["status"], row["epochs"], row["diverged"]) for row in rows if row["strategy"].startswith("1-process-")]
+        self.assertEqual(found, [("train", "finished", "8", "1")])
+        models = {row["model"] for row in rows}
+        self.assertEqual({name[:6] for name in models}, {"train", "train-", "mlp-sc"})
+        self.assertNotIn("added", self.trainyard("status").stderr)
 
     def test_an_arm_that_multiplies_its_loss_is_doubtful(self):
         self.assertEqual(self.run_cases(["plain", "doubled"], (1, 2)).returncode, 0)

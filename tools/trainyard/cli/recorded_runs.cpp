@@ -1,30 +1,39 @@
 #include "tools/trainyard/cli/recorded_runs.h"
 
 #include <algorithm>
-#include <cctype>
-#include <csignal>
+#include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <iostream>
 #include <map>
 #include <set>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <vector>
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 
 #include "base/error.h"
+#include "base/fd.h"
 #include "base/files.h"
 #include "base/host.h"
+#include "base/named_row.h"
+#include "base/number.h"
+#include "base/sha256.h"
 #include "base/text.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
+#include "experiments/config/config.h"
 #include "experiments/file/file.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
 #include "experiments/protocol/record_lines.h"
+#include "models/catalogue.h"
 #include "orchestrator/yard/journal.h"
 
 namespace trainyard::tools {
@@ -41,62 +50,77 @@ struct RecordedRun {
   fs::path folder;
   std::string script, model, strategy, created;
   std::vector<std::string> command;
-  std::int64_t seed = 0, processes = 1, epochs = 0;
-  nlohmann::json info;                                     // its run.json
-  std::vector<std::vector<nlohmann::ordered_json>> ranks;  // records
+  std::int64_t seed = 0, processes = 1, epochs = 1;
+  nlohmann::json info;                             // its run.json
+  std::vector<std::vector<nlohmann::json>> ranks;  // records, if it was not added before
+  bool was_added = false;
   Place place() const { return {model, strategy, seed}; }
 };
 
-// Letters, digits, "-", "_", "." and "=" stay.
+// A name for the experiment file. Other characters become "-", and then a hash keeps names apart.
 std::string as_name(const std::string& text) {
-  std::string name = text;
-  std::ranges::replace_if(
-      name,
-      [](unsigned char c) {
-        return std::isalnum(c) == 0 &&
-               std::string_view("-_.=").find(static_cast<char>(c)) == std::string_view::npos;
-      },
-      '-');
-  return name;
+  constexpr std::size_t longest = 40;
+  std::string name = experiments::experiment_name(text).substr(0, longest);
+  return name == text ? name : name + "-" + sha256_hex(text).substr(0, 4);
 }
 
-// "2-processes --lr=0.1": arguments without the script and the seed.
+// "2-processes---lr-0.1": the arguments without the script and the seed.
 std::string strategy_of(const RecordedRun& run) {
   std::string name = run.processes == 1 ? "1-process" : fmt::format("{}-processes", run.processes);
   for (std::size_t i = 2; i < run.command.size(); ++i) {
     if (run.command[i] == "--seed")
       ++i;
     else if (!run.command[i].starts_with("--seed="))
-      name += "-" + as_name(run.command[i]);
+      name += "-" + run.command[i];
   }
-  return name;
+  return as_name(name);
 }
 
-std::vector<nlohmann::ordered_json> records_in(const fs::path& file) {
-  std::vector<nlohmann::ordered_json> records;
+std::vector<nlohmann::json> records_in(const fs::path& file) {
+  std::vector<nlohmann::json> records;
   experiments::RecordLines lines;
   if (fs::exists(file)) lines.add(whole_file(file));
   while (const auto line = lines.next())
-    if (auto record = nlohmann::ordered_json::parse(*line, nullptr, false); record.is_object())
-      records.push_back(std::move(record));
+    if (auto parsed = experiments::parse_line(*line); parsed.record)
+      records.push_back(std::move(parsed.record->body));
   return records;
 }
 
-bool has_ended(const std::vector<nlohmann::ordered_json>& records) {
+bool has_ended(const std::vector<nlohmann::json>& records) {
   return !records.empty() && records.back().value("type", "") == "end";
 }
 
-RecordedRun recorded_run(const fs::path& folder) {
+// The folder that the run was added as. Empty if it was not, or to another yard.
+fs::path attempt_of(const orchestrator::Yard& yard, const fs::path& folder) {
+  const std::string added = first_line(whole_file(folder / added_name));
+  const std::size_t slash = added.find('/');
+  if (slash == std::string::npos) return {};
+  const auto attempt = parse_number<int>(added.substr(slash + 1));
+  const fs::path found = attempt ? yard.attempt(added.substr(0, slash), *attempt) : fs::path();
+  return fs::exists(found / experiments::run_file_name) ? found : fs::path();
+}
+
+// UserError or nlohmann::json::exception if the folder is not a recorded run.
+RecordedRun recorded_run(const orchestrator::Yard& yard, const fs::path& folder) {
   RecordedRun run;
   run.folder = folder;
   run.info = nlohmann::json::parse(whole_file(folder / experiments::run_file_name));
   run.command = run.info.at("command").get<std::vector<std::string>>();
-  run.script = run.command.at(1);
-  run.model = as_name(fs::path(run.script).stem().string());
   run.created = run.info.at("created").get<std::string>();
   run.seed = run.info.at("seed").get<std::int64_t>();
   run.processes = run.info.at("world_size").get<std::int64_t>();
+  constexpr std::int64_t most_processes = 65536;
+  if (run.command.size() < 2 || run.seed < 0 || run.processes < 1 || run.processes > most_processes)
+    throw UserError("its command, seed or number of processes is impossible");
+  run.script = run.command[1];
+  run.model = as_name(fs::path(run.script).stem().string());
+  if (row_or_null(models::catalogue(), &models::Model::name, run.model) != nullptr) run.model += "-script";
   run.strategy = strategy_of(run);
+  if (const fs::path attempt = attempt_of(yard, folder); !attempt.empty()) {
+    run.was_added = true;
+    run.epochs = experiments::read_launch(attempt / experiments::run_file_name).run.epochs;
+    return run;
+  }
   for (int rank = 0; rank < run.processes; ++rank)
     run.ranks.push_back(records_in(folder / experiments::rank_records_name(rank)));
   run.epochs = std::max<std::int64_t>(1, std::ranges::count_if(run.ranks.at(0), [](const auto& record) {
@@ -105,9 +129,30 @@ RecordedRun recorded_run(const fs::path& folder) {
   return run;
 }
 
+// Whether a process has the file open to record: the recorder locks it.
+bool is_locked(const fs::path& file) {
+  const auto fd = FileDescriptor::open(file, O_RDONLY | O_NOFOLLOW);
+  return fd && ::flock(fd.get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+}
+
+// False also for a run on another host that has not ended: nobody here knows whether it lives.
 bool is_over(const RecordedRun& run) {
-  const bool lives = run.info.at("host") == host_name() && ::kill(run.info.at("pid").get<pid_t>(), 0) == 0;
-  return std::ranges::all_of(run.ranks, has_ended) || !lives;
+  if (std::ranges::all_of(run.ranks, has_ended)) return true;
+  if (run.info.at("host") != host_name()) return false;
+  for (int rank = 0; rank < run.processes; ++rank)
+    if (is_locked(run.folder / experiments::rank_records_name(rank))) return false;
+  return true;
+}
+
+// Scripts with one name in several folders are several models. The first one keeps the name, as its runs may be added.
+void keep_scripts_apart(std::vector<RecordedRun>& runs) {
+  std::map<std::string, std::string> first;  // path of the script, by model
+  std::ranges::sort(runs, {}, &RecordedRun::created);
+  for (RecordedRun& run : runs) {
+    const std::string path = (fs::path(run.info.at("folder").get<std::string>()) / run.script).string();
+    if (first.emplace(run.model, path).first->second != path)
+      run.model += "-" + sha256_hex(path).substr(0, 4);
+  }
 }
 
 std::string toml_text(const std::string& text) {
@@ -116,17 +161,16 @@ std::string toml_text(const std::string& text) {
 
 // The experiment file of these runs. Each is a column of the matrix.
 std::string file_of(const std::vector<RecordedRun>& runs) {
-  std::map<std::string, std::pair<std::int64_t, const RecordedRun*>> strategies;
+  std::map<std::string, std::int64_t> strategies;  // to the number of processes
   std::set<std::string> models;
   for (const RecordedRun& run : runs) {
-    strategies.emplace(run.strategy, std::pair(run.processes, &run));
+    strategies.emplace(run.strategy, run.processes);
     models.insert(run.model);
   }
   const auto column = [&](const char* name, auto text) {
     return fmt::format("{} = [{}]\n", name, joined(runs, text));
   };
-  std::string text = fmt::format("name = {}\n[[matrix.zip]]\n",
-                                 toml_text(models.size() == 1 ? *models.begin() : "recorded"));
+  std::string text = fmt::format("name = {}\n[[matrix.zip]]\n", toml_text(recorded_experiment));
   text += column("model", [](const RecordedRun& run) { return toml_text(run.model); });
   text += column("strategy", [](const RecordedRun& run) { return toml_text(run.strategy); });
   text += column("seed", [](const RecordedRun& run) { return std::to_string(run.seed); });
@@ -134,15 +178,15 @@ std::string file_of(const std::vector<RecordedRun>& runs) {
   text += "[defaults]\ndataset = \"recorded\"\n[dataset.recorded]\ntitle = \"as the script reads it\"\n";
   if (strategies.size() > 1) {
     const auto first = std::ranges::min_element(
-        strategies, {}, [](const auto& one) { return std::pair(one.second.first, one.first); });
+        strategies, {}, [](const auto& one) { return std::pair(one.second, one.first); });
     text += fmt::format("[compare]\naxis = \"strategy\"\nbaseline = {}\npair = [\"seed\"]\n",
                         toml_text(first->first));
   }
   for (const std::string& model : models)
     text += fmt::format("[model.{}]\ntitle = {}\n", toml_text(model), toml_text(model));
   for (const auto& [name, one] : strategies)
-    text += fmt::format("[strategy.{}]\nreplicas = {}\ncommand = {}\n", toml_text(name), one.first,
-                        nlohmann::json(one.second->command).dump());
+    text +=
+        fmt::format("[strategy.{0}]\nreplicas = {1}\ncommand = [\"recorded\", {0}]\n", toml_text(name), one);
   return text;
 }
 
@@ -167,6 +211,7 @@ void complete(experiments::Run& run, const RecordedRun& recorded) {
 // Why the run has not finished. Empty if it has.
 std::string failure_of(const RecordedRun& recorded) {
   for (const auto& records : recorded.ranks) {
+    if (records.empty()) return "a process of the script has recorded nothing";
     if (!has_ended(records)) return "the script ended without run.finish()";
     if (records.back().value("status", "") != "finished")
       return records.back().value("error", "the script failed");
@@ -196,10 +241,10 @@ void add(const orchestrator::Yard& yard, const RecordedRun& recorded,
   };
   for (std::size_t rank = 0; rank < recorded.ranks.size(); ++rank) {
     std::string text;
-    for (nlohmann::ordered_json record : recorded.ranks[rank]) {
+    for (const nlohmann::json& body : recorded.ranks[rank]) {
+      nlohmann::ordered_json record(body);
       record["run"] = launch.key;
       record["attempt"] = launch.attempt;
-      record.erase("crc");
       text += experiments::sealed_line(record) + "\n";
       take(experiments::sealed_line(record));
     }
@@ -216,8 +261,7 @@ void add(const orchestrator::Yard& yard, const RecordedRun& recorded,
 
 // `runs`: those that were added before, too.
 void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
-  std::ranges::sort(runs, {}, &RecordedRun::created);
-  std::map<Place, RecordedRun> last;
+  std::map<Place, RecordedRun> last;  // `runs` are in the order of their creation
   for (const RecordedRun& run : runs) last.insert_or_assign(run.place(), run);
   std::vector<RecordedRun> planned;
   planned.reserve(last.size());
@@ -237,7 +281,7 @@ void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
   ingest.journal_entry(entry);
   std::size_t added = 0;
   for (const RecordedRun& recorded : runs) {
-    if (fs::exists(recorded.folder / added_name)) continue;
+    if (recorded.was_added) continue;
     experiments::Run run = *runs_by_place.at(recorded.place());
     complete(run, recorded);
     add(yard, recorded, experiment, run, ingest);
@@ -245,6 +289,10 @@ void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
   }
   std::cerr << fmt::format("added {} of {} to {}\n", counted(added, "run"),
                            (yard.root() / "recorded").string(), yard.root().string());
+  if (runs.size() > planned.size())
+    std::cerr << fmt::format(
+        "note: {} replaced by later ones with the same script, arguments, processes and seed\n",
+        counted(runs.size() - planned.size(), "recorded run"));
 }
 
 }  // namespace
@@ -252,28 +300,34 @@ void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
 void add_recorded_runs(const orchestrator::Yard& yard) {
   const fs::path all = yard.root() / "recorded";
   if (!fs::is_directory(all)) return;
+  std::vector<fs::path> folders;
+  bool has_new = false;
+  for (const auto& entry : fs::directory_iterator(all)) {
+    if (!fs::exists(entry.path() / experiments::run_file_name)) continue;
+    folders.push_back(entry.path());
+    has_new = has_new || attempt_of(yard, entry.path()).empty();
+  }
+  constexpr int most_waits = 100;  // for another command that adds the first ones
+  for (int waits = 0; waits < most_waits && has_new && !yard.exists() && orchestrator::in_use(yard); ++waits)
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  if (!has_new || !orchestrator::may_write(yard) || orchestrator::in_use(yard)) return;
   std::vector<RecordedRun> runs;
   std::size_t running = 0;
-  bool is_new = false;
-  for (const auto& entry : fs::directory_iterator(all)) {
-    try {
-      if (!fs::exists(entry.path() / experiments::run_file_name)) continue;
-      RecordedRun run = recorded_run(entry.path());
-      const bool was_added = fs::exists(entry.path() / added_name);
-      if (!was_added && !is_over(run)) {
+  for (const fs::path& folder : folders) try {
+      RecordedRun run = recorded_run(yard, folder);
+      if (run.was_added || is_over(run))
+        runs.push_back(std::move(run));
+      else
         ++running;
-        continue;
-      }
-      is_new = is_new || !was_added;
-      runs.push_back(std::move(run));
-    } catch (const nlohmann::json::exception& error) {
-      throw UserError(fmt::format("{} is not a recorded run: {}", entry.path().string(), error.what()),
-                      "remove this folder");
+    } catch (const std::exception& error) {
+      std::cerr << fmt::format("note: {} is left out, because it is not a recorded run: {}\n",
+                               folder.string(), error.what());
     }
-  }
   if (running > 0)
     std::cerr << fmt::format("note: {} of {} still being recorded\n", counted(running, "run"), all.string());
-  if (is_new && orchestrator::may_write(yard) && !orchestrator::in_use(yard)) add_all(yard, std::move(runs));
+  if (std::ranges::all_of(runs, &RecordedRun::was_added)) return;
+  keep_scripts_apart(runs);
+  add_all(yard, std::move(runs));
 }
 
 }  // namespace trainyard::tools

@@ -6,12 +6,14 @@
 
 namespace trainyard::tools {
 
+inline constexpr const char* recorded_experiment = "recorded";  // its name
+
 // Adds the runs that have ended since the last call to the yard and its database. Says so on standard error.
 // - The script is the model, and the number of processes with the arguments (without --seed) is the strategy. If there
 //   are several, they are compared with the first one, by seed.
 // - Of runs with the same script, arguments, processes and seed, the plan has the last one.
 // - Their times do not count, because nobody kept the host for them.
-// - UserError names the folder that cannot be read.
+// - A folder that cannot be read is named and left out. So is a run that is still being recorded.
 void add_recorded_runs(const orchestrator::Yard& yard);
 
 }  // namespace trainyard::tools

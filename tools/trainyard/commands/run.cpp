@@ -48,6 +48,10 @@ void prefer(std::vector<std::string>& given, std::vector<std::string>& before) {
 ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
                                         const char* again) {
   const db::Plan plan = db::latest_plan(database, name);
+  if (fs::path(plan.file).filename() == "recorded.toml")
+    throw UserError(
+        "experiment \"" + name + "\" has runs of scripts that were recorded without trainyard run",
+        "run the scripts again, and write an experiment file with `trainyard run FILE.py`");
   const auto asked = plan.asked.is_object() ? plan.asked : nlohmann::json::object();
   const std::vector<std::string> none;
   ExperimentOptions found;
