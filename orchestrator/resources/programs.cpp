@@ -184,7 +184,9 @@ RunnerFacts facts_for_own_programs(const Programs& programs) {
   facts.circumstances.processor = processor();
   facts.circumstances.release = TRAINYARD_VERSION;
   facts.circumstances.environment = speed_variables();
-  facts.gpus = programs.runner.empty() ? gpus_of_driver() : gpus_of(versions_of(programs.runner));
+  const nlohmann::json runner =
+      programs.runner.empty() ? nlohmann::json::object() : versions_of(programs.runner);
+  facts.gpus = runner.value("cuda", "").empty() ? gpus_of_driver() : gpus_of(runner);
   facts.cuda = "of your program";
   return facts;
 }

@@ -37,7 +37,7 @@ def _verdicts(comparisons: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]
                      for end, value in zip(("low", "high"), verdict[name] or (None, None))}
         row = {"axis": comparison["compare"]["axis"], "baseline": cell["baseline"]["value"], "cell": cell["label"],
                "model": cell["model"], **dict(cell["further"]), **verdict, "reason": verdict["reason"]["text"],
-               "caveats": ", ".join(each["mark"] for each in verdict["caveats"]), **intervals}
+               "caveats": ", ".join(["NOT VERIFIED"] * (not verdict["verified"]) + [each["mark"] for each in verdict["caveats"]]), **intervals}
         yield {name: INFINITE.get(value, value) for name, value in row.items()
                if name not in ("later", "decision") and not isinstance(value, (dict, list))}
 
@@ -95,7 +95,7 @@ def compare(frame: Any, *, arm: str, baseline: Any, metric: str | list[str], **o
     arm: the column that is compared, baseline: its value of the baseline, metric: columns of results. options: those of
     `trainyard compare --from`, as pair, by, kind and margin. RuntimeError if the program refuses them."""
     named = {"arm": arm, "baseline": baseline, "metric": metric, **options}
-    arguments = [f"--{name}={value}" for name, values in named.items() for value in (values if isinstance(values, list) else [values])]
+    arguments = [f"--{name.replace('_', '-')}={value}" for name, values in named.items() for value in (values if isinstance(values, list) else [values])]
     polars = hasattr(frame, "write_csv")
     answer = _answer("compare", "--from", "-", "--format", "json", *arguments, text=frame.write_csv() if polars else frame.to_csv(index=False))
     return files.frame_of(_verdicts(json.loads(answer)["comparisons"]), polars)

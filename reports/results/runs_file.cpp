@@ -186,7 +186,11 @@ class RunsReader {
     final.epochs = 3;  // of fewer, a note would say that times include the warm-up
     for (std::size_t i = 0; i < metrics_.size(); ++i) {
       const double number = final[final_column(metrics_[i])] = number_of(row, i);
-      if (std::isinf(number) && !metrics_[i].kind->is_cost()) final["train_loss"] = number;  // diverged
+      if (!std::isinf(number) || metrics_[i].kind->is_cost()) continue;
+      if (metrics_[i].kind->name != kinds::loss.name)
+        refuse(table_.lines[row], fmt::format("column \"{}\" has an infinite number", metrics_[i].name),
+               "leave the cell empty; only an infinite loss has a meaning: the run has diverged");
+      final["train_loss"] = number;
     }
     return run.run_key;
   }

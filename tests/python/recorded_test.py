@@ -80,6 +80,13 @@ class Recorded(unittest.TestCase):
         self.assertEqual((wrong.returncode, "a script cannot be trained as \"pipeline\"" in wrong.stderr), (2, True), wrong.stderr)
         wrong = self.trainyard("run", "train.py", "--dataset", "mnist")
         self.assertEqual((wrong.returncode, "--dataset is for a Python function" in wrong.stderr), (2, True), wrong.stderr)
+        for wrong, text in ((("absent.py",), "there is no script absent.py"),
+                            (("train.py", "--strategies", "ddp", "ddp"), "no experiment file can be made")):
+            refused = self.trainyard("run", *wrong)
+            self.assertEqual((refused.returncode, text in refused.stderr), (2, True), refused.stderr)
+        self.assertEqual(list(self.folder.glob("*.toml")), [])
+        (self.folder / "mlp.py").write_text("")
+        self.assertEqual(self.trainyard("run", "mlp.py", "--dry-run").returncode, 0)
         plan = self.trainyard("run", "train.py", "--seeds", "1", "--epochs", "2", "--dry-run", "--", "--seed", "{seed}")
         self.assertEqual(plan.returncode, 0, plan.stdout + plan.stderr)
         self.assertRegex((self.folder / "train.toml").read_text(), r'command = \["python3","train.py","--seed","{seed}"\]')
@@ -131,7 +138,7 @@ class Recorded(unittest.TestCase):
         self.odd_runs()
 
     def odd_runs(self):
-        """Arguments that are no names, a diverged loss, another host, another script of that name, and folders that are no runs."""
+        """Odd arguments, a diverged loss, another host, another script of that name, and folders without a run."""
         recorded = self.folder / "trainyard-runs/recorded"
         (first, *_) = [folder for folder in recorded.iterdir() if json.loads((folder / "run.json").read_text())["world_size"] == 1]
 

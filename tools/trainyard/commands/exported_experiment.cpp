@@ -7,7 +7,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/text.h"
+#include "models/catalogue.h"
 #include "models/datasets/datasets.h"
 #include "models/exported/exported.h"
 #include "models/tasks.h"
@@ -114,7 +116,8 @@ std::string text_of(const ExportedExperiment& experiment) {
 std::string text_of(const ScriptExperiment& experiment) {
   std::vector<std::string> command{experiment.python, experiment.script};
   command.insert(command.end(), experiment.arguments.begin(), experiment.arguments.end());
-  const std::string name = name_of(experiment.script);
+  std::string name = name_of(experiment.script);
+  if (row_or_null(models::catalogue(), &models::Model::name, name) != nullptr) name += "-script";
   std::vector<std::string> names;
   std::string tables;
   for (const std::string& strategy : experiment.strategies) {

@@ -12,6 +12,7 @@
 #include "base/files.h"
 #include "base/named_row.h"
 #include "db/queries/queries.h"
+#include "experiments/file/file.h"
 #include "experiments/run/strategies.h"
 #include "models/datasets/datasets.h"
 #include "orchestrator/yard/yard.h"
@@ -128,12 +129,17 @@ int write_experiment(RunOptions& options) {
 
 // The same for a script.
 void write_script_experiment(RunOptions& options) {
+  if (!fs::is_regular_file(options.file)) throw UserError("there is no script " + options.file.string());
   ScriptExperiment& script = options.script;
   script.script = options.file.string();
   script.seeds = options.exported.seeds;
   if (!options.python.empty()) script.python = options.python;
   if (options.of_both.front()->count() > 0) script.strategies = options.exported.strategies;
-  write_new_file(options, options.file.stem(), text_of(script));
+  const std::string text = text_of(script);
+  const auto loaded = experiments::load_text(text, options.file.stem().string() + ".toml");
+  if (!loaded.experiment)
+    throw UserError("no experiment file can be made of these options: " + to_text(loaded.problems.at(0)));
+  write_new_file(options, options.file.stem(), text);
 }
 
 void refuse(const std::vector<CLI::Option*>& these, const RunOptions& options, const char* of) {
