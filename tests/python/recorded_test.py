@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import tempfile
@@ -113,6 +114,7 @@ class Recorded(unittest.TestCase):
             if list((self.folder / "trainyard-runs/recorded").glob("*/rank-0.records.jsonl"))[4:]:
                 break
             time.sleep(0.05)
+        killed.send_signal(signal.SIGSTOP)  # it must not finish
         running = self.trainyard("status")
         self.assertIn("1 run of ", running.stderr)
         self.assertIn("added 4 runs of ", running.stderr)
