@@ -142,7 +142,8 @@ class Recorded(unittest.TestCase):
     def odd_runs(self):
         """Odd arguments, a diverged loss, another host, another script of that name, and folders without a run."""
         recorded = self.folder / "trainyard-runs/recorded"
-        (first, *_) = [folder for folder in recorded.iterdir() if json.loads((folder / "run.json").read_text())["world_size"] == 1]
+        (first, *_) = [folder for folder in recorded.iterdir() if json.loads((folder / "run.json").read_text())["world_size"] == 1
+                       and '"finished"' in (folder / "rank-0.records.jsonl").read_text()]
 
         def copy(name, change=lambda info: None, text=lambda records: records):
             (recorded / name).mkdir()
