@@ -17,8 +17,6 @@ namespace trainyard::reports {
 
 namespace {
 
-using nlohmann::literals::operator""_json_pointer;
-
 Launched launched_from(const nlohmann::json& launch) {
   Launched result;
   if (const auto found = launch.find("circumstances"); found != launch.end() && found->is_object()) {
@@ -33,7 +31,8 @@ Launched launched_from(const nlohmann::json& launch) {
   result.devices = devices.size();
   result.host_exclusive = launch.value("host_exclusive", true);
   result.devices_shared = launch.value("devices_shared", false);
-  result.available_samples = launch.value("/work/data/available"_json_pointer, std::int64_t{0});
+  static const auto place = nlohmann::json::json_pointer() / "work" / "data" / "available";
+  result.available_samples = launch.value(place, std::int64_t{0});
   result.commit = launch.value("commit", std::string());
   return result;
 }

@@ -87,7 +87,10 @@ class RunsReader {
     take("--metric", options.metrics, columns_);
     if (std::ranges::find(options.by, "seed") != options.by.end())
       refuse(0, "--by seed: seeds are repetitions and make no cells", "use --pair seed");
-    for (const std::string& name : options.metrics) metrics_.push_back(metric_named(name));
+    for (const std::string& name : options.metrics) {
+      metrics_.push_back(metric_named(name));
+      most_.push_back(value_for(name, "--unit", options.units).empty() ? 1 : 100);
+    }
     set_metrics(metrics_);
   }
 
@@ -204,7 +207,7 @@ class RunsReader {
       refuse(table_.lines[row],
              fmt::format("column \"{}\" has \"{}\", which is not a number", name, shortened(text, 40)),
              "write a number, or nothing if the run has none");
-    const int most = value_for(name, "--unit", options_.units).empty() ? 1 : 100;
+    const int most = most_.at(metric);
     if (metrics_[metric].kind->is_bounded() && (*number < 0 || *number > most))
       refuse(table_.lines[row],
              fmt::format("accuracy \"{}\" is {}, and not between 0 and {}", name, text, most),
@@ -239,6 +242,7 @@ class RunsReader {
   Columns keys_, columns_;                                // of arm, pair and cells; of the metrics
   std::map<std::vector<std::string>, std::size_t> rows_;  // by the cells of `keys_`
   std::vector<Metric> metrics_;
+  std::vector<int> most_;  // the largest accuracy of each metric: 1, or 100 in percent
   ReportData data_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <future>
 #include <iostream>
 
 #include <fmt/format.h>
@@ -40,14 +41,26 @@ static void check_paths(const std::vector<std::filesystem::path>& paths) {
       throw UserError("the path " + printable(path.string()) + " is not UTF-8", "choose another folder");
 }
 
-static orchestrator::Machine machine_for(const experiments::Experiment& experiment) {
+namespace {
+
+struct Found {
+  orchestrator::Programs programs;
+  orchestrator::RunnerFacts facts;
+};
+
+Found find_runner(bool needs_runner) {
+  Found found{orchestrator::find_programs(needs_runner), {}};
+  found.facts = needs_runner ? orchestrator::runner_facts(found.programs)
+                             : orchestrator::facts_for_own_programs(found.programs);
+  return found;
+}
+
+}  // namespace
+
+static orchestrator::Machine machine_for(const experiments::Experiment& experiment, const Found& found) {
   orchestrator::Machine machine;
-  const bool needs_runner = !std::ranges::all_of(
-      experiment.runs, [](const experiments::Run& run) { return run.strategy.foreign(); });
-  machine.programs = orchestrator::find_programs(needs_runner);
-  const orchestrator::RunnerFacts runner = needs_runner
-                                               ? orchestrator::runner_facts(machine.programs)
-                                               : orchestrator::facts_for_own_programs(machine.programs);
+  machine.programs = found.programs;
+  const orchestrator::RunnerFacts& runner = found.facts;
   machine.circumstances = runner.circumstances;
   machine.circumstances.communicator = experiment.machine.communicator;
   if (!experiment.machine.on_this_host()) {
@@ -85,9 +98,12 @@ orchestrator::Machine ready(experiments::Experiment& experiment, const orchestra
   const auto search = experiments::data_search(data);
   const auto file = std::filesystem::absolute(experiment.file);
   check_paths({yard.root(), yard.runs(), file, experiment.machine.spool, search.value_or("")});
+  const bool needs_runner = !std::ranges::all_of(
+      experiment.runs, [](const experiments::Run& run) { return run.strategy.foreign(); });
+  auto runner = std::async(std::launch::async, find_runner, needs_runner);  // it loads LibTorch meanwhile
   resolve_data(experiment, yard, makes_yard, search);
   orchestrator::apply_defaults(experiment.machine);
-  auto machine = machine_for(experiment);
+  auto machine = machine_for(experiment, runner.get());
   orchestrator::make_launcher({experiment.machine, machine.programs, yard, file.parent_path()});
   return machine;
 }

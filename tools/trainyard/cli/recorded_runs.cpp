@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <iostream>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <thread>
@@ -66,7 +67,7 @@ std::string as_name(const std::string& text) {
 
 // "2-processes---lr-0.1": the arguments without the script and the seed.
 std::string strategy_of(const RecordedRun& run) {
-  std::string name = run.processes == 1 ? "1-process" : fmt::format("{}-processes", run.processes);
+  std::string name = processes_name(run.processes);
   for (std::size_t i = 2; i < run.command.size(); ++i) {
     if (run.command[i] == "--seed")
       ++i;
@@ -113,8 +114,7 @@ RecordedRun recorded_run(const orchestrator::Yard& yard, const fs::path& folder)
   if (run.command.size() < 2 || run.seed < 0 || run.processes < 1 || run.processes > most_processes)
     throw UserError("its command, seed or number of processes is impossible");
   run.script = run.command[1];
-  run.model = as_name(fs::path(run.script).stem().string());
-  if (row_or_null(models::catalogue(), &models::Model::name, run.model) != nullptr) run.model += "-script";
+  run.model = model_of_script(run.script);
   run.strategy = strategy_of(run);
   if (const fs::path attempt = attempt_of(yard, folder); !attempt.empty()) {
     run.was_added = true;
@@ -155,20 +155,18 @@ void keep_scripts_apart(std::vector<RecordedRun>& runs) {
   }
 }
 
-std::string toml_text(const std::string& text) {
-  return nlohmann::json(text).dump();  // texts of JSON are texts of TOML
-}
+using RunsByPlace = std::map<Place, const RecordedRun*>;
 
 // The experiment file of these runs. Each is a column of the matrix.
-std::string file_of(const std::vector<RecordedRun>& runs) {
+std::string file_of(const RunsByPlace& runs) {
   std::map<std::string, std::int64_t> strategies;  // to the number of processes
   std::set<std::string> models;
-  for (const RecordedRun& run : runs) {
-    strategies.emplace(run.strategy, run.processes);
-    models.insert(run.model);
+  for (const auto& [place, run] : runs) {
+    strategies.emplace(run->strategy, run->processes);
+    models.insert(run->model);
   }
   const auto column = [&](const char* name, auto text) {
-    return fmt::format("{} = [{}]\n", name, joined(runs, text));
+    return fmt::format("{} = [{}]\n", name, joined(runs, [&](const auto& one) { return text(*one.second); }));
   };
   std::string text = fmt::format("name = {}\n[[matrix.zip]]\n", toml_text(recorded_experiment));
   text += column("model", [](const RecordedRun& run) { return toml_text(run.model); });
@@ -190,7 +188,7 @@ std::string file_of(const std::vector<RecordedRun>& runs) {
   return text;
 }
 
-experiments::Experiment experiment_of(const orchestrator::Yard& yard, const std::vector<RecordedRun>& runs) {
+experiments::Experiment experiment_of(const orchestrator::Yard& yard, const RunsByPlace& runs) {
   auto loaded = experiments::load_text(file_of(runs), yard.root() / "recorded.toml");
   if (!loaded.experiment)
     throw UserError("cannot make an experiment of the recorded runs: " + to_text(loaded.problems.at(0)));
@@ -234,19 +232,15 @@ void add(const orchestrator::Yard& yard, const RecordedRun& recorded,
   launch.circumstances.host = recorded.info.at("host").get<std::string>();
   launch.circumstances.processor = "processor not recorded";
   fs::create_directories(launch.records);
-  experiments::write_launch(launch);
-  ingest.run_file(experiments::to_json(launch));
-  const auto take = [&](const std::string& line) {
-    if (const auto parsed = experiments::parse_line(line); parsed.record) ingest.record(*parsed.record);
-  };
+  std::vector<std::string> lines;
   for (std::size_t rank = 0; rank < recorded.ranks.size(); ++rank) {
     std::string text;
     for (const nlohmann::json& body : recorded.ranks[rank]) {
       nlohmann::ordered_json record(body);
       record["run"] = launch.key;
       record["attempt"] = launch.attempt;
-      text += experiments::sealed_line(record) + "\n";
-      take(experiments::sealed_line(record));
+      lines.push_back(experiments::sealed_line(record));
+      text += lines.back() + "\n";
     }
     write_whole_file(launch.records / experiments::rank_records_name(static_cast<int>(rank)), text);
   }
@@ -254,29 +248,29 @@ void add(const orchestrator::Yard& yard, const RecordedRun& recorded,
     const fs::path file = launch.records / experiments::orchestrator_records_name;
     experiments::RecordWriter(file, launch.key, launch.attempt, std::nullopt)
         .append("cause", {{"outcome", "failed"}, {"error", failure}});
-    take(first_line(whole_file(file)));
+    lines.push_back(first_line(whole_file(file)));
   }
+  experiments::write_launch(launch);  // last, so that an attempt is whole
+  ingest.run_file(experiments::to_json(launch));
+  for (const std::string& line : lines)
+    if (const auto parsed = experiments::parse_line(line); parsed.record) ingest.record(*parsed.record);
   write_whole_file(recorded.folder / added_name, fmt::format("{}/{}\n", launch.key, launch.attempt));
 }
 
-// `runs`: those that were added before, too.
-void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
-  std::map<Place, RecordedRun> last;  // `runs` are in the order of their creation
-  for (const RecordedRun& run : runs) last.insert_or_assign(run.place(), run);
-  std::vector<RecordedRun> planned;
-  planned.reserve(last.size());
-  for (const auto& [place, run] : last) planned.push_back(run);
-  experiments::Experiment experiment = experiment_of(yard, planned);
-  std::map<Place, experiments::Run*> runs_by_place;
+// The yard is locked. `runs`: those that were added before, too, in the order of their creation.
+void add_all(const orchestrator::Yard& yard, const std::vector<RecordedRun>& runs) {
+  RunsByPlace last;
+  for (const RecordedRun& run : runs) last.insert_or_assign(run.place(), &run);
+  experiments::Experiment experiment = experiment_of(yard, last);
+  std::map<Place, const experiments::Run*> runs_by_place;
   for (experiments::Run& run : experiment.runs) {
     Place place{run.model, run.strategy.name, run.seed};
-    complete(run, last.at(place));
+    complete(run, *last.at(place));
     runs_by_place.emplace(std::move(place), &run);
   }
-  const orchestrator::YardLock lock(yard, "adding recorded runs");
   db::Database database = db::open_yard_for_writing(yard.root());
   db::Ingest ingest(database);
-  const nlohmann::json entry = orchestrator::run_entry(experiment);
+  const nlohmann::json entry = orchestrator::run_entry(experiment, {}, {{recorded_mark, true}});
   orchestrator::append_to_journal(yard.journal(), entry);
   ingest.journal_entry(entry);
   std::size_t added = 0;
@@ -289,13 +283,26 @@ void add_all(const orchestrator::Yard& yard, std::vector<RecordedRun> runs) {
   }
   std::cerr << fmt::format("added {} of {} to {}\n", counted(added, "run"),
                            (yard.root() / "recorded").string(), yard.root().string());
-  if (runs.size() > planned.size())
+  if (runs.size() > last.size())
     std::cerr << fmt::format(
         "note: {} replaced by later ones with the same script, arguments, processes and seed\n",
-        counted(runs.size() - planned.size(), "recorded run"));
+        counted(runs.size() - last.size(), "recorded run"));
 }
 
 }  // namespace
+
+std::string toml_text(const std::string& text) {
+  return nlohmann::json(text).dump();  // texts of JSON are texts of TOML
+}
+
+std::string model_of_script(const fs::path& script) {
+  const std::string name = as_name(script.stem().string());
+  return row_or_null(models::catalogue(), &models::Model::name, name) == nullptr ? name : name + "-script";
+}
+
+std::string processes_name(std::int64_t processes) {
+  return processes == 1 ? "1-process" : fmt::format("{}-processes", processes);
+}
 
 void add_recorded_runs(const orchestrator::Yard& yard) {
   const fs::path all = yard.root() / "recorded";
@@ -310,7 +317,13 @@ void add_recorded_runs(const orchestrator::Yard& yard) {
   constexpr int most_waits = 100;  // for another command that adds the first ones
   for (int waits = 0; waits < most_waits && has_new && !yard.exists() && orchestrator::in_use(yard); ++waits)
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  if (!has_new || !orchestrator::may_write(yard) || orchestrator::in_use(yard)) return;
+  if (!has_new || !orchestrator::may_write(yard)) return;
+  std::optional<orchestrator::YardLock> lock;
+  try {
+    lock.emplace(yard, "adding recorded runs");
+  } catch (const UserError&) {  // a sweep has the yard: a later command adds them
+    return;
+  }
   std::vector<RecordedRun> runs;
   std::size_t running = 0;
   for (const fs::path& folder : folders) try {
@@ -327,7 +340,7 @@ void add_recorded_runs(const orchestrator::Yard& yard) {
     std::cerr << fmt::format("note: {} of {} still being recorded\n", counted(running, "run"), all.string());
   if (std::ranges::all_of(runs, &RecordedRun::was_added)) return;
   keep_scripts_apart(runs);
-  add_all(yard, std::move(runs));
+  add_all(yard, runs);
 }
 
 }  // namespace trainyard::tools

@@ -2,11 +2,21 @@
 // run.json and the records of its ranks. They become runs of an experiment, so that a report needs no experiment file.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
 #include "orchestrator/yard/yard.h"
 
 namespace trainyard::tools {
 
 inline constexpr const char* recorded_experiment = "recorded";  // its name
+inline constexpr const char* recorded_mark = "recorded";        // in `asked` of its journal entries
+
+// Names that these experiments share with those of `trainyard run FILE.py`.
+std::string toml_text(const std::string& text);                    // in quotes
+std::string model_of_script(const std::filesystem::path& script);  // "train", never a model of the catalogue
+std::string processes_name(std::int64_t processes);                // "1-process", "2-processes"
 
 // Adds the runs that have ended since the last call to the yard and its database. Says so on standard error.
 // - The script is the model, and the number of processes with the arguments (without --seed) is the strategy. If there

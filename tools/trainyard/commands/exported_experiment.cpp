@@ -7,23 +7,17 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/named_row.h"
 #include "base/text.h"
-#include "models/catalogue.h"
 #include "models/datasets/datasets.h"
 #include "models/exported/exported.h"
 #include "models/tasks.h"
+#include "tools/trainyard/cli/recorded_runs.h"
 
 namespace trainyard::tools {
 
 namespace {
 
 constexpr std::int64_t usual_window = 64;
-
-// Texts of JSON are texts of TOML.
-std::string toml_text(const std::string& text) {
-  return nlohmann::json(text).dump();
-}
 
 std::string usual_dataset(const models::Exported& network) {
   const models::Exported::Input& input = network.inputs.front();
@@ -116,8 +110,7 @@ std::string text_of(const ExportedExperiment& experiment) {
 std::string text_of(const ScriptExperiment& experiment) {
   std::vector<std::string> command{experiment.python, experiment.script};
   command.insert(command.end(), experiment.arguments.begin(), experiment.arguments.end());
-  std::string name = name_of(experiment.script);
-  if (row_or_null(models::catalogue(), &models::Model::name, name) != nullptr) name += "-script";
+  const std::string name = model_of_script(experiment.script);
   std::vector<std::string> names;
   std::string tables;
   for (const std::string& strategy : experiment.strategies) {
@@ -126,7 +119,7 @@ std::string text_of(const ScriptExperiment& experiment) {
           fmt::format("a script cannot be trained as \"{}\"", strategy),
           "use --strategies single ddp: one process, and --replicas processes under torchrun's variables");
     const int processes = strategy == "single" ? 1 : experiment.replicas;
-    names.push_back(strategy == "single" ? "1-process" : fmt::format("{}-processes", processes));
+    names.push_back(processes_name(processes));
     tables += fmt::format(
         "[strategy.{}]\ncommand = {}\nfiles = [{}]\nenv = {{ SEED = \"{{seed}}\" }}\nreplicas = {}\n",
         names.back(), nlohmann::json(command).dump(), toml_text(experiment.script), processes);
@@ -134,9 +127,9 @@ std::string text_of(const ScriptExperiment& experiment) {
   return fmt::format(
       "name = {0}\nmatrix = {{ model = [{0}], strategy = [{1}], seed = {{ count = {2} }} }}\n"
       "compare = {{ axis = \"strategy\", baseline = {3}, pair = [\"seed\"] }}\n\n"
-      "[defaults]\ndataset = \"of-the-script\"\nepochs = {6}   # of run.epochs()\n"
-      "[model.{4}]\ntitle = {0}\n[dataset.of-the-script]\ntitle = \"as the script reads it\"\n{5}",
-      toml_text(name), joined(names, toml_text), experiment.seeds, toml_text(names.front()), name, tables,
+      "[defaults]\ndataset = \"of-the-script\"\nepochs = {5}   # of run.epochs()\n"
+      "[model.{0}]\ntitle = {0}\n[dataset.of-the-script]\ntitle = \"as the script reads it\"\n{4}",
+      toml_text(name), joined(names, toml_text), experiment.seeds, toml_text(names.front()), tables,
       experiment.epochs);
 }
 

@@ -206,6 +206,8 @@ int list(const std::string& what, const std::string& name) {
   if (what == "datasets") name.empty() ? list_datasets() : show_dataset(name);
   if (what == "strategies") list_strategies(name);
   if (what == "keys") list_keys(name);
+  if (what == "schema" && !name.empty())
+    throw UserError("list schema prints all keys, not \"" + name + "\"", "leave it out");
   if (what == "schema") list_schema();
   return done;
 }

@@ -17,6 +17,7 @@
 #include "models/datasets/datasets.h"
 #include "orchestrator/yard/yard.h"
 #include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/recorded_runs.h"
 #include "tools/trainyard/cli/run_sweep.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/export_model.h"
@@ -49,11 +50,11 @@ void prefer(std::vector<std::string>& given, std::vector<std::string>& before) {
 ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
                                         const char* again) {
   const db::Plan plan = db::latest_plan(database, name);
-  if (fs::path(plan.file).filename() == "recorded.toml")
+  const auto asked = plan.asked.is_object() ? plan.asked : nlohmann::json::object();
+  if (asked.contains(recorded_mark))
     throw UserError(
         "experiment \"" + name + "\" has runs of scripts that were recorded without trainyard run",
-        "run the scripts again, and write an experiment file with `trainyard run FILE.py`");
-  const auto asked = plan.asked.is_object() ? plan.asked : nlohmann::json::object();
+        "run the scripts again, or write an experiment file with `trainyard run FILE.py`");
   const std::vector<std::string> none;
   ExperimentOptions found;
   found.toml = plan.toml;
