@@ -9,6 +9,7 @@
 #include "db/database/metric_sql.h"
 #include "db/database/record_faults.h"
 #include "db/database/statements.h"
+#include "experiments/design/own_metric.h"
 #include "experiments/protocol/time_parts.h"
 
 namespace trainyard::db {
@@ -149,6 +150,11 @@ void RecordRows::store(const Record& record) {
 }
 
 void RecordRows::start(const Record& record, Members& members) {
+  if (const auto metrics = record.body.find("metrics"); metrics != record.body.end()) try {
+      experiments::own_metrics_from_json(*metrics);
+    } catch (const UserError& error) {
+      throw Unreadable(error.what());
+    }
   const auto host = members.text("host");
   const auto device = members.text("device");
   const auto threads = members.integer("threads");

@@ -244,6 +244,42 @@ std::vector<StepEvent> step_events(const Database& database, const std::string& 
                    event_of, experiment);
 }
 
+std::vector<experiments::OwnMetric> stated_metrics(const Database& database, const std::string& experiment) {
+  std::vector<experiments::OwnMetric> stated;
+  const auto texts = read_rows(
+      database, R"sql(
+      SELECT DISTINCT p.start_extra -> '$.metrics' FROM experiment_run m
+      JOIN run_state s ON s.run_key = m.run_key
+      JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt
+      WHERE m.experiment = ? AND p.start_extra ->> '$.metrics' IS NOT NULL ORDER BY 1)sql",
+      [](RowReader row) { return row.text(); }, experiment);
+  for (const std::string& text : texts)
+    for (experiments::OwnMetric& metric : experiments::own_metrics_from_json(nlohmann::json::parse(text)))
+      if (std::ranges::find(stated, metric) == stated.end()) stated.push_back(std::move(metric));
+  return stated;
+}
+
+std::vector<OwnValue> own_values(const Database& database, const std::string& experiment,
+                                 const std::vector<std::string>& names) {
+  const auto value_of = [](RowReader row) {
+    return OwnValue{row.text(),   row.integer(), row.text(), row.text(),
+                    row.number(), row.number(),  row.flag()};
+  };
+  return read_rows(database, R"sql(
+      SELECT m.run_key, m.epoch, m.phase, m.name,
+        IIF(COUNT(m.sum) = COUNT(*), SUM(m.sum) / NULLIF(SUM(m.weight), 0), NULL),
+        IIF(COUNT(m.sum) = COUNT(*), SUM(m.sum / NULLIF(m.weight, 0)), NULL),
+        EXISTS (SELECT 1 FROM timed_epoch t WHERE t.run_key = m.run_key AND t.epoch = m.epoch)
+      FROM experiment_run x
+      CROSS JOIN run_state s ON s.run_key = x.run_key
+      CROSS JOIN attempt_chain c ON c.run_key = x.run_key
+      CROSS JOIN metric m ON m.run_key = c.run_key AND m.attempt = c.attempt
+        AND (m.epoch > c.after_epoch AND m.epoch <= c.up_to_epoch OR m.epoch = 0 AND m.attempt = s.attempt)
+      WHERE x.experiment = ?1 AND m.name IN (SELECT value FROM json_each(?2))
+      GROUP BY m.run_key, m.phase, m.name, m.epoch ORDER BY m.run_key, m.phase, m.name, m.epoch)sql",
+                   value_of, experiment, nlohmann::json(names).dump());
+}
+
 double steps_per_epoch(const Database& database, const std::string& run_key) {
   return read_rows(
              database,

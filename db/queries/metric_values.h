@@ -28,8 +28,8 @@ class MetricColumn {
     if (place == count) throw InternalError("no metric is called " + std::string(name));
     return MetricColumn(place);
   }
-  // Metric `i` of a file that trainyard did not make, from 0.
-  static MetricColumn of_file(std::size_t i) { return MetricColumn(count + i); }
+  // A metric of the user, or of a file that trainyard did not make: `i` from 0.
+  static MetricColumn own(std::size_t i) { return MetricColumn(count + i); }
   bool operator==(const MetricColumn&) const = default;
 
  private:
@@ -62,15 +62,20 @@ class MetricValues {
  public:
   MetricValues() { numbers_.fill(not_defined); }
   double operator[](MetricColumn column) const {
-    return column.place_ < numbers_.size() ? numbers_[column.place_] : of_file_.at(column.place_);
+    return column.place_ < numbers_.size() ? numbers_[column.place_] : own_number(column.place_);
   }
   double& operator[](MetricColumn column) {
-    return column.place_ < numbers_.size() ? numbers_[column.place_] : of_file_[column.place_];
+    return column.place_ < numbers_.size() ? numbers_[column.place_] : own_[column.place_];
   }
 
  private:
+  double own_number(std::size_t place) const {
+    const auto found = own_.find(place);
+    return found == own_.end() ? not_defined : found->second;
+  }
+
   std::array<double, MetricColumn::count> numbers_;
-  std::map<std::size_t, double> of_file_;  // by place
+  std::map<std::size_t, double> own_;  // by place
 };
 
 struct NamedColumn {

@@ -86,7 +86,7 @@ Plan plan_of(RowReader row) {
   plan.toml = row.text();
   plan.time = row.text();
   json members;
-  for (const char* name : {"compare", "varied", "expect", "published", "data_profiles", "asked"})
+  for (const char* name : {"compare", "varied", "expect", "published", "data_profiles", "metrics", "asked"})
     members[name] = json_or_null(row.text());
   read_plan_members(plan, members);
   plan.file = row.text();
@@ -157,7 +157,7 @@ std::vector<std::string> earlier_experiments_with_runs_of(const Database& databa
 Plan latest_plan(const Database& database, const std::string& experiment) {
   auto plans = read_rows(database, R"sql(
     SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, j.extra -> '$.published',
-           j.extra -> '$.data_profiles', j.extra -> '$.asked', j.file
+           j.extra -> '$.data_profiles', j.extra -> '$.metrics', j.extra -> '$.asked', j.file
     FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql",
                          plan_of, experiment);
   if (plans.empty())
@@ -324,6 +324,8 @@ void read_plan_members(Plan& plan, const json& entry) {
       take(*found);
     } catch (const json::exception& error) {
       throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
+    } catch (const UserError& error) {
+      throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
     }
   };
   read("compare", [&](const json& from) { plan.compare = comparisons_from_json(from); });
@@ -336,6 +338,7 @@ void read_plan_members(Plan& plan, const json& entry) {
     for (const json& one : list(from))
       plan.data_profiles.push_back(experiments::profiled_data_from_json(one));
   });
+  read("metrics", [&](const json& from) { plan.metrics = experiments::own_metrics_from_json(from); });
   read("asked", [&](const json& from) { plan.asked = asked_from_json(from); });
 }
 

@@ -76,6 +76,7 @@ struct Plan {
   std::vector<experiments::Expectation> expect;
   std::optional<experiments::Published> published;
   std::vector<experiments::ProfiledData> data_profiles;
+  std::vector<experiments::OwnMetric> metrics;  // of its file
   std::vector<std::string> varied;
   std::vector<std::string> keys;  // planned by the latest entry
   std::string file;               // as the user named it
@@ -161,6 +162,21 @@ struct StepEvent {
 };
 std::vector<StepEvent> step_events(const Database& database,
                                    const std::string& experiment);  // by run and step
+
+// What runs of the experiment state about metrics of the user in their `start` records, each statement once.
+std::vector<experiments::OwnMetric> stated_metrics(const Database& database, const std::string& experiment);
+
+// Values of metrics of the user, one per run, epoch and phase. 0 is the epoch of the test.
+struct OwnValue {
+  std::string run_key;
+  std::int64_t epoch = 0;
+  std::string phase;
+  std::string name;
+  double mean = 0, sum = 0;  // over ranks
+  bool timed = true;         // the epoch's times are compared (`timed_epoch`)
+};
+std::vector<OwnValue> own_values(const Database& database, const std::string& experiment,
+                                 const std::vector<std::string>& names);
 
 double steps_per_epoch(const Database& database, const std::string& run_key);  // NaN: not recorded
 

@@ -386,7 +386,8 @@ ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diag
                                         {"expect", with(read_expect)},
                                         {"machine", with(read_machine)},
                                         {"published", with(read_published_name)},
-                                        {"dataset", [](const TomlMember&) {}}};  // read above
+                                        {"metric", [](const TomlMember&) {}},
+                                        {"dataset", [](const TomlMember&) {}}};  // both were read above
   std::vector<std::string> names;
   names.reserve(sections.size());
   for (const KeyReader& section : sections) names.push_back(section.name);

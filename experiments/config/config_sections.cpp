@@ -120,14 +120,15 @@ void read_comparison(const TomlNode& item, ExperimentConfig& config, Diagnostics
 
 // [expect.MODEL]: metric = number, or { at_least = …, at_most = … }.
 
-// A metric of the model's task in one phase.
+// A metric in one phase: of the model's task, or of [metric.*].
 struct Choice {
-  std::string phase;
-  const models::Metric* metric = nullptr;
-  std::string name() const { return fmt::format("{}_{}", phase, metric->name); }
+  std::string phase, metric;
+  const models::MetricKind* kind = nullptr;  // of values without limits, if it is of [metric.*]
+  bool higher_is_better = false;
+  std::string name() const { return fmt::format("{}_{}", phase, metric); }
 };
 
-std::vector<Choice> choices_of(const models::Model& model) {
+std::vector<Choice> choices_of(const models::Model& model, const Declared& declared) {
   std::vector<Choice> choices;
   for (const models::Metric& metric : models::all_metrics) {
     const bool any_task = is_declared(model) && model.task.empty();
@@ -135,8 +136,13 @@ std::vector<Choice> choices_of(const models::Model& model) {
     if (any_task ? !metric.published : std::ranges::none_of(models::tasks_of(model), has)) continue;
     const auto phases = metric.phases();
     for (auto phase = phases.rbegin(); phase != phases.rend(); ++phase)
-      choices.push_back({std::string(*phase), &metric});
+      choices.push_back(
+          {std::string(*phase), std::string(metric.name), metric.kind, metric.kind->higher_is_better});
   }
+  for (const OwnMetric& metric : declared.metrics)
+    for (const std::string_view phase : models::phases)
+      choices.push_back(
+          {std::string(phase), metric.name, &models::metric_kinds::psnr, metric.higher_is_better});
   return choices;
 }
 
@@ -158,9 +164,9 @@ void report_no_metric(const TomlMember& member, const models::Model& model,
                  joined(known));
 }
 
-void read_bound(const std::string& name, const models::Metric& metric, const TomlNode& item,
+void read_bound(const std::string& name, const Choice& choice, const TomlNode& item,
                 std::optional<double>& bound, Diagnostics& problems) {
-  const models::MetricKind& kind = *metric.kind;
+  const models::MetricKind& kind = *choice.kind;
   // No run could reach an accuracy of 90.
   const Parameter parameter = kind.is_bounded()
                                   ? bounded(name, ValueType::number, Bound{kind.least}, Bound{kind.most})
@@ -172,16 +178,16 @@ void read_bound(const std::string& name, const models::Metric& metric, const Tom
   if (kind.is_bounded() && kind.most > 1 && *bound > 0 && *bound < 1)
     problems.error(item.at,
                    "{} is a score from 0 to {}, and this is less than 1; for the fraction {} write {}",
-                   metric.name, kind.most, trainyard::to_text(*bound),
+                   choice.metric, kind.most, trainyard::to_text(*bound),
                    trainyard::to_text(std::round(1e6 * kind.most * *bound) / 1e6));
 }
 
-void read_bounds(const TomlNode& item, const models::Metric& metric, Expectation& expectation,
+void read_bounds(const TomlNode& item, const Choice& choice, Expectation& expectation,
                  Diagnostics& problems) {
   if (item.table()->empty())
     problems.error(item.at, "a threshold must have at_least or at_most, as in { at_least = 0.9 }");
   const auto bound = [&](std::optional<double>& target) {
-    return [&](const TomlMember& member) { read_bound(member.name, metric, member.value, target, problems); };
+    return [&](const TomlMember& member) { read_bound(member.name, choice, member.value, target, problems); };
   };
   read_keys(*item.table(), metric_name(expectation),
             {{"at_least", bound(expectation.at_least)}, {"at_most", bound(expectation.at_most)}}, problems);
@@ -189,23 +195,23 @@ void read_bounds(const TomlNode& item, const models::Metric& metric, Expectation
     problems.error(item.at, "at_least is greater than at_most, so that no value can pass");
 }
 
-void read_line(const TomlMember& member, const models::Model& model, std::vector<ExpectedLine>& lines,
+void read_line(const TomlMember& member, const models::Model& model, ExperimentConfig& config,
                Diagnostics& problems) {
-  const std::vector<Choice> choices = choices_of(model);
+  const std::vector<Choice> choices = choices_of(model, config.declared);
   const auto choice = std::find_if(choices.begin(), choices.end(),
                                    [&](const Choice& each) { return each.name() == member.name; });
   if (choice == choices.end()) return report_no_metric(member, model, choices, problems);
   Expectation expectation;
   expectation.model = model.name;
   expectation.phase = choice->phase;
-  expectation.metric = choice->metric->name;
+  expectation.metric = choice->metric;
   if (member.value.table() != nullptr) {
-    read_bounds(member.value, *choice->metric, expectation, problems);
+    read_bounds(member.value, *choice, expectation, problems);
   } else {
-    auto& bound = choice->metric->kind->higher_is_better ? expectation.at_least : expectation.at_most;
-    read_bound("a threshold", *choice->metric, member.value, bound, problems);
+    auto& bound = choice->higher_is_better ? expectation.at_least : expectation.at_most;
+    read_bound("a threshold", *choice, member.value, bound, problems);
   }
-  if (expectation.at_least || expectation.at_most) lines.push_back({expectation, member.at});
+  if (expectation.at_least || expectation.at_most) config.expect.push_back({expectation, member.at});
 }
 
 // [machine] and [data]: hosts of the experiment and folders of its data.
@@ -258,7 +264,7 @@ void read_expect(const TomlMember& section, ExperimentConfig& config, Diagnostic
   for (const TomlMember& member : members_of(section, "[expect.*]", problems))
     if (const models::Model* model = model_or_null(member.name, config.declared))
       for (const TomlMember& line : members_of(member, "[expect." + member.name + "]", problems))
-        read_line(line, *model, config.expect, problems);
+        read_line(line, *model, config, problems);
     else
       report_no_model(member, config.declared, problems);
 }

@@ -176,6 +176,45 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
   declared.datasets.push_back(std::move(dataset));
 }
 
+// Reads a metric. Its margin is in its unit.
+void declare_metric(const TomlMember& member, Declared& declared, Diagnostics& problems) {
+  const std::string where = "[metric." + member.name + "]";
+  if (const std::string problem = problem_of_metric_name(member.name); !problem.empty())
+    return problems.error(member.at, "the name of a metric {}", problem);
+  OwnMetric metric{member.name};
+  std::string better, combine;
+  double margin = 0;
+  const auto unit = [&](const TomlMember& line) {
+    if (line.value.text() != nullptr && is_title(*line.value.text()))
+      metric.unit = *line.value.text();
+    else
+      report_wrong("unit", "one line of 1 to 80 bytes, as in \"1/s\"", line.value, problems);
+  };
+  read_table(
+      member, where,
+      {{"unit", unit},
+       {"better", value_reader(choice("better", {"higher", "lower"}), better, problems)},
+       {"combine", value_reader(choice("combine", {"mean", "sum"}), combine, problems)},
+       {"margin", value_reader(bounded("margin", ValueType::number, Bound{0, false}), margin, problems)}},
+      problems);
+  const TomlNode::Table* table = member.value.table();
+  if (table == nullptr) return;
+  if (row_or_null(*table, &TomlMember::name, "better") == nullptr)
+    problems.error(member.at,
+                   "metric {} does not say which values are better; add better = \"higher\" or \"lower\"",
+                   in_quotes(member.name));
+  metric.higher_is_better = better == "higher";
+  metric.is_sum = combine == "sum";
+  if (const auto* line = row_or_null(*table, &TomlMember::name, "margin");
+      line != nullptr && metric.is_time())
+    problems.error(
+        line->at,
+        "a metric in {} is judged as a time, so margins.time of [compare] is its margin; remove this line",
+        in_quotes(metric.unit));
+  if (margin > 0) declared.margins[member.name] = margin;
+  declared.metrics.push_back(std::move(metric));
+}
+
 }  // namespace
 
 bool declares_model(const std::string& key) {
@@ -211,6 +250,9 @@ Declared read_declared(const TomlNode& root, Diagnostics& problems) {
     if (section.name == "dataset")
       for (const TomlMember& member : members_of(section, "[dataset.*]", problems))
         read_dataset(member, declared, problems);
+    if (section.name == "metric")
+      for (const TomlMember& member : members_of(section, "[metric.*]", problems))
+        declare_metric(member, declared, problems);
   }
   return declared;
 }

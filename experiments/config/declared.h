@@ -1,16 +1,19 @@
-// Models and data sets that a file declares.
+// Models, data sets and metrics that a file declares.
 // - [model.NAME] with `export` is a network that PyTorch exported, with a task. All strategies can train it.
 // - [model.NAME] without `export` has a title, and optionally a task and parameters. [dataset.NAME] has a
 //   title. They are rows like those of the catalogue, but without graph and files. Only a strategy with a
 //   command can train them.
+// - [metric.NAME] has a unit, a direction and a margin. Only a strategy with a command can record it.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "experiments/config/diagnostics.h"
 #include "experiments/config/toml_tree.h"
+#include "experiments/design/own_metric.h"
 #include "models/catalogue.h"
 #include "models/datasets/datasets.h"
 
@@ -20,6 +23,8 @@ struct Declared {
   std::vector<models::Model> models;  // their parameters are hyper-parameters
   std::vector<models::Dataset> datasets;
   std::vector<std::string> refused;  // names of exported networks whose error is reported
+  std::vector<OwnMetric> metrics;
+  std::map<std::string, double> margins;  // of metrics, in their unit
 };
 
 // Reads the declarations of the whole file, before anything else is read. Errors are reported, and the wrong

@@ -10,7 +10,18 @@
 namespace trainyard::experiments {
 
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(LossMargin, absolute, ratio)
-NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(Margins, accuracy_points, loss, time)
+
+void to_json(nlohmann::json& json, const Margins& margins) {
+  json = {{"accuracy_points", margins.accuracy_points}, {"loss", margins.loss}, {"time", margins.time}};
+  if (!margins.own.empty()) json["own"] = margins.own;
+}
+
+void from_json(const nlohmann::json& json, Margins& margins) {
+  json.at("accuracy_points").get_to(margins.accuracy_points);
+  json.at("loss").get_to(margins.loss);
+  json.at("time").get_to(margins.time);
+  margins.own = json.value("own", margins.own);
+}
 
 nlohmann::json to_json(const Compare& compare) {
   nlohmann::json json{{"alpha", compare.alpha},       {"axis", compare.axis},

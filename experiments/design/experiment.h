@@ -11,6 +11,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "base/error.h"
+#include "experiments/design/own_metric.h"
 #include "experiments/design/reference_results.h"
 #include "experiments/run/machine.h"
 #include "experiments/run/run.h"
@@ -30,7 +31,8 @@ struct LossMargin {
 struct Margins {
   double time = 1.05;  // a ratio
   LossMargin loss;
-  double accuracy_points = 0.5;  // percentage points
+  double accuracy_points = 0.5;            // percentage points
+  std::map<std::string, double> own = {};  // of metrics of the user, in their unit
 };
 
 // `seed = { min, max }`: a cell gets seeds until it is decided.
@@ -60,7 +62,7 @@ Compare compare_from_json(const nlohmann::json& json);
 struct Expectation {
   std::string model;               // applies to all its runs
   std::string phase;               // "train", "validation", "test"; the last epoch counts for the first two
-  std::string metric;              // "loss", "accuracy", …: a row of models/metrics.h
+  std::string metric;              // "loss", "accuracy", …: a row of models/metrics.h, or one of the user
   std::optional<double> at_least;  // at least one of the two is set
   std::optional<double> at_most;
   bool operator==(const Expectation&) const = default;
@@ -87,6 +89,7 @@ struct Experiment {
   Machine machine;
   std::vector<Compare> compare;              // empty if the file has none and strategies cannot be compared
   std::vector<Expectation> expect;           // checked at the end of `run`; in the order of the file
+  std::vector<OwnMetric> metrics;            // of [metric.*]; their margins are in `compare`
   std::optional<Published> published;        // content of the file that `published` names
   std::vector<Run> runs;                     // in the order of matrix/expand.h
   std::vector<std::string> keys;             // run key of each run; empty before `resolve_data`

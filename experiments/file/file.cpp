@@ -66,7 +66,9 @@ Experiment experiment_of(const TomlNode& root, const std::string& file, const Se
   std::vector<ExpandedRun> runs = expand(config, problems);
   const std::vector<std::string> varied = varied_axes(config, runs);
   std::vector<Compare> compare = comparisons(config, runs, varied, problems);
+  for (Compare& each : compare) each.margins.own = config.declared.margins;
   std::vector<Expectation> expect = expectations(config, problems);
+  std::vector<OwnMetric> metrics = config.declared.metrics;
   std::optional<Published> published;
   if (!config.published.empty())
     published =
@@ -79,6 +81,7 @@ Experiment experiment_of(const TomlNode& root, const std::string& file, const Se
   experiment.varied = varied;
   experiment.compare = std::move(compare);
   experiment.expect = std::move(expect);
+  experiment.metrics = std::move(metrics);
   experiment.published = std::move(published);
   return experiment;
 }
@@ -161,6 +164,10 @@ axis     = "strategy"
 baseline = "single"
 pair     = ["seed"]                 # runs with the same seed are compared with each other
 margins  = { time = 1.05, loss = { ratio = 1.02, absolute = 0.005 }, accuracy_points = 0.5 }
+
+# [metric.tokens_per_second]        # one that your own program records: docs/record-protocol.md
+# unit   = "1/s"
+# better = "higher"
 
 # [expect.mlp]                      # checked at the end of `run` for every run of the model
 # test_accuracy = 0.9

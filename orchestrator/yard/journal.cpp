@@ -47,6 +47,7 @@ nlohmann::json run_entry(const experiments::Experiment& experiment,
                        {"runs", runs}};
   if (experiment.published) entry["published"] = experiments::to_json(*experiment.published);
   for (const auto& profiled : data) entry["data_profiles"].push_back(experiments::to_json(profiled));
+  if (!experiment.metrics.empty()) entry["metrics"] = experiments::to_json(experiment.metrics);
   if (!asked.is_null()) entry["asked"] = asked;
   return entry;
 }

@@ -5,6 +5,7 @@ import atexit
 import json
 import math
 import os
+import re
 import sys
 import time
 from pathlib import Path
@@ -49,8 +50,10 @@ def _add(sums: dict[tuple[str, str], list[float]], phase: str, name: str, sum: A
     entry[1] += count
 
 
-def _metrics(sums: dict[tuple[str, str], list[float]]) -> list[dict[str, Any]]:
-    return [{"phase": phase, "name": name, "sum": float(total), "weight": count} for (phase, name), (total, count) in sums.items()]
+def _metrics(sums: dict[tuple[str, str], list[float]], own: dict[str, Any]) -> list[dict[str, Any]]:
+    """Those of `own` are means over calls."""
+    return [{"phase": phase, "name": name, "sum": float(total) / (count if name in own else 1), "weight": 1 if name in own else count}
+            for (phase, name), (total, count) in sums.items()]
 
 
 class Run:
@@ -71,6 +74,7 @@ class Run:
         self._scheduler, self._state = scheduler, state
         self._terms: dict[str, Any] = {}
         self._declared: dict[str, Any] = {}
+        self._own: dict[str, dict[str, str]] = {}  # definitions of metrics of the script
         self._sums: dict[tuple[str, str], list[float]] = {}
         self._test: dict[tuple[str, str], list[float]] = {}
         self._rates: list[str] = []  # hash by epoch
@@ -141,6 +145,20 @@ class Run:
         """The same for the test after training."""
         _add(self._test, "test", name, sum, count)
 
+    def metric(self, name: str, value: Any, *, better: str, unit: str = "", combine: str = "mean", phase: str = "train") -> None:
+        """Record a metric of one's own in this epoch, or in the test. The mean of all calls in an epoch counts.
+
+        name: a-z 0-9 _. better: "higher" or "lower". unit: "1/s", "s" … are judged as times. combine: of ranks, "mean" or "sum".
+        ValueError if a metric of this name was recorded with another unit, direction or combination."""
+        if better not in ("higher", "lower") or combine not in ("mean", "sum") or phase not in ("train", "validation", "test"):
+            raise ValueError(f'run.metric("{name}") needs better="higher" or "lower", combine="mean" or "sum", and a phase')
+        if name in ("loss", "correct", "accuracy") or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
+            raise ValueError(f'run.metric("{name}"): the name must be a-z 0-9 _, at most 40, and none of trainyard; for losses: run.add()')
+        definition = {"unit": unit, "better": better, "combine": combine}
+        if self._own.setdefault(name, definition) != definition:
+            raise ValueError(f'run.metric("{name}") was called before with {self._own[name]}, and now with {definition}')
+        _add(self._test if phase == "test" else self._sums, phase, name, value, 1)
+
     def declare(self, **declared: Any) -> None:
         """State terms that cannot be observed. An observed value takes precedence."""
         self._declared |= declared
@@ -168,7 +186,7 @@ class Run:
         if order := self._batches(number):
             extra["batches"] = order
         self._records.write("epoch", epoch=number, train_seconds=train_seconds, validation_seconds=steps.validating,
-                            seconds=steps.seconds(train_seconds), metrics=_metrics(self._sums), **extra)
+                            seconds=steps.seconds(train_seconds), metrics=_metrics(self._sums, self._own), **extra)
         self._epoch = number
         self.begin_epoch()
 
@@ -193,7 +211,8 @@ class Run:
         """End the run. Without it the run has not finished."""
         if self._ended:
             return
-        self._records.write("start", self._when, **self._members, **self._final_terms(), observed=self._observed())
+        self._records.write("start", self._when, **self._members, **self._final_terms(), observed=self._observed(),
+                            **({"metrics": self._own} if self._own else {}))
         advice = self._loader.advice(len(self._rates)) if self._loader is not None and self.rank == 0 else ""
         if advice:
             self._records.write("message", level="info", text=advice)
@@ -202,7 +221,7 @@ class Run:
             text = "; ".join(f"{name} was not observed: {why}" for name, why in lacking.items())
             self._records.write("message", level="warning", text=text)
         if self._test:
-            self._records.write("test", metrics=_metrics(self._test))
+            self._records.write("test", metrics=_metrics(self._test, self._own))
         self._end("finished")
 
     # --- the parts of an epoch

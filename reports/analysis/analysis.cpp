@@ -204,6 +204,9 @@ RunRow row_of(const db::RunSummary& run, const db::FinalMetrics* final) {
   row.disturbed_epochs = final->disturbed_epochs;
   for (const db::NamedColumn& column : db::final_columns())
     if (const double value = (*final)[column.column]; std::isfinite(value)) row.values[column.name] = value;
+  for (const Metric& metric : metrics())
+    if (const double value = (*final)[final_column(metric)]; std::isfinite(value))
+      row.values[metric.column] = value;
   return row;
 }
 
@@ -248,6 +251,7 @@ Report frame_of(const ReportData& data) {
   report.expectations = check_expectations(data);
   report.published = data.plan.published;
   report.data_profiles = data.plan.data_profiles;
+  report.own_metrics = data.own_metrics;
   report.devices = devices_of(data);
   report.has_records = !data.evidence.empty();
   report.provenance = provenance(data);

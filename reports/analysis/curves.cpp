@@ -55,7 +55,7 @@ Rows rows_of(const CellRuns& cell, const std::vector<db::EpochRow>& all) {
 std::vector<RunCurve> read_curves(const Rows& rows, const std::vector<const db::RunSummary*>& runs,
                                   const Metric& metric, std::int64_t replica) {
   const double scale = metric.kind->scale;
-  const auto column = db::MetricColumn::named(metric.epoch_column);
+  const auto column = epoch_column(metric);
   std::vector<RunCurve> curves;
   for (const db::RunSummary* run : runs) {
     const auto found = rows.find(run->run_key);
@@ -122,7 +122,7 @@ Curve curve_of(const std::vector<RunCurve>& runs, const Metric& metric, std::int
 // One point per epoch. x is the mean end time of the epoch over seeds.
 std::vector<Point> points_by_second(const ArmRuns& arm, const Rows& averages, const Metric& metric) {
   const double scale = metric.kind->scale;
-  const auto column = db::MetricColumn::named(metric.epoch_column);
+  const auto column = epoch_column(metric);
   std::map<std::int64_t, std::vector<double>> values;
   std::map<std::int64_t, std::vector<double>> ends;
   for (const db::RunSummary* run : drawn_runs(arm, find_metric("train-seconds"))) {

@@ -63,7 +63,7 @@ class NumberMaker {
     for (const db::EpochRow& row : data_.averages)
       if (row.run_key == one.run->run_key && row.epoch == epoch)
         return row.times_count || !metric.kind->depends_on_others
-                   ? metric.kind->scale * row[db::MetricColumn::named(metric.epoch_column)]
+                   ? metric.kind->scale * row[epoch_column(metric)]
                    : std::nan("");
     return std::nan("");
   }

@@ -84,7 +84,7 @@ bool should_have(const ArmRuns& arm, const Metric& metric) {
 void mark_best(const std::vector<Sample*>& candidates, const Metric& metric) {
   if (candidates.empty()) return;
   const auto [low, high] = std::ranges::minmax_element(candidates, {}, &Sample::mean);
-  const Sample& best = metric.kind->higher_is_better != metric.reversed ? **high : **low;
+  const Sample& best = metric.higher_is_better() ? **high : **low;
   const std::string text = mean_text(best, metric);
   for (Sample* sample : candidates)
     sample->best = sample->mean == best.mean || mean_text(*sample, metric) == text;

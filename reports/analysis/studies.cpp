@@ -103,8 +103,8 @@ std::vector<ParameterStudy> numeric_axes(const Runs& runs, const std::vector<std
 std::vector<const Metric*> studied_metrics() {
   std::vector<const Metric*> found;
   for (const Metric& metric : metrics()) {
-    const bool of_task =
-        !metric.task.empty() && (metric.name.starts_with("validation-") || metric.of->phases().size() == 1);
+    const bool of_task = !metric.task.empty() && (metric.name.starts_with("validation-") ||
+                                                  metric.of == nullptr || metric.of->phases().size() == 1);
     if (metric.published || of_task) found.push_back(&metric);
   }
   return found;

@@ -61,14 +61,15 @@ const ScaleWords& words_of(Scale scale) {
   return scale_words.at(static_cast<std::size_t>(scale));
 }
 
-// Fractions are in percentage points, BLEU is in points on a scale to 100.
+// Fractions are in percentage points, BLEU is in points on a scale to 100, and metrics of the user are in their unit.
 bool has_own_points(const Verdict& verdict) {
-  const MetricKind& kind = *find_metric(verdict.metric).kind;
-  return kind.margin == Margin::points && !kind.is_fraction();
+  return verdict.scale == Scale::points && !find_metric(verdict.metric).kind->is_fraction();
 }
 
 std::string suffix_of(const Verdict& verdict) {
-  return has_own_points(verdict) ? " points" : words_of(verdict.scale).suffix;
+  if (!has_own_points(verdict)) return words_of(verdict.scale).suffix;
+  const MetricKind& kind = *find_metric(verdict.metric).kind;
+  return kind.unit.empty() ? " points" : kind.suffix();
 }
 
 std::string text_of(const std::optional<Interval>& interval, const Verdict& verdict) {
@@ -86,6 +87,7 @@ std::vector<std::string> left_out(const Verdict& verdict) {
     value_of_key(runs_by_reason, dropped.substr(colon)).push_back(dropped.substr(0, colon));
   }
   std::vector<std::string> texts;
+  texts.reserve(runs_by_reason.size());
   for (const auto& [reason, runs] : runs_by_reason) texts.push_back("left out: " + joined(runs) + reason);
   return texts;
 }
@@ -143,6 +145,8 @@ const VerdictBadge& badge_of(VerdictKind kind) {
 }
 
 std::string margin_of(const Metric& metric, const experiments::Margins& margins) {
+  if (const auto own = margins.own.find(metric.own_name); own != margins.own.end())
+    return fmt::format("margin ±{}{}", plain_number(own->second), metric.kind->suffix());
   switch (metric.kind->margin) {
     case Margin::points:
       return fmt::format("margin ±{} {}", plain_number(margins.accuracy_points),

@@ -72,7 +72,7 @@ EffectColumn column_of(const Comparison& comparison, const Metric& metric) {
     for (const Arm& arm : cell.arms)
       column.effects.push_back(effect_of(cell.find(arm.value, metric.name), scale));
   }
-  column.unit = unit_of(scale) + (metric.kind->higher_is_better ? ", higher is better" : ", lower is better");
+  column.unit = unit_of(scale) + (metric.higher_is_better() ? ", higher is better" : ", lower is better");
   return column;
 }
 
@@ -148,6 +148,8 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
       last = &std::get<Effects>(figures.back().picture);
     }
     last->columns.push_back(column_of(comparison, *metric));
+    if (!metric->own_name.empty())
+      figures.back().sql += "\n-- " + metric->column + " is in the figure of its epochs";
   }
   for (Figure& figure : figures) {
     auto& effects = std::get<Effects>(figure.picture);

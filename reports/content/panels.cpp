@@ -22,6 +22,7 @@ namespace {
 // Query for the rows that the figure averages. It can be run with `trainyard sql`.
 std::string query_of(const Cell& cell, const Metric& metric, const std::string& further = "") {
   const std::string keys = joined(run_keys(cell), {}, "'), ('");
+  if (!metric.own_name.empty()) return own_metric_sql(metric, keys);
   const std::string column = metric.epoch_column + further;
   const std::string task = metric.task.empty() ? "" : "task_";
   const std::string counting =

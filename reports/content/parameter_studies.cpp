@@ -48,6 +48,11 @@ std::string caption_of(const ParameterStudy& study, const StudiedMetric& studied
 }
 
 std::string sql_of(const ParameterStudy& study, const StudiedMetric& studied, const Metric& metric) {
+  if (!metric.own_name.empty())
+    return own_metric_sql(
+        metric, joined(studied.runs, {}, "'), ('"),
+        fmt::format(", (SELECT json FROM axis_value a WHERE a.run_key = r.run_key AND a.name = '{0}') AS {0}",
+                    study.axis));
   return fmt::format(
       "SELECT DISTINCT f.run_key, f.model, f.strategy, a.json AS {0}, f.seed, f.{1}\n"
       "FROM task_final_metrics f\nJOIN axis_value a ON a.run_key = f.run_key AND a.name = '{0}'\n"

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include <fmt/format.h>
 
@@ -49,8 +48,8 @@ Metric row_of(const models::Cost& cost) {
 }
 
 // All rows, fractions first.
-std::vector<Metric> rows() {
-  std::vector<Metric> table;
+std::deque<Metric> rows() {
+  std::deque<Metric> table;
   for (const bool fractions : {true, false})
     for (const models::Metric& metric : models::all_metrics)
       if (metric.kind->is_fraction() == fractions)
@@ -59,23 +58,84 @@ std::vector<Metric> rows() {
   return table;
 }
 
-std::vector<Metric>& table() {
-  static std::vector<Metric> all = rows();
+std::deque<Metric>& table() {
+  static std::deque<Metric> all = rows();
   return all;
+}
+
+// The metrics of the user in the table. Their kinds have pieces of their texts.
+struct Own {
+  experiments::OwnMetric metric;
+  MetricKind kind;
+};
+std::deque<Own>& own_metrics() {
+  static std::deque<Own> all;
+  return all;
+}
+
+// Times keep the margin of times. Others have that of losses, if the file states none.
+MetricKind kind_of(const experiments::OwnMetric& metric) {
+  MetricKind kind = metric.is_time() ? models::metric_kinds::time : MetricKind{};
+  kind.name = metric.name;
+  kind.unit = kind.shown_unit = metric.unit;
+  kind.higher_is_better = metric.higher_is_better;
+  kind.over_ranks = metric.is_sum ? "sum" : "average";
+  kind.about_ranks = {};
+  if (!metric.is_time()) kind.least = -std::numeric_limits<double>::infinity();
+  return kind;
+}
+
+void add_rows(const Own& own) {
+  std::string title = own.metric.name;
+  std::ranges::replace(title, '_', ' ');
+  for (const std::string_view phase : models::phases) {
+    if (phase == "test" && own.metric.is_time()) continue;  // the run has no total of it
+    Metric row = row_of(phase, {.name = own.metric.name, .title = title, .kind = &own.kind});
+    std::ranges::replace(row.name, '_', '-');
+    row.of = nullptr;
+    row.own_name = own.metric.name;
+    row.task = "own";
+    row.rarely_measured = true;
+    row.own_place = table().size();
+    row.own_sum = own.metric.is_sum;
+    table().push_back(std::move(row));
+  }
 }
 
 }  // namespace
 
-std::span<const Metric> metrics() {
+const std::deque<Metric>& metrics() {
   return table();
 }
 
 void set_metrics(std::vector<Metric> of_file) {
-  table() = std::move(of_file);
+  table().assign(of_file.begin(), of_file.end());
+}
+
+void add_own_metrics(const std::vector<experiments::OwnMetric>& metrics) {
+  for (const experiments::OwnMetric& metric : metrics) {
+    const auto known =
+        std::ranges::find_if(own_metrics(), [&](const Own& own) { return own.metric.name == metric.name; });
+    if (known == own_metrics().end()) {
+      Own& own = own_metrics().emplace_back(Own{metric, {}});
+      own.kind = kind_of(own.metric);
+      add_rows(own);
+    } else if (known->metric != metric) {
+      throw UserError("two experiments give metric " + metric.name + " other units or directions",
+                      "report them one by one");
+    }
+  }
 }
 
 const Metric* known_metric(const std::string& name) {
   const auto found = std::ranges::find(metrics(), name, &Metric::name);
+  return found == metrics().end() ? nullptr : &*found;
+}
+
+const Metric* own_metric(std::string_view phase, std::string_view name) {
+  const auto found = std::ranges::find_if(metrics(), [&](const Metric& metric) {
+    return metric.own_name == name && metric.column.starts_with(phase);
+  });
   return found == metrics().end() ? nullptr : &*found;
 }
 
@@ -132,6 +192,19 @@ std::optional<double> least_shown(const Metric& metric) {
 
 std::optional<double> most_shown(const Metric& metric) {
   return if_finite(metric.kind->scale * metric.kind->most);
+}
+
+std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more) {
+  return fmt::format(
+      "WITH cell (run_key) AS (VALUES ('{}'))\nSELECT r.run_key, r.model, r.strategy, r.seed{}, e.epoch, {} "
+      "AS {}\n"
+      "FROM cell JOIN run_in_experiment r USING (run_key) JOIN run_epoch e USING (run_key)\nJOIN metric m ON "
+      "m.run_key = e.run_key AND m.attempt = e.attempt AND m.epoch = e.epoch\nWHERE m.name = '{}' AND "
+      "m.phase = "
+      "'{}'\nGROUP BY r.run_key, r.strategy, e.epoch\nORDER BY r.model, r.strategy, r.seed, r.run_key, "
+      "e.epoch",
+      keys, more, metric.own_sum ? "SUM(m.sum / m.weight)" : "SUM(m.sum) / SUM(m.weight)", metric.column,
+      metric.own_name, metric.column.substr(0, metric.column.find('_')));
 }
 
 bool is_of_every_model(const Metric& metric) {

@@ -1,13 +1,15 @@
 // The metrics of a report, derived from models/metrics.h: one row per metric and phase, in the order of the
-// page.
+// page. Metrics of the user come last.
 #pragma once
 
+#include <deque>
 #include <optional>
 #include <set>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "experiments/design/own_metric.h"
 #include "models/metrics.h"
 
 namespace trainyard::reports {
@@ -26,21 +28,29 @@ struct Metric {
   std::string task;                    // the first of the few tasks that have it; empty: any
   bool published = false;              // part of the table of models and arms
   bool rarely_measured = false;        // shown only if a run has a value
-  // The last four are of a file that trainyard did not make.
-  std::optional<std::size_t> file_place = {};  // from 0
-  std::optional<double> margin = {};           // in the unit of the effect; empty: that of the comparison
-  bool reversed = false;                       // other numbers are better than the kind says
-  std::string about = {};                      // a note on each verdict: "loss by its name, lower is better"
+  // The last six are of metrics of the user, and of a file that trainyard did not make.
+  std::optional<std::size_t> own_place = {};  // from 0
+  std::optional<double> margin = {};          // in the unit of the effect; empty: that of the comparison
+  bool reversed = false;                      // other numbers are better than the kind says
+  std::string about = {};                     // a note on each verdict: "loss by its name, lower is better"
+  std::string own_name = {};                  // of a metric of the user: "tokens_per_second"
+  bool own_sum = false;                       // its value is the sum over ranks; else their mean
   // Judged only if the arms train different numbers of epochs: else the time per epoch says the same.
   bool is_total() const { return kind->is_cost() && epoch_column.empty(); }
+  bool higher_is_better() const { return kind->higher_is_better != reversed; }
 };
 
-std::span<const Metric> metrics();
+const std::deque<Metric>& metrics();
 // Puts the metrics of a file in place of the table, until the process ends. Call it before all other functions here,
 // because they return pointers into the table.
 void set_metrics(std::vector<Metric> of_file);
+// Adds the metrics of the user that the table does not have. UserError if it has one of the same name with another
+// unit or direction.
+void add_own_metrics(const std::vector<experiments::OwnMetric>& metrics);
 const Metric* known_metric(const std::string& name);  // null: there is none
-const Metric& find_metric(const std::string& name);   // InternalError if there is none
+// A metric of the user, by the phase and name of its records. Null: there is none.
+const Metric* own_metric(std::string_view phase, std::string_view name);
+const Metric& find_metric(const std::string& name);  // InternalError if there is none
 std::span<const Metric* const> published_metrics();  // accuracy, loss and time; see `published_in` (report.h)
 
 // Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
@@ -50,6 +60,9 @@ std::set<std::string> metrics_named(const std::vector<std::string>& texts);
 // Limits of shown values, where the metric has any.
 std::optional<double> least_shown(const Metric& metric);
 std::optional<double> most_shown(const Metric& metric);
+
+// SQL of a metric of the user in the epochs of the runs `keys`, joined by "'), ('". `more`: SQL of further columns.
+std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more = "");
 
 // Whether the metric always has a column in the table of all models.
 bool is_of_every_model(const Metric& metric);

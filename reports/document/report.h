@@ -258,6 +258,7 @@ struct Report {
   std::optional<experiments::Published> published;
   std::vector<PublishedNumber> published_numbers;
   std::vector<experiments::ProfiledData> data_profiles;
+  std::vector<experiments::OwnMetric> own_metrics;              // that the user defines
   std::vector<DeviceUse> devices;                               // empty: nothing is recorded
   bool has_records = true;                                      // false: no rank has recorded its device
   std::vector<std::pair<std::string, std::string>> provenance;  // "Host" → "lab-node-03"

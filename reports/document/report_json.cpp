@@ -29,6 +29,8 @@ template <typename T>
 inline constexpr bool IsOptional = false;  // an optional member may be absent
 template <typename T>
 inline constexpr bool IsOptional<std::optional<T>> = true;
+template <>
+inline constexpr bool IsOptional<std::vector<experiments::OwnMetric>> = true;
 
 constexpr const char* infinite = "infinite";
 constexpr const char* minus_infinite = "-infinite";
@@ -218,7 +220,7 @@ void read(const OrderedJson& json, const std::string& place, std::optional<T>& v
 template <typename T>
 void read(const OrderedJson& json, const std::string& place, std::map<std::string, T>& values) {
   if (!json.is_object()) refuse(place, "an object");
-  for (const auto& [name, value] : json.items()) read(value, place + "." + name, values[name]);
+  for (const auto& [name, value] : json.items()) read(value, fmt::format("{}.{}", place, name), values[name]);
 }
 
 template <typename T>
@@ -324,6 +326,7 @@ Report report_from_json(const std::string& text, const std::string& name) {
     if (format != report_format) refuse("format", fmt::format("{}, not {}", report_format, format));
     Report report;
     read(json, "", report);
+    add_own_metrics(report.own_metrics);
     require(report);
     return report;
   } catch (const nlohmann::json::exception&) {

@@ -200,6 +200,12 @@ inline constexpr auto members_of<DeviceUse> =
     std::tuple{Member{"device", &DeviceUse::device}, Member{"strategies", &DeviceUse::strategies}};
 
 template <>
+inline constexpr auto members_of<experiments::OwnMetric> =
+    std::tuple{Member{"name", &experiments::OwnMetric::name}, Member{"unit", &experiments::OwnMetric::unit},
+               Member{"higher_is_better", &experiments::OwnMetric::higher_is_better},
+               Member{"is_sum", &experiments::OwnMetric::is_sum}};
+
+template <>
 inline constexpr auto members_of<Report> = std::tuple{Member{"name", &Report::name},
                                                       Member{"experiments", &Report::experiments},
                                                       Member{"selected", &Report::selected},
@@ -213,6 +219,7 @@ inline constexpr auto members_of<Report> = std::tuple{Member{"name", &Report::na
                                                       Member{"published", &Report::published},
                                                       Member{"published_numbers", &Report::published_numbers},
                                                       Member{"data_profiles", &Report::data_profiles},
+                                                      Member{"own_metrics", &Report::own_metrics},
                                                       Member{"devices", &Report::devices},
                                                       Member{"has_records", &Report::has_records},
                                                       Member{"provenance", &Report::provenance}};

@@ -388,15 +388,15 @@ std::string percent(double fraction) {
 // "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": test set metrics, scores first.
 std::string of_the_task(const RunRow& run) {
   std::string text;
-  const auto all = metrics();
+  const std::deque<Metric>& all = metrics();
   for (auto row = all.rbegin(); row != all.rend(); ++row) {
     const Metric& metric = *row;
     if (metric.task.empty() || !metric.epoch_column.empty()) continue;
     const double value = metric.kind->scale * value_in(run, metric.column);
     if (!std::isfinite(value)) continue;
-    text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.of->title,
-                        metric.kind->higher_is_better ? fixed(value, 2) : for_table(value),
-                        metric.kind->suffix());
+    text +=
+        fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.quantity,
+                    metric.higher_is_better() ? fixed(value, 2) : for_table(value), metric.kind->suffix());
   }
   return text;
 }

@@ -24,7 +24,7 @@ void add_head(Markup& out, const experiments::Compare& compare, const std::vecto
       .leaf("th", {{"scope", "col"}}, compare.axis);
   for (const Metric* metric : columns) {
     out.open("th", {{"scope", "col"}}).text(metric->title);
-    out.leaf("small", {}, metric->kind->higher_is_better ? "higher is better" : "lower is better");
+    out.leaf("small", {}, metric->higher_is_better() ? "higher is better" : "lower is better");
     out.leaf("small", {}, margin_of(*metric, compare.margins)).close();
   }
   out.close().close();
@@ -129,7 +129,7 @@ void add_rows(Markup& out, const Cell& cell, const std::vector<const Metric*>& m
     }
     out.open("th", {{"scope", "row"}}).text(metric->title);
     out.leaf("small", {},
-             fmt::format("{}, {}", metric->kind->higher_is_better ? "higher is better" : "lower is better",
+             fmt::format("{}, {}", metric->higher_is_better() ? "higher is better" : "lower is better",
                          margin_of(*metric, margins)));
     out.close();
     for (const std::string& arm : arms) out.add(verdict_cell(cell.find(arm, metric->name)));

@@ -8,9 +8,13 @@
 
 namespace trainyard::reports {
 
+inline db::MetricColumn epoch_column(const Metric& metric) {
+  return metric.own_place ? db::MetricColumn::own(*metric.own_place)
+                          : db::MetricColumn::named(metric.epoch_column);
+}
+
 inline db::MetricColumn final_column(const Metric& metric) {
-  return metric.file_place ? db::MetricColumn::of_file(*metric.file_place)
-                           : db::MetricColumn::named(metric.column);
+  return metric.own_place ? db::MetricColumn::own(*metric.own_place) : db::MetricColumn::named(metric.column);
 }
 
 // Its title in the file, or in the catalogue ("MLP"), else its name.

@@ -12,6 +12,7 @@
 #include "base/named_row.h"
 #include "base/text.h"
 #include "reports/results/cells.h"
+#include "reports/results/own_values.h"
 
 namespace trainyard::reports {
 
@@ -51,6 +52,7 @@ ReportData results_alone(const db::Database& database, const std::string& experi
   for (const auto& [key, launch] : db::effective_launches(database, experiment))
     data.launched[key] = launched_from(launch);
   data.earlier = db::earlier_results(database, experiment);
+  add_own_metrics(database, data);
   return data;
 }
 
@@ -94,6 +96,7 @@ ReportData gather(const db::Database& database, const std::string& experiment) {
                     "train it first: trainyard run FILE");
   }
   data.replicas = db::epoch_replicas(database, experiment);
+  add_own_values(database, data);
   data.times = db::time_parts(database, experiment);
   data.step_events = db::step_events(database, experiment);
   data.packed = db::packed_runs(database);
@@ -170,6 +173,7 @@ void add_part(ReportData& all, ReportData part) {
   all.earlier.merge(part.earlier);
   append_missing(all.plan.varied, part.plan.varied);
   append_missing(all.plan.keys, part.plan.keys);
+  append_missing(all.own_metrics, part.own_metrics);
   add_profiles(all.plan.data_profiles, part.plan.data_profiles);
   add_published(all.plan.published, part.plan.published);
 }

@@ -45,6 +45,8 @@ struct ReportData {
   std::vector<db::TimeParts> times;
   std::vector<db::StepEvent> step_events;
   std::vector<db::PackedRun> packed;                              // of the whole database
+  std::vector<experiments::OwnMetric> own_metrics;                // of the user, in the file or in records
+  std::vector<std::string> odd_metrics;                           // of the user, but their definitions differ
   std::map<std::string, Launched> launched;                       // by run key
   std::map<std::string, db::RunEvidence> evidence;                // by run key
   std::map<std::string, std::vector<db::Probe>> probes;           // by run key

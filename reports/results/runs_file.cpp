@@ -160,7 +160,7 @@ class RunsReader {
     metric.name = metric.title = metric.column = metric.epoch_column = name;
     metric.kind = &row.kind;
     metric.rarely_measured = true;  // only its numbers say which runs have it
-    metric.file_place = metrics_.size();
+    metric.own_place = metrics_.size();
     const bool higher = better.empty() ? row.kind.higher_is_better : better == "higher";
     metric.reversed = higher != row.kind.higher_is_better;
     metric.about = std::string(row.name) + (asked.empty() ? " by its name" : "");

@@ -120,6 +120,12 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
       value_of_key(names_by_text, text).push_back(name);
     }
   std::vector<std::string> lines;
+  for (const ReportData* one : experiments_of(data))
+    for (const std::string& name : one->odd_metrics)
+      lines.push_back(
+          fmt::format("{} is not shown: its unit or direction is not the same in all definitions, in the "
+                      "file and in the scripts.",
+                      name));
   for (const auto& [text, names] : names_by_text) lines.push_back(first_and_others(names) + ": " + text);
   return lines;
 }
@@ -136,7 +142,9 @@ std::vector<CheckedExpectation> check_one(const ReportData& data) {
     result.expectation = expectation;
     result.title = title_of(expectation.model);
     const std::string metric = experiments::metric_name(expectation);
-    const auto column = db::MetricColumn::named(metric);
+    const auto row = std::ranges::find(metrics(), metric, &Metric::column);
+    if (row == metrics().end()) continue;
+    const db::MetricColumn column = final_column(*row);
     for (const db::RunSummary& run : data.runs) {
       const auto final = finals.find(run.run_key);
       if (run.model == expectation.model) result.title = title_of(run);

@@ -313,6 +313,8 @@ std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns&
 
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins) {
+  if (const auto own = margins.own.find(metric.own_name); own != margins.own.end())
+    return {Scale::points, own->second, metric.kind->scale};
   switch (metric.kind->margin) {
     case Margin::points:
       return {Scale::points, metric.margin.value_or(margins.accuracy_points), metric.kind->scale};

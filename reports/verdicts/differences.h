@@ -45,7 +45,7 @@ struct Measure {
   Scale scale = Scale::log_ratio;
   double margin = 0;
   double points = 100;  // per unit of the metric: 100 for a fraction, 1 for BLEU
-  double sign = 1;      // −1: other numbers are better than usual on this scale (`Metric::reversed`)
+  double sign = 1;      // −1: other numbers are better than usual on this scale
 };
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins);

@@ -65,6 +65,13 @@ std::vector<std::string> changes_since(const experiments::Compare& first, const 
   number("margin of loss", first.margins.loss.ratio, now.margins.loss.ratio);
   number("absolute margin of loss", first.margins.loss.absolute, now.margins.loss.absolute);
   number("margin of accuracy", first.margins.accuracy_points, now.margins.accuracy_points);
+  const auto own = [](const std::map<std::string, double>& margins, const std::string& name) {
+    return margins.contains(name) ? plain_number(margins.at(name)) : "that of the loss";
+  };
+  std::map<std::string, double> names = first.margins.own;
+  names.insert(now.margins.own.begin(), now.margins.own.end());
+  for (const auto& [name, margin] : names)
+    add_change(changes, "margin of " + name, own(first.margins.own, name), own(now.margins.own, name));
   number("alpha", first.alpha, now.alpha);
   add_change(changes, "families", first.families, now.families);
   add_change(changes, "number of seeds", seeds_text(first), seeds_text(now));

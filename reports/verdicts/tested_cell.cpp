@@ -98,7 +98,8 @@ Measure measure_of(Differences differences, const Metric& metric, const FirstPla
   const auto first = static_cast<std::size_t>(plan.looks.first);
   if (!plan.rules.pair.empty() && differences.baseline.size() > first) differences.baseline.resize(first);
   Measure measure = measure_for(differences, metric, plan.rules.margins);
-  if (metric.reversed) measure.sign = -1;
+  const bool usually_higher = measure.scale == Scale::points || measure.scale == Scale::decibels;
+  if (metric.higher_is_better() != usually_higher) measure.sign = -1;
   return measure;
 }
 
@@ -186,6 +187,9 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   tested.baseline = differences.baseline;
   tested.arm = differences.arm;
   estimate(tested, differences, measure, paired, least);
+  if (verdict.reason.kind == ReasonKind::no_ratio && !metric.own_name.empty())
+    verdict.reason.text +=
+        fmt::format("; [metric.{}] of the file needs a margin before the first run", metric.own_name);
   if (differences.open_runs > 0 || (tested.open_pairs > 0 && finished < plan.looks.first)) {
     verdict.kind = VerdictKind::interim;
     verdict.reason = {ReasonKind::planned_runs,

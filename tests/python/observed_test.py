@@ -55,6 +55,27 @@ class Terms(Recorded):
         self.assertEqual(last["observed"]["missing"], {})
         self.assertEqual(end["status"], "finished")
 
+    def test_a_metric_of_the_script_is_defined_and_is_the_mean_of_its_calls(self):
+        model = network()
+        run = trainyard.start(model, torch.optim.SGD(model.parameters(), lr=0.1))
+        for _ in run.epochs(2):
+            for value in (1, 2, 6):
+                run.metric("reward", torch.tensor(value), better="higher")
+            run.metric("tokens_per_second", 50.0, unit="1/s", better="higher", combine="sum", phase="validation")
+        run.metric("reward", 7, better="higher", phase="test")
+        for text, *wrong in (("was called before with .*'unit': ''", "reward", 1, "higher", "m"), ("better=", "reward", 1, "more"),
+                             ("the name must be", "Reward", 1, "lower"), ("the name must be", "loss", 1, "lower"),
+                             ("a phase", "reward", 1, "higher", "", "mean", "training")):
+            with self.assertRaisesRegex(ValueError, text):
+                run.metric(wrong[0], wrong[1], **dict(zip(("better", "unit", "combine", "phase"), wrong[2:])))
+        run.finish()
+        records = self.records()
+        values = [(each["phase"], each["name"], each["sum"], each["weight"]) for record in records for each in record.get("metrics", [])
+                  if record["type"] in ("epoch", "test")]
+        self.assertEqual(values, 2 * [("train", "reward", 3.0, 1), ("validation", "tokens_per_second", 50.0, 1)] + [("test", "reward", 7.0, 1)])
+        self.assertEqual(last_start(records)["metrics"], {"reward": {"unit": "", "better": "higher", "combine": "mean"},
+                                                          "tokens_per_second": {"unit": "1/s", "better": "higher", "combine": "sum"}})
+
     def test_gradient_norms_are_those_of_the_first_three_steps(self):
         model = network()
         nn.functional.cross_entropy(model(X[:8]), Y[:8]).backward()

@@ -179,6 +179,8 @@ class Recorded(unittest.TestCase):
         self.assertRegex(said, r"DOUBTFUL: the first weights and samples are equal, but the norms of the gradient at step 1 are "
                                r"(\S+) against (\S+) \(seed 1\); one arm may multiply its loss.*\[Small network, case doubled")
         self.assertNotRegex(said, r"DOUBTFUL.*case plain")
+        (row,) = [row for row in self.compared() if "samples" in row["metric"]]  # 8 + 16 of two ranks against 8 of one
+        self.assertEqual((row["metric"], float(row["effect"])), ("train-samples-of-the-rank", 200.0))
 
     def test_one_and_two_ranks_are_verified(self):
         run = self.run_cases(["compiled", "divided", "shuffled", "scaled", "rest"], (1, 2))

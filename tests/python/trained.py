@@ -85,6 +85,8 @@ for epoch in run.epochs(2):
                 each.zero_grad()
         if case == "killed" and epoch == 1 and run.info["attempt"] == 1:
             os.kill(os.getpid(), 9)
+    if case == "doubled":
+        run.metric("samples_of_the_rank", 8 * (rank + 1), unit="samples", better="higher", combine="sum")
     scheduler.step()
     model.eval()
     with torch.no_grad():

@@ -49,3 +49,31 @@ TEST_CASE("impossible expectations are errors at their place, with a reason") {
   CHECK(problem_of(start + "[expect.cnn]\ntest_loss = 1") ==
         "f.toml:5:1: warning: this is never checked, because no run has the model \"cnn\"");
 }
+
+TEST_CASE("a metric of the user is defined by the file, and each wrong line has its place") {
+  const std::string metric = "[metric.reward]\n";
+  const auto loaded =
+      load_text(start + metric +
+                    "unit = \"points\"\nbetter = \"higher\"\nmargin = 2\n[expect.mlp]\nvalidation_reward = 3",
+                "f.toml");
+  REQUIRE(loaded.experiment.has_value());
+  CHECK(loaded.experiment->metrics == std::vector{OwnMetric{"reward", "points", true, false}});
+  CHECK(to_text(loaded.experiment->expect.at(0)) == "mlp: validation_reward >= 3");
+  CHECK(problem_of(start + metric) ==
+        "f.toml:4:9: error: metric \"reward\" does not say which values are better; add better = \"higher\" "
+        "or \"lower\"");
+  CHECK(problem_of(start + metric + "better = \"big\"") ==
+        "f.toml:5:10: error: better must be one of \"higher\", \"lower\", but is \"big\"");
+  CHECK(problem_of(start + metric + "better = \"lower\"\nmargin = 0") ==
+        "f.toml:6:10: error: margin must be a number > 0, but is 0");
+  CHECK(problem_of(start + metric + "better = \"lower\"\nunit = \"\"") ==
+        "f.toml:6:8: error: unit must be one line of 1 to 80 bytes, as in \"1/s\", but is \"\"");
+  CHECK(problem_of(start + "[metric.Reward]\nbetter = \"lower\"") ==
+        "f.toml:4:9: error: the name of a metric must be 1 to 40 characters of a-z 0-9 _, and begin with a "
+        "letter");
+  CHECK(problem_of(start + "[metric.correct]\nbetter = \"lower\"") ==
+        "f.toml:4:9: error: the name of a metric must not be that of a metric of trainyard");
+  CHECK(problem_of(start + "[metric.fps]\nunit = \"1/s\"\nbetter = \"higher\"\nmargin = 2") ==
+        "f.toml:7:1: error: a metric in \"1/s\" is judged as a time, so margins.time of [compare] is its "
+        "margin; remove this line");
+}

@@ -217,8 +217,9 @@ int compare(const CompareOptions& options) {
   const bool of_file = !options.runs.file.empty();
   if (of_file && !(options.groups.empty() && options.experiment.empty() && options.differs.empty()))
     throw UserError("--from judges the runs of a file", "leave out A, B, --experiment and --differs");
-  const auto metrics = of_file ? std::set<std::string>{} : reports::metrics_named(options.metrics);
   Compared compared = of_file ? compared_in_file(options) : compared_in_yard(options);
+  // after the yard is read, because it has metrics of the user
+  const auto metrics = of_file ? std::set<std::string>{} : reports::metrics_named(options.metrics);
   const std::vector<Comparison>& all = compared.report.comparisons;
   const std::vector<std::string> failures = gate_failures(all, fail_on, metrics);
   if (!metrics.empty()) keep_metrics(compared, metrics);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,8 @@
 #include "models/tasks.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
+#include "reports/results/metrics.h"
+#include "reports/results/own_values.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/export_model.h"
@@ -97,13 +100,61 @@ class Rows {
   bool too_many_ = false;
 };
 
+// Columns of metrics of the user, which the views do not have: of runs, or of epochs.
+class OwnColumns {
+ public:
+  OwnColumns(const db::Database& database, const std::string& experiment, const std::string& view) {
+    reports::ReportData data;
+    data.experiment = experiment;
+    data.plan = db::latest_plan(database, experiment);
+    if (view == "final") data.finals = db::final_metrics(database, experiment);
+    if (view == "epochs") data.averages = db::epoch_averages(database, experiment);
+    if (view == "final" || view == "epochs") reports::add_own_metrics(database, data);
+    for (const db::FinalMetrics& final : data.finals) values_[{final.run_key, 0}] = final;
+    for (const db::EpochRow& epoch : data.averages) values_[{epoch.run_key, epoch.epoch}] = epoch;
+    for (const reports::Metric& metric : reports::metrics())
+      if (!metric.own_name.empty() && std::ranges::any_of(values_, [&](const auto& values) {
+            return std::isfinite(values.second[reports::final_column(metric)]);
+          }))
+        metrics_.push_back(&metric);
+  }
+
+  std::vector<std::string> with_names(std::vector<std::string> names) {
+    const auto place = [&](const char* name) {
+      return static_cast<std::size_t>(std::ranges::find(names, name) - names.begin());
+    };
+    key_ = place("run_key"), epoch_ = place("epoch");
+    for (const reports::Metric* metric : metrics_) names.push_back(metric->column);
+    return names;
+  }
+
+  db::ExportRow with_values(db::ExportRow cells) const {
+    if (metrics_.empty()) return cells;
+    const std::int64_t epoch = epoch_ < cells.size() ? cells[epoch_].get<std::int64_t>() : 0;
+    const auto found = values_.find({cells.at(key_).get<std::string>(), epoch});
+    for (const reports::Metric* metric : metrics_) {
+      const double value =
+          found == values_.end() ? std::nan("") : found->second[reports::final_column(*metric)];
+      cells.push_back(std::isfinite(value) ? nlohmann::json(value) : nlohmann::json());
+    }
+    return cells;
+  }
+
+ private:
+  std::vector<const reports::Metric*> metrics_;
+  std::map<std::pair<std::string, std::int64_t>, db::MetricValues> values_;  // by run and epoch
+  std::size_t key_ = 0, epoch_ = 0;                                          // columns of the view
+};
+
 void write_rows(const db::Database& database, const std::string& experiment, const ExportOptions& options,
                 std::ostream& out) {
   const auto view = std::ranges::find(db::exported_views(), options.what, &db::ExportedView::name);
   Rows rows(out, options.format);
+  OwnColumns own(database, experiment, view->name);
   db::export_rows(
-      database, *view, experiment, [&](const std::vector<std::string>& names) { rows.columns(names); },
-      [&](const db::ExportRow& cells) { return rows.row(cells); });
+      database, *view, experiment,
+      [&](const std::vector<std::string>& names) { rows.columns(own.with_names(names)); },
+      [&](const db::ExportRow& cells) { return rows.row(own.with_values(cells)); });
 }
 
 int export_results(const ExportOptions& options) {

@@ -73,7 +73,7 @@ void list_schema() {
   sections["strategy"]["additionalProperties"] =
       table(keys_of_runs(true, {"kind", "command", "files", "env"}));
   (sections["machine"] = table(machine))["additionalProperties"] = false;
-  for (const char* name : {"dataset", "data", "compare", "expect"}) sections[name] = Json::object();
+  for (const char* name : {"dataset", "data", "compare", "expect", "metric"}) sections[name] = Json::object();
   std::cout << schema.dump(2) << '\n';
 }
 

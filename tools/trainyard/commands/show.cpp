@@ -32,6 +32,7 @@
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
+#include "reports/results/own_values.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
@@ -84,6 +85,10 @@ reports::Table epochs_table(const db::RunSummary& run, const std::vector<db::Epo
       add_measured(table, epochs,
                    fmt::format("{} {}{}", phase, reports::title_of(run, metric), metric.kind->suffix()),
                    metric.kind->scale, metric.digits, column_of(phase, metric));
+  for (const reports::Metric& metric : reports::metrics())
+    if (!metric.own_name.empty() && !metric.epoch_column.empty())
+      add_measured(table, epochs, reports::lower_first(metric.title) + metric.kind->suffix(), 1, 4,
+                   reports::final_column(metric));
   add_measured(table, epochs, "train s", 1, 3, "train_seconds");
   add_measured(table, epochs, "validation s", 1, 3, "validation_seconds");
   constexpr double gibibyte = 1 << 30;
@@ -116,8 +121,9 @@ std::string parts_text(const db::Database& database, const db::RunSummary& run) 
 }
 
 // Metrics after training: "test loss 0.31, test accuracy 91.20 %". BLEU is on the scale from 0 to 100.
-std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMetrics>& final) {
+std::string test_text(const db::RunSummary& run, const std::vector<db::FinalMetrics>& finals) {
   std::string text;
+  const db::FinalMetrics* const final = finals.empty() ? nullptr : &finals.front();
   for (const models::Metric& metric : models::all_metrics) {
     const double value = metric.name == "accuracy" ? run.test_accuracy
                          : final                   ? (*final)[column_of("test", metric)]
@@ -127,6 +133,12 @@ std::string test_text(const db::RunSummary& run, const std::optional<db::FinalMe
           fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", reports::title_of(run, metric),
                       reports::decimals(metric.kind->scale * value, metric.digits), metric.kind->suffix());
   }
+  for (const reports::Metric& metric : reports::metrics())
+    if (!metric.own_name.empty() && metric.epoch_column.empty() && final != nullptr &&
+        std::isfinite((*final)[reports::final_column(metric)]))
+      text +=
+          fmt::format("{}{} {}{}", text.empty() ? "\n" : ", ", reports::lower_first(metric.title),
+                      reports::decimals((*final)[reports::final_column(metric)], 4), metric.kind->suffix());
   return text.empty() ? "" : text + "\n";
 }
 
@@ -195,6 +207,17 @@ fs::path folder_of(const db::Attempt& attempt, const orchestrator::Yard& yard, c
   return fs::exists(here) ? here : fs::path(attempt.directory);
 }
 
+// The values of one run, in its epochs and at its end.
+reports::ReportData values_of(const db::Database& database, const db::RunSummary& run) {
+  reports::ReportData data;
+  data.experiment = run.experiment;
+  if (!run.experiment.empty()) data.plan = db::latest_plan(database, run.experiment);
+  data.averages = db::epochs_of_run(database, run.run_key);
+  if (auto final = db::final_metrics_of_run(database, run.run_key)) data.finals.push_back(std::move(*final));
+  reports::add_own_metrics(database, data);
+  return data;
+}
+
 void print_run(const db::Database& database, const orchestrator::Yard& yard, const db::RunSummary& run) {
   const auto ranks = run.replicas * run.stages;
   std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
@@ -207,9 +230,9 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
     print_attempt(attempt, folder_of(attempt, yard, run.run_key), ranks, jobs);
     print_warnings(warnings, attempt.attempt);
   }
-  const auto epochs = db::epochs_of_run(database, run.run_key);
-  if (!epochs.empty()) std::cout << '\n' << aligned_table(epochs_table(run, epochs));
-  std::cout << test_text(run, db::final_metrics_of_run(database, run.run_key)) << parts_text(database, run);
+  const reports::ReportData data = values_of(database, run);
+  if (!data.averages.empty()) std::cout << '\n' << aligned_table(epochs_table(run, data.averages));
+  std::cout << test_text(run, data.finals) << parts_text(database, run);
   if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
 }
 
