@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parents[1] / "python"))
@@ -93,6 +94,24 @@ class Frames(unittest.TestCase):
         self.assertEqual(set(map(str, frame["learning_rate"])), {str(dict(cell["further"])["learning_rate"]) for cell in cells})
         self.assertEqual(self.loaded.report["name"], "frames")
         self.assertIn("<table", self.loaded._repr_html_())
+
+    def test_the_notebook_of_the_docs_runs_from_top_to_bottom(self):
+        cells = json.loads((HERE.parents[1] / "docs/results.ipynb").read_text("utf-8"))["cells"]
+        names, path = {}, f"{pathlib.Path(TRAINYARD).parent}{os.pathsep}{os.environ['PATH']}"
+        before = os.getcwd()
+        with tempfile.TemporaryDirectory() as folder, unittest.mock.patch.dict(os.environ, PATH=path):
+            os.chdir(folder)
+            try:
+                for cell in cells:
+                    if cell["cell_type"] == "code":
+                        exec("".join(cell["source"]), names)
+            finally:
+                os.chdir(before)
+        self.assertEqual(set(names["results"].runs["status"]), {"finished"})
+        self.assertEqual(names["curves"].shape, (3, 2))
+        self.assertIn("validation-loss", set(names["results"].verdicts["metric"]))
+        (word,) = rows_of(names["judged"])
+        self.assertEqual((word["verdict"], word["caveats"]), ("IMPROVES", "NOT VERIFIED"))
 
     def test_one_sentence_says_what_is_wrong(self):
         with self.assertRaisesRegex(RuntimeError, "^no results in .*nothing; name the folder"):
