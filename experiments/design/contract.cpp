@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/named_row.h"
+#include "base/text.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
 
@@ -145,18 +146,29 @@ bool is_of_parts(const std::string& name) {
   return name == "initial_weights" || name == "batches";
 }
 
-// The first layer or epoch that both state with different hashes: "0.weight 3fa9…" of each.
+// The lines of the layers or epochs that both state: "0.weight 3fa9…" of each.
+std::vector<std::pair<std::string, std::string>> common_parts(const std::string& name,
+                                                              const StatedTerms& baseline,
+                                                              const StatedTerms& arm) {
+  const auto part_of = [&](const std::string& line) {  // "0.weight", "epoch 1", "steps of epoch 1"
+    constexpr std::string_view epoch = "epoch ";
+    return line.substr(0, line.find(' ', name == "batches" ? line.find(epoch) + epoch.size() : 0));
+  };
+  std::map<std::string, std::string> others;
+  for (const std::string& line : term_lines(arm, name)) others.emplace(part_of(line), line);
+  std::vector<std::pair<std::string, std::string>> common;
+  for (const std::string& line : term_lines(baseline, name))
+    if (const auto other = others.find(part_of(line)); other != others.end())
+      common.emplace_back(line, other->second);
+  return common;
+}
+
+// The first layer or epoch that both state with different hashes.
 std::optional<std::pair<std::string, std::string>> first_other_part(const std::string& name,
                                                                     const StatedTerms& baseline,
                                                                     const StatedTerms& arm) {
-  const std::size_t begin = name == "batches" ? std::string_view("epoch ").size() : 0;
-  const auto part_of = [&](const std::string& line) { return line.substr(0, line.find(' ', begin)); };
-  std::map<std::string, std::string> others;
-  for (const std::string& line : term_lines(arm, name)) others.emplace(part_of(line), line);
-  for (const std::string& line : term_lines(baseline, name)) {
-    const auto other = others.find(part_of(line));
-    if (other != others.end() && other->second != line) return std::pair(line, other->second);
-  }
+  for (const auto& [line, other] : common_parts(name, baseline, arm))
+    if (other != line) return std::pair(line, other);
   return std::nullopt;
 }
 
@@ -262,8 +274,16 @@ std::string weights_text(const std::map<std::string, std::string>& hash_by_path)
 
 std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch) {
   std::string all;
-  for (const auto& [epoch, hash] : hash_by_epoch)
-    all += fmt::format("{}epoch {} {}", all.empty() ? "" : "\n", epoch, hash);
+  constexpr std::string_view of_steps = "steps:";
+  const auto add = [&all](const char* form, std::int64_t epoch, std::string_view hash) {
+    if (!hash.empty()) all += fmt::format("{}{}epoch {} {}", all.empty() ? "" : "\n", form, epoch, hash);
+  };
+  for (const auto& [epoch, hashes] : hash_by_epoch) {
+    const std::size_t steps = std::min(hashes.find(of_steps), hashes.size());
+    add("", epoch, trimmed(std::string_view(hashes).substr(0, steps)));
+    if (steps < hashes.size())
+      add("steps of ", epoch, std::string_view(hashes).substr(steps + of_steps.size()));
+  }
   return all;
 }
 
@@ -291,6 +311,14 @@ std::string declared_mesh_difference(const Values& baseline, const Values& arm) 
 
 std::string to_text(const TermDifference& difference) {
   return fmt::format("{} {} against {}", difference.title, difference.arm, difference.baseline);
+}
+
+std::vector<std::string> without_common_part(const StatedTerms& baseline, const StatedTerms& arm) {
+  std::vector<std::string> titles;
+  for (const char* name : {"initial_weights", "batches"})
+    if (baseline.contains(name) && arm.contains(name) && common_parts(name, baseline, arm).empty())
+      titles.push_back(term_named(name).title + " in a common form");
+  return titles;
 }
 
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,

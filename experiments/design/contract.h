@@ -43,8 +43,7 @@ StatedTerms stated_by_start(const nlohmann::json& start);
 // The text of the term `initial_weights`: one line per layer, in the order of the chain.
 std::string weights_text(const std::map<std::string, std::string>& hash_by_path);
 
-// The text of the term `batches` (docs/record-protocol.md): one line per epoch, with the hash of its samples
-// in the order of the global batches.
+// The text of the term `batches` (docs/record-protocol.md): one line per epoch and form of its hash.
 std::string batches_text(const std::map<std::int64_t, std::string>& hash_by_epoch);
 
 // Titles of the terms that a foreign run should state but does not.
@@ -60,6 +59,9 @@ struct TermDifference {
   std::string declare_as;  // name for `differs` that declares it
 };
 std::string to_text(const TermDifference& difference);  // "global batch 256 against 128"
+
+// Titles of the terms of several parts that both state, but without a common layer, epoch or form of a hash.
+std::vector<std::string> without_common_part(const StatedTerms& baseline, const StatedTerms& arm);
 
 // Terms that both state with different values.
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,

@@ -74,9 +74,9 @@ def step_sums(steps: list[list[np.ndarray]]) -> list[int]:
 
 
 def order_hash(sums_of_ranks: Iterable[list[int]]) -> str:
-    """SHA-256 of the sums of all steps, little-endian, after the ranks are added."""
+    """The term `batches`: SHA-256 of the sums of all steps, little-endian, after the ranks are added."""
     sums = [sum(step) % 2**64 for step in zip(*sums_of_ranks)]
-    return sha(np.array(sums, "<u8").tobytes())
+    return "steps:" + sha(np.array(sums, "<u8").tobytes())
 
 
 def files_fingerprint(files: str | Path | Iterable[str | Path]) -> str:

@@ -144,6 +144,9 @@ class Examiner {
       if (terms->foreign && !is_silent(*terms, *run))
         for (const std::string& title : experiments::not_stated(terms->stated))
           add(result_.not_stated, title);
+    if (first.foreign || second.foreign)
+      for (const std::string& title : experiments::without_common_part(first.stated, second.stated))
+        add(result_.not_stated, title);
     ++pairs_;
     for (experiments::TermDifference& difference :
          experiments::differing_terms(first.stated, second.stated, compare_)) {

@@ -10,6 +10,7 @@
 #include "base/named_row.h"
 #include "base/sha256.h"
 #include "models/networks/random_stream.h"
+#include "models/samples/random.h"
 
 namespace trainyard::runner {
 
@@ -102,12 +103,19 @@ at::Tensor Sampler::indices_of_all(const at::Tensor& order, std::int64_t step) c
 
 std::string Sampler::batches_hash(const at::Tensor& order) const {
   static_assert(std::endian::native == std::endian::little);
-  Sha256 hash;
+  const auto bytes_of = [](const void* data, std::size_t size) {
+    return std::string_view(static_cast<const char*>(data), size);
+  };
+  Sha256 ordered, of_steps;
   for (std::int64_t step = 0; step < steps(); ++step) {
     const at::Tensor batch = indices_of_all(order, step).contiguous();
-    hash.update(std::string_view(static_cast<const char*>(batch.const_data_ptr()), batch.nbytes()));
+    ordered.update(bytes_of(batch.const_data_ptr(), batch.nbytes()));
+    std::uint64_t sum = 0;
+    for (const std::int64_t index : at::ArrayRef(batch.const_data_ptr<std::int64_t>(), batch.numel()))
+      sum += models::SplitMix64(static_cast<std::uint64_t>(index) * models::SplitMix64::gamma).next();
+    of_steps.update(bytes_of(&sum, sizeof sum));
   }
-  return hash.hex();
+  return ordered.hex() + " steps:" + of_steps.hex();
 }
 
 LocalBatch Sampler::local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const {

@@ -52,8 +52,9 @@ class Sampler {
   at::Tensor indices_of_all(const at::Tensor& order, std::int64_t step) const;  // of all replicas
   LocalBatch local_batch(const Dataset& data, const at::Tensor& order, std::int64_t step) const;
 
-  // SHA-256 of the sample indices of an epoch's global batches, as little-endian 64-bit integers, step by
-  // step. It is equal for every mesh. The term `batches` contains it.
+  // The data order of an epoch, equal for every mesh: the term `batches` (docs/record-protocol.md). "HASH steps:HASH":
+  // SHA-256 of the sample indices of the global batches, and of one number per step that does not depend on their
+  // order within it.
   std::string batches_hash(const at::Tensor& order) const;
 
   // For exact sampling.

@@ -108,10 +108,11 @@ TEST_CASE("list schema has bounds and choices of keys, and no other sections tha
   CHECK_FALSE(defaults.contains("replicas"));
   CHECK(sections.at("strategy").at("additionalProperties").at("properties").contains("replicas"));
   CHECK(schema.at("additionalProperties") == false);
-  for (const char* section : {"name", "data_seed", "data", "matrix", "defaults", "model", "strategy",
-                              "exclude", "include", "compare", "expect", "machine", "published", "dataset"})
+  for (const char* section :
+       {"name", "data_seed", "data", "matrix", "defaults", "model", "strategy", "exclude", "include",
+        "compare", "expect", "machine", "published", "dataset", "metric"})
     CHECK_MESSAGE(sections.contains(section), section);
-  CHECK(sections.size() == 14);
+  CHECK(sections.size() == 15);
 }
 
 TEST_CASE("an unknown key is refused, with the runs whose key or name is similar") {

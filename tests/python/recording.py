@@ -52,7 +52,7 @@ def mixed(number):
 
 def order_of(steps):
     """The documented hash of the data order."""
-    return hashlib.sha256(b"".join(struct.pack("<Q", sum(map(mixed, step)) % 2**64) for step in steps)).hexdigest()
+    return "steps:" + hashlib.sha256(b"".join(struct.pack("<Q", sum(map(mixed, step)) % 2**64) for step in steps)).hexdigest()
 
 
 def last_start(records):

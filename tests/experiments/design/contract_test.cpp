@@ -122,6 +122,16 @@ TEST_CASE("if data orders differ, the first epoch that both state is named") {
   declared.differs = {"sampler"};
   CHECK(differing_terms(one, other, declared).at(0).declared);
   CHECK(differing_terms(one, {{"batches", batches_text({{1, "aa"}})}}, Compare{}).empty());
+  // Only equal forms of a hash are compared. Own programs have both, recorded ones that of steps.
+  const StatedTerms both{{"batches", batches_text({{1, "aa steps:11"}})}};
+  const StatedTerms steps{{"batches", batches_text({{1, "steps:22"}})}};
+  CHECK(to_text(differing_terms(both, steps, Compare{}).at(0)) ==
+        "data order steps of epoch 1 22 against steps of epoch 1 11");
+  CHECK(differing_terms(one, steps, Compare{}).empty());
+  CHECK(differing_terms(one, both, Compare{}).empty());
+  CHECK(without_common_part(one, both).empty());
+  CHECK(without_common_part(one, steps) == std::vector<std::string>{"data order in a common form"});
+  CHECK(without_common_part(one, {}).empty());
   CHECK(differing_terms(one, {}, Compare{}).empty());
 }
 
