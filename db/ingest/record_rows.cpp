@@ -152,8 +152,9 @@ void RecordRows::store(const Record& record) {
 void RecordRows::start(const Record& record, Members& members) {
   if (const auto metrics = record.body.find("metrics"); metrics != record.body.end()) try {
       experiments::own_metrics_from_json(*metrics);
-    } catch (const UserError& error) {
-      throw Unreadable(error.what());
+    } catch (const UserError& error) {  // the other members count
+      members.any("metrics");
+      extra(record, error.what());
     }
   const auto host = members.text("host");
   const auto device = members.text("device");

@@ -244,18 +244,23 @@ std::vector<StepEvent> step_events(const Database& database, const std::string& 
                    event_of, experiment);
 }
 
-std::vector<experiments::OwnMetric> stated_metrics(const Database& database, const std::string& experiment) {
-  std::vector<experiments::OwnMetric> stated;
+std::vector<StatedMetric> stated_metrics(const Database& database, const std::string& experiment) {
+  std::vector<StatedMetric> stated;
   const auto texts = read_rows(
       database, R"sql(
-      SELECT DISTINCT p.start_extra -> '$.metrics' FROM experiment_run m
+      SELECT DISTINCT s.run_key, p.start_extra -> '$.metrics' FROM experiment_run m
       JOIN run_state s ON s.run_key = m.run_key
+      JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
       JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt
-      WHERE m.experiment = ? AND p.start_extra ->> '$.metrics' IS NOT NULL ORDER BY 1)sql",
-      [](RowReader row) { return row.text(); }, experiment);
-  for (const std::string& text : texts)
+      WHERE m.experiment = ? AND p.start_extra ->> '$.metrics' IS NOT NULL ORDER BY a.created, p.rank)sql",
+      [](RowReader row) {
+        std::string key = row.text();
+        return std::pair(std::move(key), row.text());
+      },
+      experiment);
+  for (const auto& [key, text] : texts)
     for (experiments::OwnMetric& metric : experiments::own_metrics_from_json(nlohmann::json::parse(text)))
-      if (std::ranges::find(stated, metric) == stated.end()) stated.push_back(std::move(metric));
+      stated.push_back({key, std::move(metric)});
   return stated;
 }
 

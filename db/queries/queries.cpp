@@ -322,9 +322,9 @@ void read_plan_members(Plan& plan, const json& entry) {
     if (found == entry.end() || found->is_null()) return;
     try {
       take(*found);
-    } catch (const json::exception& error) {
-      throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
-    } catch (const UserError& error) {
+    } catch (const InternalError&) {
+      throw;
+    } catch (const std::exception& error) {
       throw InternalError(fmt::format("member {} of a journal entry: {}", name, error.what()));
     }
   };

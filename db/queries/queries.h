@@ -163,8 +163,12 @@ struct StepEvent {
 std::vector<StepEvent> step_events(const Database& database,
                                    const std::string& experiment);  // by run and step
 
-// What runs of the experiment state about metrics of the user in their `start` records, each statement once.
-std::vector<experiments::OwnMetric> stated_metrics(const Database& database, const std::string& experiment);
+// The metrics of the user that runs of the experiment define in their `start` records, in order of launch.
+struct StatedMetric {
+  std::string run_key;
+  experiments::OwnMetric metric;
+};
+std::vector<StatedMetric> stated_metrics(const Database& database, const std::string& experiment);
 
 // Values of metrics of the user, one per run, epoch and phase. 0 is the epoch of the test.
 struct OwnValue {

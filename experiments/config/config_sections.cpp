@@ -141,8 +141,9 @@ std::vector<Choice> choices_of(const models::Model& model, const Declared& decla
   }
   for (const OwnMetric& metric : declared.metrics)
     for (const std::string_view phase : models::phases)
-      choices.push_back(
-          {std::string(phase), metric.name, &models::metric_kinds::psnr, metric.higher_is_better});
+      if (phase != "test" || !metric.is_time())  // a time has no test phase
+        choices.push_back(
+            {std::string(phase), metric.name, &models::metric_kinds::psnr, metric.higher_is_better});
   return choices;
 }
 

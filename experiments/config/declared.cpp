@@ -19,13 +19,6 @@ Parameter task_parameter() {
   return choice("task", models::task_names());
 }
 
-// Titles are printed in reports and tables: one line, at most 80 bytes.
-bool is_title(const std::string& text) {
-  constexpr std::size_t longest = 80;
-  const bool one_line = std::ranges::none_of(text, [](unsigned char c) { return c < ' ' || c == 127; });
-  return !text.empty() && text.size() <= longest && one_line && is_utf8(text);
-}
-
 void read_title(const TomlNode& item, std::string& title, Diagnostics& problems) {
   if (item.text() != nullptr && is_title(*item.text()))
     title = *item.text();

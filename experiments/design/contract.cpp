@@ -160,6 +160,9 @@ std::vector<std::pair<std::string, std::string>> common_parts(const std::string&
   for (const std::string& line : term_lines(baseline, name))
     if (const auto other = others.find(part_of(line)); other != others.end())
       common.emplace_back(line, other->second);
+  // The form of steps depends on the global batch, which is a term of its own.
+  const auto is_of_steps = [](const auto& lines) { return lines.first.starts_with("steps of "); };
+  if (name == "batches" && !std::ranges::all_of(common, is_of_steps)) std::erase_if(common, is_of_steps);
   return common;
 }
 
@@ -313,14 +316,6 @@ std::string to_text(const TermDifference& difference) {
   return fmt::format("{} {} against {}", difference.title, difference.arm, difference.baseline);
 }
 
-std::vector<std::string> without_common_part(const StatedTerms& baseline, const StatedTerms& arm) {
-  std::vector<std::string> titles;
-  for (const char* name : {"initial_weights", "batches"})
-    if (baseline.contains(name) && arm.contains(name) && common_parts(name, baseline, arm).empty())
-      titles.push_back(term_named(name).title + " in a common form");
-  return titles;
-}
-
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,
                                             const Compare& compare) {
   std::vector<TermDifference> differences;
@@ -335,6 +330,25 @@ std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const S
   if (const auto layer = first_other_part("initial_weights", baseline, arm))
     differences.push_back(difference_of("initial_weights", layer->first, layer->second, compare));
   return differences;
+}
+
+std::vector<std::string> without_common_part(const StatedTerms& baseline, const StatedTerms& arm,
+                                             const Compare& compare) {
+  const bool other_network = has_other_network(differing_terms(baseline, arm, compare));
+  std::vector<std::string> titles;
+  for (const std::string name : {"initial_weights", "batches"}) {
+    const bool may_differ =
+        difference_of(name, "", "", compare).declared || (other_network && name == "initial_weights");
+    if (!may_differ && baseline.contains(name) && arm.contains(name) &&
+        common_parts(name, baseline, arm).empty())
+      titles.push_back(term_named(name).title + " in a common form");
+  }
+  return titles;
+}
+
+bool have_same_first_order(const StatedTerms& one, const StatedTerms& other) {
+  const auto common = common_parts("batches", one, other);
+  return !common.empty() && common.front().first == common.front().second;
 }
 
 std::vector<std::string> contract_names() {

@@ -60,8 +60,13 @@ struct TermDifference {
 };
 std::string to_text(const TermDifference& difference);  // "global batch 256 against 128"
 
-// Titles of the terms of several parts that both state, but without a common layer, epoch or form of a hash.
-std::vector<std::string> without_common_part(const StatedTerms& baseline, const StatedTerms& arm);
+// Titles of the terms of several parts that both state, but without a common layer, epoch or form of a hash. Terms that
+// may differ are left out.
+std::vector<std::string> without_common_part(const StatedTerms& baseline, const StatedTerms& arm,
+                                             const Compare& compare);
+
+// Whether both state the data order of the first epoch in a common form, and agree.
+bool have_same_first_order(const StatedTerms& one, const StatedTerms& other);
 
 // Terms that both state with different values.
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,

@@ -20,6 +20,9 @@ struct OwnMetric {
   bool operator==(const OwnMetric&) const = default;
 };
 
+// Titles and units are printed in reports and tables: one line, 1 to 80 bytes of UTF-8.
+bool is_title(const std::string& text);
+
 // Why no metric can have this name: a predicate, as "must be …". Empty if one can.
 std::string problem_of_metric_name(const std::string& name);
 

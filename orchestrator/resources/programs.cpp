@@ -162,8 +162,10 @@ Programs find_programs(bool needs_runner) {
       fmt::format("cannot find {}trainyard-store in {} or {}", needs_runner ? "trainyard-runner and " : "",
                   folders[0].string(), folders[1].string()),
       needs_runner
-          ? "build or install all programs together; without trainyard-runner, all strategies must be "
-            "programs of your own (`command`)"
+          ? "build or install all programs together, or add trainyard-runner to the package by pip install "
+            "trainyard-runner-torch213 (docs/package.md); without it, all strategies must be programs of "
+            "your own "
+            "(`command`)"
           : "build or install all programs together");
 }
 

@@ -19,6 +19,8 @@ from .loaders import Loader
 from .records import Records
 from .steps import COUNTED, Steps
 
+_TAKEN = ("loss correct accuracy perplexity bleu psnr r2 rmse part1 part2 part3 target square deviation bleu_1 bleu_2 bleu_3 bleu_4 "
+          "bleu_length seconds total_seconds processor_seconds energy").split()  # names that trainyard has
 _PEER_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
 
@@ -152,8 +154,10 @@ class Run:
         ValueError if a metric of this name was recorded with another unit, direction or combination."""
         if better not in ("higher", "lower") or combine not in ("mean", "sum") or phase not in ("train", "validation", "test"):
             raise ValueError(f'run.metric("{name}") needs better="higher" or "lower", combine="mean" or "sum", and a phase')
-        if name in ("loss", "correct", "accuracy") or not re.fullmatch("[a-z][a-z0-9_]{0,39}", name):
-            raise ValueError(f'run.metric("{name}"): the name must be a-z 0-9 _, at most 40, and none of trainyard; for losses: run.add()')
+        if not re.fullmatch("[a-z][a-z0-9_]{0,39}", name) or name in _TAKEN or (name not in self._own and (phase, name) in self._sums):
+            raise ValueError(f'run.metric("{name}"): a name is a-z 0-9 _, at most 40, and none of trainyard or of run.add()')
+        if phase == "test" and (unit.endswith("/s") or unit in ("s", "ms", "us", "min", "h")):
+            raise ValueError(f'run.metric("{name}"): a metric in {unit} is judged as a time of epochs, so it has no phase "test"')
         definition = {"unit": unit, "better": better, "combine": combine}
         if self._own.setdefault(name, definition) != definition:
             raise ValueError(f'run.metric("{name}") was called before with {self._own[name]}, and now with {definition}')
@@ -213,6 +217,9 @@ class Run:
             return
         self._records.write("start", self._when, **self._members, **self._final_terms(), observed=self._observed(),
                             **({"metrics": self._own} if self._own else {}))
+        if late := sorted({name for _, name in self._sums if name in self._own}):
+            text = f'run.metric() of {", ".join(late)} after the last epoch is not recorded: call it in the epoch, or with phase="test"'
+            self._records.write("message", level="warning", text=text)
         advice = self._loader.advice(len(self._rates)) if self._loader is not None and self.rank == 0 else ""
         if advice:
             self._records.write("message", level="info", text=advice)

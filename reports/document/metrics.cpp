@@ -112,19 +112,14 @@ void set_metrics(std::vector<Metric> of_file) {
   table().assign(of_file.begin(), of_file.end());
 }
 
-void add_own_metrics(const std::vector<experiments::OwnMetric>& metrics) {
-  for (const experiments::OwnMetric& metric : metrics) {
-    const auto known =
-        std::ranges::find_if(own_metrics(), [&](const Own& own) { return own.metric.name == metric.name; });
-    if (known == own_metrics().end()) {
-      Own& own = own_metrics().emplace_back(Own{metric, {}});
-      own.kind = kind_of(own.metric);
-      add_rows(own);
-    } else if (known->metric != metric) {
-      throw UserError("two experiments give metric " + metric.name + " other units or directions",
-                      "report them one by one");
-    }
-  }
+bool add_own_metric(const experiments::OwnMetric& metric) {
+  const auto known =
+      std::ranges::find_if(own_metrics(), [&](const Own& own) { return own.metric.name == metric.name; });
+  if (known != own_metrics().end()) return known->metric == metric;
+  Own& own = own_metrics().emplace_back(Own{metric, {}});
+  own.kind = kind_of(own.metric);
+  add_rows(own);
+  return true;
 }
 
 const Metric* known_metric(const std::string& name) {
@@ -196,15 +191,17 @@ std::optional<double> most_shown(const Metric& metric) {
 
 std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more) {
   return fmt::format(
-      "WITH cell (run_key) AS (VALUES ('{}'))\nSELECT r.run_key, r.model, r.strategy, r.seed{}, e.epoch, {} "
-      "AS {}\n"
-      "FROM cell JOIN run_in_experiment r USING (run_key) JOIN run_epoch e USING (run_key)\nJOIN metric m ON "
-      "m.run_key = e.run_key AND m.attempt = e.attempt AND m.epoch = e.epoch\nWHERE m.name = '{}' AND "
-      "m.phase = "
-      "'{}'\nGROUP BY r.run_key, r.strategy, e.epoch\nORDER BY r.model, r.strategy, r.seed, r.run_key, "
-      "e.epoch",
+      R"sql(WITH cell (run_key) AS (VALUES ('{}'))
+SELECT r.run_key, r.model, r.strategy, r.seed{}, e.epoch, {} AS {}
+FROM cell JOIN (SELECT DISTINCT run_key, model, strategy, seed FROM run_in_experiment) r USING (run_key)
+JOIN run_epoch e USING (run_key)
+JOIN metric m ON m.run_key = e.run_key AND m.attempt = e.attempt AND m.epoch = e.epoch
+WHERE m.name = '{}' AND m.phase = '{}'{}
+GROUP BY r.run_key, r.strategy, e.epoch
+ORDER BY r.model, r.strategy, r.seed, r.run_key, e.epoch)sql",
       keys, more, metric.own_sum ? "SUM(m.sum / m.weight)" : "SUM(m.sum) / SUM(m.weight)", metric.column,
-      metric.own_name, metric.column.substr(0, metric.column.find('_')));
+      metric.own_name, metric.column.substr(0, metric.column.find('_')),
+      metric.kind->depends_on_others ? " AND e.times_count" : "");
 }
 
 bool is_of_every_model(const Metric& metric) {

@@ -44,9 +44,9 @@ const std::deque<Metric>& metrics();
 // Puts the metrics of a file in place of the table, until the process ends. Call it before all other functions here,
 // because they return pointers into the table.
 void set_metrics(std::vector<Metric> of_file);
-// Adds the metrics of the user that the table does not have. UserError if it has one of the same name with another
-// unit or direction.
-void add_own_metrics(const std::vector<experiments::OwnMetric>& metrics);
+// Adds a metric of the user, unless it is there. Returns false if one of this name has another unit, direction or
+// combination.
+bool add_own_metric(const experiments::OwnMetric& metric);
 const Metric* known_metric(const std::string& name);  // null: there is none
 // A metric of the user, by the phase and name of its records. Null: there is none.
 const Metric* own_metric(std::string_view phase, std::string_view name);

@@ -326,7 +326,9 @@ Report report_from_json(const std::string& text, const std::string& name) {
     if (format != report_format) refuse("format", fmt::format("{}, not {}", report_format, format));
     Report report;
     read(json, "", report);
-    add_own_metrics(report.own_metrics);
+    for (const experiments::OwnMetric& metric : report.own_metrics)
+      if (!experiments::problem_of_metric_name(metric.name).empty() || !add_own_metric(metric))
+        refuse("own_metrics", "each name once, and none of trainyard");
     require(report);
     return report;
   } catch (const nlohmann::json::exception&) {

@@ -231,11 +231,18 @@ void draw_bars(Markup& out, const Bars& figure, const BarLayout& layout) {
   draw_names(out, figure, layout);
 }
 
+// Bars of one colour have their names below.
+std::vector<LegendEntry> legend_by_colour(const std::vector<Series>& series) {
+  const bool one_class = std::ranges::all_of(
+      series, [&](const Series& one) { return series_class(one) == series_class(series.front()); });
+  return one_class && series.size() > 1 ? std::vector<LegendEntry>() : legend_of(series);
+}
+
 }  // namespace
 
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style) {
   Drawing drawing{.width = style.width_or(width_on_page(bars)),
-                  .legend = legend_of(bars.series),
+                  .legend = legend_by_colour(bars.series),
                   .spoken = spoken(bars.series),
                   .crosshair = {},
                   .draw = {}};

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
+#include <fmt/format.h>
+
+#include "base/text.h"
 #include "reports/results/metrics.h"
 #include "reports/statistics/statistics.h"
 
@@ -11,25 +15,36 @@ namespace trainyard::reports {
 
 namespace {
 
-// Definitions of metrics of the user: those of the file, then those of records. Metrics whose definitions differ
-// are left out.
-void add_definitions(ReportData& data, const std::vector<experiments::OwnMetric>& stated) {
-  std::map<std::string, std::vector<experiments::OwnMetric>> by_name;
-  std::vector<experiments::OwnMetric> all = data.plan.metrics;
-  all.insert(all.end(), stated.begin(), stated.end());
-  for (const experiments::OwnMetric& metric : all)
-    if (auto& known = by_name[metric.name]; std::ranges::find(known, metric) == known.end())
-      known.push_back(metric);
-  for (const auto& [name, found] : by_name)
-    if (found.size() == 1)
-      data.own_metrics.push_back(found.front());
+using LeftOut = std::set<std::pair<std::string, std::string>>;  // run and metric
+
+// Definitions of metrics of the user: those of the file, else those of the last run that has them. Returns the values of
+// runs that define a metric in another way.
+LeftOut add_definitions(const db::Database& database, ReportData& data) {
+  const std::vector<db::StatedMetric> stated = db::stated_metrics(database, data.experiment);
+  std::map<std::string, experiments::OwnMetric> chosen;
+  for (const db::StatedMetric& one : stated) chosen[one.metric.name] = one.metric;
+  for (const experiments::OwnMetric& metric : data.plan.metrics) chosen[metric.name] = metric;
+  LeftOut left_out;
+  std::map<std::string, std::size_t> runs;
+  for (const db::StatedMetric& one : stated)
+    if (one.metric != chosen[one.metric.name] && left_out.emplace(one.run_key, one.metric.name).second)
+      ++runs[one.metric.name];
+  for (const auto& [name, count] : runs)
+    data.odd_metrics.push_back(
+        fmt::format("{}: left out of {}, which give it another unit, direction or combination", name,
+                    counted(count, "run")));
+  for (const auto& [name, metric] : chosen)
+    if (add_own_metric(metric))
+      data.own_metrics.push_back(metric);
     else
-      data.odd_metrics.push_back(name);
+      data.odd_metrics.push_back(
+          fmt::format("{}: left out of experiment {}, because another one gives it another unit, direction "
+                      "or combination",
+                      name, data.experiment));
+  return left_out;
 }
 
-}  // namespace
-
-void add_own_values(const db::Database& database, ReportData& data) {
+void add_values(const db::Database& database, const LeftOut& left_out, ReportData& data) {
   if (data.own_metrics.empty()) return;
   std::vector<std::string> names;
   for (const experiments::OwnMetric& metric : data.own_metrics) names.push_back(metric.name);
@@ -39,6 +54,7 @@ void add_own_values(const db::Database& database, ReportData& data) {
   for (db::EpochRow& epoch : data.averages) epochs[{epoch.run_key, epoch.epoch}] = &epoch;
   std::map<std::pair<std::string, const Metric*>, std::vector<double>> times;
   for (const db::OwnValue& value : db::own_values(database, data.experiment, names)) {
+    if (left_out.contains({value.run_key, value.name})) continue;
     const Metric* const metric = own_metric(value.phase, value.name);
     if (metric == nullptr) continue;
     const auto epoch = epochs.find({value.run_key, value.epoch});
@@ -48,7 +64,7 @@ void add_own_values(const db::Database& database, ReportData& data) {
     if (final == finals.end()) continue;
     double& of_run = (*final->second)[final_column(*metric)];
     if (!metric->kind->is_cost()) {
-      of_run = number;  // of the last epoch
+      if (value.epoch == 0 || value.epoch == final->second->epochs) of_run = number;
     } else if (value.timed) {
       std::vector<double>& all = times[{value.run_key, metric}];
       all.push_back(number);
@@ -57,10 +73,13 @@ void add_own_values(const db::Database& database, ReportData& data) {
   }
 }
 
+}  // namespace
+
 void add_own_metrics(const db::Database& database, ReportData& data) {
-  add_definitions(data, db::stated_metrics(database, data.experiment));
-  add_own_metrics(data.own_metrics);
-  add_own_values(database, data);
+  data.own_metrics.clear();
+  data.odd_metrics.clear();
+  const LeftOut left_out = add_definitions(database, data);
+  add_values(database, left_out, data);
 }
 
 }  // namespace trainyard::reports

@@ -7,11 +7,8 @@
 namespace trainyard::reports {
 
 // Adds the metrics that the plan and the records of `data.experiment` define to `data` and to `metrics()`, and their
-// values, as below.
+// values to each epoch in `averages` and each run in `finals`. The value of a run is that of its last epoch, and of times
+// the median over timed epochs.
 void add_own_metrics(const db::Database& database, ReportData& data);
-
-// Sets the values of `data.own_metrics`: of each epoch in `averages`, and of each run in `finals`. That of a run is
-// its last one, and of times the median over timed epochs.
-void add_own_values(const db::Database& database, ReportData& data);
 
 }  // namespace trainyard::reports

@@ -44,9 +44,9 @@ struct ReportData {
   std::vector<db::EpochRow> replicas;
   std::vector<db::TimeParts> times;
   std::vector<db::StepEvent> step_events;
-  std::vector<db::PackedRun> packed;                              // of the whole database
-  std::vector<experiments::OwnMetric> own_metrics;                // of the user, in the file or in records
-  std::vector<std::string> odd_metrics;                           // of the user, but their definitions differ
+  std::vector<db::PackedRun> packed;                // of the whole database
+  std::vector<experiments::OwnMetric> own_metrics;  // of the user, in the file or in records
+  std::vector<std::string> odd_metrics;  // what is left out because definitions differ: "reward: 4 runs …"
   std::map<std::string, Launched> launched;                       // by run key
   std::map<std::string, db::RunEvidence> evidence;                // by run key
   std::map<std::string, std::vector<db::Probe>> probes;           // by run key

@@ -121,11 +121,7 @@ std::vector<std::string> training_symptoms(const ReportData& data) {
     }
   std::vector<std::string> lines;
   for (const ReportData* one : experiments_of(data))
-    for (const std::string& name : one->odd_metrics)
-      lines.push_back(
-          fmt::format("{} is not shown: its unit or direction is not the same in all definitions, in the "
-                      "file and in the scripts.",
-                      name));
+    for (const std::string& text : one->odd_metrics) lines.push_back(text + ".");
   for (const auto& [text, names] : names_by_text) lines.push_back(first_and_others(names) + ": " + text);
   return lines;
 }
@@ -143,13 +139,11 @@ std::vector<CheckedExpectation> check_one(const ReportData& data) {
     result.title = title_of(expectation.model);
     const std::string metric = experiments::metric_name(expectation);
     const auto row = std::ranges::find(metrics(), metric, &Metric::column);
-    if (row == metrics().end()) continue;
-    const db::MetricColumn column = final_column(*row);
     for (const db::RunSummary& run : data.runs) {
       const auto final = finals.find(run.run_key);
       if (run.model == expectation.model) result.title = title_of(run);
       if (run.model != expectation.model || final == finals.end() || !planned.contains(run.run_key)) continue;
-      const double value = (*final->second)[column];
+      const double value = row == metrics().end() ? std::nan("") : (*final->second)[final_column(*row)];
       result.values.push_back(value);
       if (experiments::holds(expectation, value)) continue;
       result.missed.push_back(fmt::format("{} ({}) has {} {}", name_of(run, run.model, data.plan.varied),

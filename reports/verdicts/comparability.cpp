@@ -145,7 +145,7 @@ class Examiner {
         for (const std::string& title : experiments::not_stated(terms->stated))
           add(result_.not_stated, title);
     if (first.foreign || second.foreign)
-      for (const std::string& title : experiments::without_common_part(first.stated, second.stated))
+      for (const std::string& title : experiments::without_common_part(first.stated, second.stated, compare_))
         add(result_.not_stated, title);
     ++pairs_;
     for (experiments::TermDifference& difference :
@@ -228,8 +228,7 @@ class Examiner {
     // The first gradients differ by less, unless the loss is scaled: dropout and clipping change them a little.
     constexpr double most_of_gradients = 1.25;
     const double gradient = first.first_gradient, other_gradient = second.first_gradient;
-    const std::string samples = first_line(stated(first, "batches"));
-    if (!samples.empty() && samples == first_line(stated(second, "batches")) &&
+    if (experiments::have_same_first_order(first.stated, second.stated) &&
         std::max(gradient / other_gradient, other_gradient / gradient) > most_of_gradients)
       scaled_.push_back(fmt::format("{} against {} ({})", plain_number(other_gradient, 3),
                                     plain_number(gradient, 3), pair_name(b, compare_)));

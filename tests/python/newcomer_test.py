@@ -9,7 +9,8 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-WHEELS = sorted((ROOT / "build/wheel").glob("*.whl"))
+WHEELS = sorted((ROOT / "build/wheel").glob("trainyard_lab-*.whl"))
+RUNNERS = sorted((ROOT / "build/wheel").glob("trainyard_runner_*.whl"))
 SKIPPED = 4  # for CTest
 
 
@@ -43,6 +44,16 @@ class Newcomer(unittest.TestCase):
         rows = list(csv.DictReader(self.checked("trainyard", "compare", "--format", "csv").splitlines()))
         losses = [row for row in rows if row["metric"].endswith("loss")]
         self.assertEqual([(row["verified"], row["verdict"]) for row in losses], [("true", "NO CHANGE")] * 2)
+
+    @unittest.skipUnless(RUNNERS, "skipped: there is no wheel of a runner; tools/wheel --runner builds it")
+    def test_the_wheel_of_the_runner_trains_the_models_of_trainyard(self):
+        for wheel in RUNNERS:
+            self.checked("pip", "install", "--quiet", "--no-index", "--no-deps", str(wheel))
+        libraries = pathlib.Path(importlib.util.find_spec("torch").origin).parent
+        next((self.folder / "venv").glob("lib/python*/site-packages")).joinpath("torch").symlink_to(libraries)
+        self.checked("trainyard", "new", "first.toml")
+        self.checked("trainyard", "run", "first.toml", "--set", "epochs=1", "--max-seeds", "2")
+        self.assertIn("train loss", self.checked("trainyard", "compare"))
 
 
 if __name__ == "__main__":

@@ -64,15 +64,19 @@ class Terms(Recorded):
             run.metric("tokens_per_second", 50.0, unit="1/s", better="higher", combine="sum", phase="validation")
         run.metric("reward", 7, better="higher", phase="test")
         for text, *wrong in (("was called before with .*'unit': ''", "reward", 1, "higher", "m"), ("better=", "reward", 1, "more"),
-                             ("the name must be", "Reward", 1, "lower"), ("the name must be", "loss", 1, "lower"),
+                             ("a name is a-z", "Reward", 1, "lower"), ("a name is a-z", "perplexity", 1, "lower"),
+                             ("no phase", "latency", 1, "lower", "ms", "mean", "test"),
                              ("a phase", "reward", 1, "higher", "", "mean", "training")):
             with self.assertRaisesRegex(ValueError, text):
                 run.metric(wrong[0], wrong[1], **dict(zip(("better", "unit", "combine", "phase"), wrong[2:])))
+        run.metric("late", 1, better="lower")
         run.finish()
         records = self.records()
+        self.assertIn("run.metric() of late after the last epoch is not recorded", [each["text"] for each in records if each["type"] == "message"][0])
         values = [(each["phase"], each["name"], each["sum"], each["weight"]) for record in records for each in record.get("metrics", [])
                   if record["type"] in ("epoch", "test")]
         self.assertEqual(values, 2 * [("train", "reward", 3.0, 1), ("validation", "tokens_per_second", 50.0, 1)] + [("test", "reward", 7.0, 1)])
+        last_start(records)["metrics"].pop("late")
         self.assertEqual(last_start(records)["metrics"], {"reward": {"unit": "", "better": "higher", "combine": "mean"},
                                                           "tokens_per_second": {"unit": "1/s", "better": "higher", "combine": "sum"}})
 

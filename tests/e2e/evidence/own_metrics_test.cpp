@@ -113,11 +113,27 @@ TEST_CASE("the SQL of a figure of a metric of the user gives its numbers") {
   CHECK(contains(rows, "mlp,one,0,1,101"));
 }
 
-TEST_CASE("definitions of a metric that differ are named, and it has no word") {
+TEST_CASE("runs that define a metric in another way than the file or the last run are left out, and named") {
   Sweep sweep("");
-  sweep.write("arms.toml", file("env = { UNIT = \"cents\" }\n"));
-  const Output again = sweep.at({"run", "arms.toml"});
-  CHECK(contains(again.err + again.out,
-                 "reward is not shown: its unit or direction is not the same in all definitions"));
-  CHECK_FALSE(contains(again.out, "test reward"));
+  const std::string in_cents = "env = { UNIT = \"cents\" }\n";
+  sweep.write("arms.toml", file(in_cents));
+  const Output last = sweep.at({"run", "arms.toml"});
+  CHECK(contains(last.err + last.out,
+                 "reward: left out of 8 runs, which give it another unit, direction or combination."));
+  CHECK_FALSE(contains(last.out, "IMPROVES"));
+  sweep.write("arms.toml", file(in_cents + reward));
+  const Output decided = sweep.at({"run", "arms.toml"});
+  CHECK(contains(decided.err + decided.out, "reward: left out of 4 runs"));
+}
+
+TEST_CASE("a wrong definition of a metric is left out, and the other members of the record count") {
+  Scratch scratch;
+  scratch.write(
+      "arm.sh",
+      shell_arm("epoch 1\nrecord start '\"pid\":7,\"metrics\":{\"bleu\":{\"better\":\"higher\"}}'\nfinish"));
+  scratch.write("arms.toml", shell_arm_file("[1]"));
+  REQUIRE(scratch.at({"run", "arms.toml", "--no-report"}).code == 0);
+  CHECK(contains(scratch.at({"sql", "--format", "csv", "SELECT pid, start_extra FROM process"}).out, "7,\n"));
+  CHECK(contains(scratch.at({"sql", "--format", "csv", "SELECT problem FROM extra_record"}).out,
+                 "the name of metric bleu must not be"));
 }

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include "tests/experiments/file/loading.h"
+#include "tests/support/contains.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -73,6 +74,11 @@ TEST_CASE("a metric of the user is defined by the file, and each wrong line has 
         "letter");
   CHECK(problem_of(start + "[metric.correct]\nbetter = \"lower\"") ==
         "f.toml:4:9: error: the name of a metric must not be that of a metric of trainyard");
+  CHECK(contains(problem_of(start + "[metric.seconds]\nbetter = \"lower\""),
+                 "must not be that of a metric of trainyard"));
+  CHECK(contains(
+      problem_of(start + "[metric.wait]\nunit = \"ms\"\nbetter = \"lower\"\n[expect.mlp]\ntest_wait = 1"),
+      "\"test_wait\" is not a key of [expect.mlp]"));
   CHECK(problem_of(start + "[metric.fps]\nunit = \"1/s\"\nbetter = \"higher\"\nmargin = 2") ==
         "f.toml:7:1: error: a metric in \"1/s\" is judged as a time, so margins.time of [compare] is its "
         "margin; remove this line");

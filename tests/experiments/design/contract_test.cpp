@@ -129,9 +129,17 @@ TEST_CASE("if data orders differ, the first epoch that both state is named") {
         "data order steps of epoch 1 22 against steps of epoch 1 11");
   CHECK(differing_terms(one, steps, Compare{}).empty());
   CHECK(differing_terms(one, both, Compare{}).empty());
-  CHECK(without_common_part(one, both).empty());
-  CHECK(without_common_part(one, steps) == std::vector<std::string>{"data order in a common form"});
-  CHECK(without_common_part(one, {}).empty());
+  CHECK(differing_terms(both, {{"batches", batches_text({{1, "aa steps:33"}})}}, Compare{})
+            .empty());  // other global batch
+  CHECK(without_common_part(one, both, Compare{}).empty());
+  CHECK(without_common_part(one, steps, Compare{}) ==
+        std::vector<std::string>{"data order in a common form"});
+  CHECK(without_common_part(one, {}, Compare{}).empty());
+  Compare as_declared;
+  as_declared.differs = {"batches"};
+  CHECK(without_common_part(one, steps, as_declared).empty());
+  CHECK(have_same_first_order(one, both));
+  CHECK_FALSE(have_same_first_order(one, steps));
   CHECK(differing_terms(one, {}, Compare{}).empty());
 }
 
