@@ -52,7 +52,7 @@ class Newcomer(unittest.TestCase):
         libraries = pathlib.Path(importlib.util.find_spec("torch").origin).parent
         next((self.folder / "venv").glob("lib/python*/site-packages")).joinpath("torch").symlink_to(libraries)
         self.checked("trainyard", "new", "first.toml")
-        self.checked("trainyard", "run", "first.toml", "--set", "epochs=1", "--max-seeds", "2")
+        self.checked("trainyard", "run", "first.toml", "--set", "epochs=1", "--max-seeds", "3")
         self.assertIn("train loss", self.checked("trainyard", "compare"))
 
 
