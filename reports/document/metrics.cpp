@@ -73,7 +73,7 @@ std::deque<Own>& own_metrics() {
   return all;
 }
 
-// Times keep the margin of times. Others have that of losses, if the file states none.
+// Times keep the margin of times. Others have the ratio of losses as margin, if the file states none.
 MetricKind kind_of(const experiments::OwnMetric& metric) {
   MetricKind kind = metric.is_time() ? models::metric_kinds::time : MetricKind{};
   kind.name = metric.name;
@@ -81,7 +81,9 @@ MetricKind kind_of(const experiments::OwnMetric& metric) {
   kind.higher_is_better = metric.higher_is_better;
   kind.over_ranks = metric.is_sum ? "sum" : "average";
   kind.about_ranks = {};
-  if (!metric.is_time()) kind.least = -std::numeric_limits<double>::infinity();
+  if (metric.is_time()) return kind;
+  kind.margin = Margin::loss_ratio;
+  kind.least = -std::numeric_limits<double>::infinity();
   return kind;
 }
 

@@ -121,9 +121,18 @@ TEST_CASE("runs that define a metric in another way than the file or the last ru
   CHECK(contains(last.err + last.out,
                  "reward: left out of 8 runs, which give it another unit, direction or combination."));
   CHECK_FALSE(contains(last.out, "IMPROVES"));
+  CHECK(contains(sweep.out({"compare", "one", "many", "--metric", "train-tokens-per-second"}), "+100.0 %"));
   sweep.write("arms.toml", file(in_cents + reward));
   const Output decided = sweep.at({"run", "arms.toml"});
   CHECK(contains(decided.err + decided.out, "reward: left out of 4 runs"));
+}
+
+TEST_CASE("a metric that can be negative has no word without a margin") {
+  const Sweep sweep("");
+  REQUIRE_MESSAGE(sweep.run.code == 0, (sweep.run.out + sweep.run.err));
+  CHECK(contains(sweep.out({"compare", "--metric", "reward"}),
+                 "NO DATA: a value is 0 or negative, so there is no ratio; [metric.reward] of the file needs "
+                 "a margin before the first run"));
 }
 
 TEST_CASE("a wrong definition of a metric is left out, and the other members of the record count") {
