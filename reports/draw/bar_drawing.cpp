@@ -222,8 +222,8 @@ void draw_bars(Markup& out, const Bars& figure, const BarLayout& layout) {
     draw_bar(out, bar, layout.y, middle, width);
     for (const Series& rank : figure.series) {
       if (!rank.final || rank.dash == 0 || rank.short_label != bar.short_label) continue;
-      const int side = rank.dash % 2 == 1 ? -1 : 1;
-      draw_rank(out, rank, layout.y, middle + side * width / 6 * ((rank.dash + 1) / 2));
+      const int side = rank.dash % 2 == 1 ? -1 : 1, place = (rank.dash + 1) / 2;
+      draw_rank(out, rank, layout.y, middle + side * width / 6 * place);
     }
   }
   draw_bar_guides(out, figure, layout);
