@@ -296,8 +296,8 @@ class Steps:
         """The step ends: the batches of its forward passes belong to it. A loader that runs ahead keeps the others."""
         taken, rows = [], 0
         while self.pending and rows < self.rows:
-            taken.append(batch := self.pending.popleft())
-            rows += batch[0]
+            taken.append(self.pending.popleft())
+            rows += taken[-1][0]
         if not self.rows:
             self.missing.setdefault("batches", "no forward pass of the model was seen: give trainyard.start() the model that the "
                                     "script calls, after torch.compile and copies")
@@ -308,9 +308,8 @@ class Steps:
             self.missing.setdefault("batches", "the script left out a batch of the loader")
         self._ahead = len(self.pending)
         self.taken.append([ids for _, _, ids in taken])
-        self.sizes.append(taken[0][1] if len(taken) == 1 else sum([size for _, size, _ in taken]))
-        if self.forwards > self.most_forwards:
-            self.most_forwards = self.forwards
+        self.sizes.append(sum(size for _, size, _ in taken))
+        self.most_forwards = max(self.most_forwards, self.forwards)
         self.rows = self.forwards = 0
         if skipped:
             self.skipped_steps += 1
@@ -318,8 +317,7 @@ class Steps:
         else:
             self.steps += 1
             self.rates.append(self._rates)
-            if not self.first_rates:
-                self.first_rates = self._rates
+            self.first_rates = self.first_rates or self._rates
 
     def _explain(self, taken: list[tuple], rows: int) -> None:
         """The forward passes of a step got another number of samples than its batches have."""

@@ -205,7 +205,7 @@ RunRow row_of(const db::RunSummary& run, const db::FinalMetrics* final) {
   for (const db::NamedColumn& column : db::final_columns())
     if (const double value = (*final)[column.column]; std::isfinite(value)) row.values[column.name] = value;
   for (const Metric& metric : metrics())
-    if (const double value = (*final)[final_column(metric)]; std::isfinite(value))
+    if (const double value = (*final)[final_column(metric)]; !metric.own_name.empty() && std::isfinite(value))
       row.values[metric.column] = value;
   return row;
 }

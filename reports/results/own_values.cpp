@@ -52,7 +52,7 @@ void add_values(const db::Database& database, const LeftOut& left_out, ReportDat
   for (db::FinalMetrics& final : data.finals) finals[final.run_key] = &final;
   std::map<std::pair<std::string, std::int64_t>, db::EpochRow*> epochs;
   for (db::EpochRow& epoch : data.averages) epochs[{epoch.run_key, epoch.epoch}] = &epoch;
-  std::map<std::pair<std::string, const Metric*>, std::vector<double>> times;
+  std::map<std::pair<db::FinalMetrics*, const Metric*>, std::vector<double>> times;
   for (const db::OwnValue& value : db::own_values(database, data.experiment, names)) {
     if (left_out.contains({value.run_key, value.name})) continue;
     const Metric* const metric = own_metric(value.phase, value.name);
@@ -62,15 +62,11 @@ void add_values(const db::Database& database, const LeftOut& left_out, ReportDat
     if (epoch != epochs.end()) (*epoch->second)[final_column(*metric)] = number;
     const auto final = finals.find(value.run_key);
     if (final == finals.end()) continue;
-    double& of_run = (*final->second)[final_column(*metric)];
-    if (!metric->kind->is_cost()) {
-      if (value.epoch == 0 || value.epoch == final->second->epochs) of_run = number;
-    } else if (value.timed) {
-      std::vector<double>& all = times[{value.run_key, metric}];
-      all.push_back(number);
-      of_run = median(all);
-    }
+    if (metric->kind->is_cost() && value.timed) times[{final->second, metric}].push_back(number);
+    if (!metric->kind->is_cost() && (value.epoch == 0 || value.epoch == final->second->epochs))
+      (*final->second)[final_column(*metric)] = number;
   }
+  for (auto& [place, all] : times) (*place.first)[final_column(*place.second)] = median(std::move(all));
 }
 
 }  // namespace

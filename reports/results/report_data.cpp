@@ -96,7 +96,7 @@ ReportData gather(const db::Database& database, const std::string& experiment) {
                     "train it first: trainyard run FILE");
   }
   data.replicas = db::epoch_replicas(database, experiment);
-  add_own_metrics(database, data);
+  if (!data.own_metrics.empty()) add_own_metrics(database, data);  // to the averages
   data.times = db::time_parts(database, experiment);
   data.step_events = db::step_events(database, experiment);
   data.packed = db::packed_runs(database);

@@ -104,12 +104,15 @@ class Rows {
 class OwnColumns {
  public:
   OwnColumns(const db::Database& database, const std::string& experiment, const std::string& view) {
+    if (view != "final" && view != "epochs") return;
     reports::ReportData data;
     data.experiment = experiment;
     data.plan = db::latest_plan(database, experiment);
+    reports::add_own_metrics(database, data);
+    if (data.own_metrics.empty()) return;  // most yards have none, and epochs can be many
     if (view == "final") data.finals = db::final_metrics(database, experiment);
     if (view == "epochs") data.averages = db::epoch_averages(database, experiment);
-    if (view == "final" || view == "epochs") reports::add_own_metrics(database, data);
+    reports::add_own_metrics(database, data);
     for (const db::FinalMetrics& final : data.finals) values_[{final.run_key, 0}] = final;
     for (const db::EpochRow& epoch : data.averages) values_[{epoch.run_key, epoch.epoch}] = epoch;
     for (const reports::Metric& metric : reports::metrics())
