@@ -28,17 +28,21 @@ const auto* row_or_null(Rows&& rows, NameOf name_of, std::string_view name) {
   return found == std::ranges::end(rows) ? nullptr : &*found;
 }
 
+// The names of the rows that a user can choose: those that are not empty.
+template <typename Rows, typename NameOf>
+std::vector<std::string> names_of(const Rows& rows, NameOf name_of) {
+  std::vector<std::string> names;
+  for (const auto& row : rows)
+    if (const std::string_view name = std::invoke(name_of, row); !name.empty()) names.emplace_back(name);
+  return names;
+}
+
 // The row with this name. UserError if there is none: `there is no NOUN "NAME"`, with `name_advice`.
-// Rows with an empty name are never suggested, because a user cannot choose them.
 template <std::ranges::borrowed_range Rows, typename NameOf>
 const auto& named_row(Rows&& rows, NameOf name_of, const std::string& noun, std::string_view name) {
   if (const auto* row = row_or_null(rows, name_of, name)) return *row;
-  std::vector<std::string> known;
-  for (const auto& row : rows) {
-    const std::string_view each = std::invoke(name_of, row);
-    if (!each.empty()) known.emplace_back(each);
-  }
-  throw UserError("there is no " + noun + " \"" + std::string(name) + "\"", name_advice(name, known));
+  throw UserError("there is no " + noun + " \"" + std::string(name) + "\"",
+                  name_advice(name, names_of(rows, name_of)));
 }
 
 }  // namespace trainyard

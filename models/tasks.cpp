@@ -27,9 +27,7 @@ const char* text_of(DataKind kind) {
 }  // namespace
 
 std::vector<std::string> task_names() {
-  std::vector<std::string> names;
-  for (const Task& task : all_tasks) names.emplace_back(task.name);
-  return names;
+  return names_of(all_tasks, &Task::name);
 }
 
 const Task& find_task(std::string_view name) {

@@ -25,11 +25,13 @@ std::string pair_text(const ValueText& value, const std::vector<std::string>& na
 
 }  // namespace
 
+std::string value_text(const std::map<std::string, Value>& values, const std::string& name) {
+  const auto found = values.find(name);
+  return found == values.end() ? "" : plain_text(found->second);
+}
+
 ValueText text_in(const std::map<std::string, Value>& values) {
-  return [&values](const std::string& name) {
-    const auto found = values.find(name);
-    return found == values.end() ? "" : plain_text(found->second);
-  };
+  return [&values](const std::string& name) { return value_text(values, name); };
 }
 
 CellPlace cell_place(const ValueText& value, const Compare& compare, const std::vector<std::string>& varied) {

@@ -32,6 +32,7 @@ struct CellPlace {
 // Gives the value of a run with this name as text, or an empty text if it has none.
 using ValueText = std::function<std::string(const std::string& name)>;
 ValueText text_in(const std::map<std::string, Value>& values);  // `values` must outlive the result
+std::string value_text(const std::map<std::string, Value>& values, const std::string& name);
 
 // `varied`: names of the values that can make a cell.
 CellPlace cell_place(const ValueText& value, const Compare& compare, const std::vector<std::string>& varied);

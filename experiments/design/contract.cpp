@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 #include <set>
 #include <sstream>
 
@@ -12,6 +11,7 @@
 
 #include "base/named_row.h"
 #include "base/text.h"
+#include "experiments/design/cell_place.h"
 #include "experiments/run/keys.h"
 #include "models/catalogue.h"
 
@@ -21,45 +21,32 @@ namespace {
 
 using Values = std::map<std::string, Value>;
 
-// Terms that do not belong to a single key.
-std::vector<ContractTerm> further_terms() {
-  return {{"data_fingerprint", {"dataset", "data_fingerprint"}, "data fingerprint"},
-          {"vocabulary", {}, "vocabulary"},
-          {"global_batch", {"global_batch"}, "global batch (samples per step)"},
-          {"device", {"device"}, "kind of device"},
-          {"initial_weights", {"initial_weights"}, "initial weights"},
-          {"batches",
-           {"batches", "sampler", "batch", "global_batch", "train_samples", "dataset", "data_split"},
-           "data order"},
-          {"versions", {"versions"}, "versions"},
-          {"samples",
-           {"samples", "sampler", "train_samples", "dataset", "data_split"},
-           "samples seen in an epoch"},
-          {"validation_samples",
-           {"validation_samples", "samples", "dataset", "data_split"},
-           "validation samples"},
-          {"test_samples", {"test_samples", "samples", "dataset", "data_split"}, "test samples"},
-          {"machine", {"machine"}, "machine", true}};
-}
-
 std::vector<ContractTerm> make_terms() {
-  std::vector<ContractTerm> terms = further_terms();
+  // terms that do not belong to a single key
+  std::vector<ContractTerm> terms{
+      {"data_fingerprint", {"dataset", "data_fingerprint"}, "data fingerprint"},
+      {"vocabulary", {}, "vocabulary"},
+      {"global_batch", {"global_batch"}, "global batch (samples per step)"},
+      {"device", {"device"}, "kind of device"},
+      {"initial_weights", {"initial_weights"}, "initial weights"},
+      {"batches",
+       {"batches", "sampler", "batch", "global_batch", "train_samples", "dataset", "data_split"},
+       "data order"},
+      {"versions", {"versions"}, "versions"},
+      {"samples",
+       {"samples", "sampler", "train_samples", "dataset", "data_split"},
+       "samples seen in an epoch"},
+      {"validation_samples",
+       {"validation_samples", "samples", "dataset", "data_split"},
+       "validation samples"},
+      {"test_samples", {"test_samples", "samples", "dataset", "data_split"}, "test samples"},
+      {"machine", {"machine"}, "machine", true}};
   for (const Key& key : keys())
     if (!key.term.empty()) terms.push_back({key.parameter.name, {key.parameter.name}, key.term});
   for (const Key& key : keys())
     if (const auto whole = std::ranges::find(terms, key.part_of, &ContractTerm::name); whole != terms.end())
       whole->declared_by.push_back(key.parameter.name);
   return terms;
-}
-
-const std::vector<ContractTerm>& terms_table() {
-  static const std::vector<ContractTerm> terms = make_terms();
-  return terms;
-}
-
-std::string value_text(const Values& values, const std::string& name) {
-  const auto found = values.find(name);
-  return found == values.end() ? "" : plain_text(found->second);
 }
 
 // Appends " name value" if the run has this value.
@@ -115,14 +102,14 @@ bool is_hyperparameter_of_any(const std::string& name) {
 
 // Whether the name is a parameter of a declared model: neither a value of every run nor a term.
 bool is_own_parameter(const std::string& name) {
-  return !is_run_value(name) && std::ranges::none_of(terms_table(), [&](const ContractTerm& term) {
+  return !is_run_value(name) && std::ranges::none_of(contract_terms(), [&](const ContractTerm& term) {
     return term.name == name || term.title == name;
   });
 }
 
 // The term of the table with this name, or a new one for a hyper-parameter.
 ContractTerm term_named(const std::string& name) {
-  const auto* found = row_or_null(terms_table(), &ContractTerm::name, name);
+  const auto* found = row_or_null(contract_terms(), &ContractTerm::name, name);
   return found == nullptr ? ContractTerm{name, {name}, name} : *found;
 }
 
@@ -164,15 +151,6 @@ std::vector<std::pair<std::string, std::string>> common_parts(const std::string&
   const auto is_of_steps = [](const auto& lines) { return lines.first.starts_with("steps of "); };
   if (name == "batches" && !std::ranges::all_of(common, is_of_steps)) std::erase_if(common, is_of_steps);
   return common;
-}
-
-// The first layer or epoch that both state with different hashes.
-std::optional<std::pair<std::string, std::string>> first_other_part(const std::string& name,
-                                                                    const StatedTerms& baseline,
-                                                                    const StatedTerms& arm) {
-  for (const auto& [line, other] : common_parts(name, baseline, arm))
-    if (other != line) return std::pair(line, other);
-  return std::nullopt;
 }
 
 TermDifference difference_of(const std::string& name, const std::string& baseline, const std::string& arm,
@@ -230,7 +208,8 @@ void state_own_model(const Values& values, StatedTerms& terms) {
 }  // namespace
 
 std::span<const ContractTerm> contract_terms() {
-  return terms_table();
+  static const std::vector<ContractTerm> terms = make_terms();
+  return terms;
 }
 
 StatedTerms stated_by(const Values& values) {
@@ -251,7 +230,7 @@ StatedTerms stated_by(const Values& values) {
 StatedTerms stated_by_start(const nlohmann::json& start) {
   StatedTerms terms;
   if (!start.is_object()) return terms;
-  for (const ContractTerm& term : terms_table()) {
+  for (const ContractTerm& term : contract_terms()) {
     const auto found = start.find(term.name);
     if (found == start.end() || found->is_null() || term.name == "batches") continue;  // `epoch` has batches
     if (found->is_object() && term.name == "initial_weights") {
@@ -324,11 +303,14 @@ std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const S
     if (other != arm.end() && other->second != value && !is_of_parts(name))
       differences.push_back(difference_of(name, value, other->second, compare));
   }
-  if (const auto epoch = first_other_part("batches", baseline, arm))
-    differences.push_back(difference_of("batches", epoch->first, epoch->second, compare));
-  if (has_other_network(differences)) return differences;
-  if (const auto layer = first_other_part("initial_weights", baseline, arm))
-    differences.push_back(difference_of("initial_weights", layer->first, layer->second, compare));
+  for (const std::string name : {"batches", "initial_weights"}) {
+    if (name == "initial_weights" && has_other_network(differences)) break;
+    const auto parts = common_parts(name, baseline, arm);
+    const auto other =
+        std::ranges::find_if(parts, [](const auto& part) { return part.first != part.second; });
+    if (other != parts.end())  // the first layer or epoch with different hashes
+      differences.push_back(difference_of(name, other->first, other->second, compare));
+  }
   return differences;
 }
 
@@ -353,7 +335,7 @@ bool have_same_first_order(const StatedTerms& one, const StatedTerms& other) {
 
 std::vector<std::string> contract_names() {
   std::set<std::string> names;
-  for (const ContractTerm& term : terms_table())
+  for (const ContractTerm& term : contract_terms())
     names.insert(term.declared_by.begin(), term.declared_by.end());
   return {names.begin(), names.end()};
 }

@@ -58,12 +58,6 @@ std::string number_text(double number) {
   return text;
 }
 
-std::optional<double> optional_number(const json& object, const char* name) {
-  const auto found = object.find(name);
-  if (found == object.end()) return std::nullopt;
-  return found->get<double>();
-}
-
 }  // namespace
 
 std::string metric_name(const Expectation& expectation) {
@@ -95,8 +89,8 @@ Expectation expectation_from_json(const json& object) try {
   object.at("model").get_to(expectation.model);
   object.at("phase").get_to(expectation.phase);
   object.at("metric").get_to(expectation.metric);
-  expectation.at_least = optional_number(object, "at_least");
-  expectation.at_most = optional_number(object, "at_most");
+  if (object.contains("at_least")) expectation.at_least = object.at("at_least").get<double>();
+  if (object.contains("at_most")) expectation.at_most = object.at("at_most").get<double>();
   return expectation;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of an expectation: ") + error.what());

@@ -41,21 +41,6 @@ std::vector<Expectation> expectations(const ExperimentConfig& config, Diagnostic
   return found;
 }
 
-Experiment experiment_of(ExperimentConfig config, const std::vector<ExpandedRun>& runs) {
-  Experiment experiment;
-  experiment.name = std::move(config.name);
-  experiment.data_seed = config.data_seed;
-  experiment.data = std::move(config.data);
-  experiment.machine = config.machine;
-  for (const auto& [label, foreign] : config.foreign) experiment.files_locations[label] = foreign.files_at;
-  for (const ExpandedRun& each : runs) {
-    experiment.runs.push_back(each.run);
-    experiment.strategy_locations.push_back(each.strategy_at);
-    experiment.thread_locations.push_back(each.threads_at);
-  }
-  return experiment;
-}
-
 // The experiment of a TOML tree. All errors are reported.
 Experiment experiment_of(const TomlNode& root, const std::string& file, const Selection& selection,
                          Diagnostics& problems) {
@@ -64,25 +49,29 @@ Experiment experiment_of(const TomlNode& root, const std::string& file, const Se
   if (selection.max_seeds > 0) use_seeds_until_decided(selection.max_seeds, config.matrix);
   check_hyperparameters(config.matrix, config.declared, problems);
   std::vector<ExpandedRun> runs = expand(config, problems);
-  const std::vector<std::string> varied = varied_axes(config, runs);
-  std::vector<Compare> compare = comparisons(config, runs, varied, problems);
-  for (Compare& each : compare) each.margins.own = config.declared.margins;
-  std::vector<Expectation> expect = expectations(config, problems);
-  std::vector<OwnMetric> metrics = config.declared.metrics;
-  std::optional<Published> published;
+  Experiment experiment;
+  experiment.name = config.name;
+  experiment.data_seed = config.data_seed;
+  experiment.data = config.data;
+  experiment.machine = config.machine;
+  experiment.varied = varied_axes(config, runs);
+  experiment.compare = comparisons(config, runs, experiment.varied, problems);
+  for (Compare& each : experiment.compare) each.margins.own = config.declared.margins;
+  experiment.expect = expectations(config, problems);
+  experiment.metrics = config.declared.metrics;
+  for (const auto& [label, foreign] : config.foreign) experiment.files_locations[label] = foreign.files_at;
   if (!config.published.empty())
-    published =
+    experiment.published =
         read_published(config.published, config.published_at, std::filesystem::path(file).parent_path(),
                        {model_names(config.declared), strategy_labels(config)}, problems);
   if (runs.empty() && problems.errors() == 0) report_no_runs(config, file, problems);
   apply_where(selection.where, runs, problems);
   apply_exclude_where(selection.exclude_where, runs, problems);
-  Experiment experiment = experiment_of(std::move(config), runs);
-  experiment.varied = varied;
-  experiment.compare = std::move(compare);
-  experiment.expect = std::move(expect);
-  experiment.metrics = std::move(metrics);
-  experiment.published = std::move(published);
+  for (const ExpandedRun& each : runs) {
+    experiment.runs.push_back(each.run);
+    experiment.strategy_locations.push_back(each.strategy_at);
+    experiment.thread_locations.push_back(each.threads_at);
+  }
   return experiment;
 }
 

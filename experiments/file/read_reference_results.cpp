@@ -82,77 +82,48 @@ std::vector<double> numbers_of(const TomlNode& item) {
   return item.list() != nullptr && numbers.size() == item.list()->size() ? numbers : std::vector<double>{};
 }
 
-// Reads a member of the table `tables` of a source.
-class TableReader {
- public:
-  TableReader(const TomlMember& section, const std::string& place, Diagnostics& problems)
-      : section_(section), place_(place), problems_(problems) {
-    table_.title = section.name;
-  }
-
-  PublishedTable read() {
-    std::vector<KeyReader> keys{{"axis", [&](const TomlMember& member) { read_text(member, table_.axis); }},
-                                {"note", [&](const TomlMember& member) { read_text(member, table_.note); }},
-                                {"values", [&](const TomlMember& member) { read_values(member); }},
-                                {"at", [&](const TomlMember& member) { read_at(member); }},
-                                {"repeats", [&](const TomlMember& member) {
-                                   const bool* repeats = std::get_if<bool>(&member.value.content);
-                                   if (repeats == nullptr)
-                                     return report_wrong("repeats", "true or false", member.value, problems_);
-                                   table_.repeats = *repeats;
-                                 }}};
-    for (const std::string& metric : metrics_of_tables)
-      keys.push_back({metric, [&](const TomlMember& member) { read_numbers(member); }});
-    read_table(section_, place_, keys, problems_);
-    check();
-    return std::move(table_);
-  }
-
- private:
-  void read_text(const TomlMember& member, std::string& text) {
-    if (member.value.text() == nullptr) return report_wrong(member.name, "a text", member.value, problems_);
-    text = *member.value.text();
-  }
-
-  void read_values(const TomlMember& member) {
-    for (const TomlNode& item : member.value.list() != nullptr ? *member.value.list() : TomlNode::List{})
-      if (const auto value = as_value(item)) table_.values.push_back(plain_text(*value));
-    if (member.value.list() == nullptr || table_.values.size() != member.value.list()->size() ||
-        table_.values.size() < 2)
+// A member of the table `tables` of a source.
+PublishedTable published_table(const TomlMember& section, const std::string& place, Diagnostics& problems) {
+  PublishedTable table;
+  table.title = section.name;
+  const auto values = [&](const TomlMember& member) {
+    const TomlNode::List* list = member.value.list();
+    for (const TomlNode& item : list != nullptr ? *list : TomlNode::List{})
+      if (const auto value = as_value(item)) table.values.push_back(plain_text(*value));
+    if (list == nullptr || table.values.size() != list->size() || list->size() < 2)
       report_wrong("values", "a list of at least two values of the axis, the benchmark first", member.value,
-                   problems_);
-  }
-
-  void read_at(const TomlMember& member) {
-    for (const TomlMember& setting :
-         member.value.table() != nullptr ? *member.value.table() : TomlNode::Table{})
-      if (const auto value = as_value(setting.value)) table_.at[setting.name] = plain_text(*value);
-    if (member.value.table() == nullptr || table_.at.size() != member.value.table()->size())
-      report_wrong("at", "a table of settings, as in { epochs = 1 }", member.value, problems_);
-  }
-
-  void read_numbers(const TomlMember& member) {
-    table_.numbers[member.name] = numbers_of(member.value);
-    if (table_.numbers[member.name].empty())
-      report_wrong(member.name, "a number >= 0, or a list of them", member.value, problems_);
-  }
-
-  void check() {
-    if (table_.axis.empty() != table_.values.empty())
-      problems_.error(section_.at, "{} needs both `axis` and `values`, or neither", place_);
-    for (const auto& [metric, numbers] : table_.numbers)
-      if (!numbers.empty() && !table_.axis.empty() &&
-          (numbers.size() != table_.values.size() || numbers.front() != 100))
-        problems_.error(section_.at,
-                        "{} of {} needs one percentage for each of `values`, and the first must be 100",
-                        metric, place_);
-  }
-
-  const TomlMember& section_;
-  std::string place_;
-  Diagnostics& problems_;
-  PublishedTable table_;
-};
+                   problems);
+  };
+  const auto at = [&](const TomlMember& member) {
+    const TomlNode::Table* settings = member.value.table();
+    for (const TomlMember& setting : settings != nullptr ? *settings : TomlNode::Table{})
+      if (const auto value = as_value(setting.value)) table.at[setting.name] = plain_text(*value);
+    if (settings == nullptr || table.at.size() != settings->size())
+      report_wrong("at", "a table of settings, as in { epochs = 1 }", member.value, problems);
+  };
+  const auto numbers = [&](const TomlMember& member) {
+    table.numbers[member.name] = numbers_of(member.value);
+    if (table.numbers[member.name].empty())
+      report_wrong(member.name, "a number >= 0, or a list of them", member.value, problems);
+  };
+  std::vector<KeyReader> keys{
+      {"axis", value_reader(choice("axis", {}), table.axis, problems)},
+      {"note", value_reader(choice("note", {}), table.note, problems)},
+      {"values", values},
+      {"at", at},
+      {"repeats", value_reader(bounded("repeats", ValueType::boolean), table.repeats, problems)}};
+  for (const std::string& metric : metrics_of_tables) keys.push_back({metric, numbers});
+  read_table(section, place, keys, problems);
+  if (table.axis.empty() != table.values.empty())
+    problems.error(section.at, "{} needs both `axis` and `values`, or neither", place);
+  for (const auto& [metric, given] : table.numbers)
+    if (!given.empty() && !table.axis.empty() &&
+        (given.size() != table.values.size() || given.front() != 100))
+      problems.error(section.at,
+                     "{} of {} needs one percentage for each of `values`, and the first must be 100", metric,
+                     place);
+  return table;
+}
 
 // Reads the table of one source.
 class SourceReader {
@@ -171,7 +142,7 @@ class SourceReader {
       if (member.name == "tables")
         for (const TomlMember& one : *member.value.table())
           source_.tables.push_back(
-              TableReader(one, fmt::format("[{}.tables.{}]", source_.name, one.name), problems_).read());
+              published_table(one, fmt::format("[{}.tables.{}]", source_.name, one.name), problems_));
       else if (member.name == "verdict")
         read_verdicts(member);
       else if (contains(names_.models, member.name))

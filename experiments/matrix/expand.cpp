@@ -23,6 +23,15 @@ std::size_t length(const Dimension& dimension) {
   return dimension.front().values.size();
 }
 
+// Number of runs of the matrix before [[exclude]]. Saturates instead of overflowing.
+std::size_t product_size(const Matrix& matrix) {
+  constexpr std::size_t enough = std::size_t{1} << 62;
+  std::size_t size = matrix.dimensions.empty() ? 0 : 1;
+  for (const Dimension& dimension : matrix.dimensions)
+    size = size > enough / length(dimension) ? enough : size * length(dimension);
+  return size;
+}
+
 // The index-th point of the product. The last dimension varies fastest.
 MatrixPoint matrix_point(const Matrix& matrix, std::size_t index) {
   MatrixPoint point{matrix.at, {}};
@@ -54,7 +63,10 @@ class Exclusion {
     const auto values = values_by_name(run);
     bool removed = false;
     for (const auto& [names, rows] : rows_by_values_) {
-      const auto found = rows.find(values_of(names, values));
+      std::vector<Value> here;  // of the run, with these names
+      for (const std::string& name : names)
+        if (const auto value = values.find(name); value != values.end()) here.push_back(value->second);
+      const auto found = rows.find(here);
       if (found == rows.end()) continue;
       removed = true;
       for (const std::size_t row : found->second) used_[row] = true;
@@ -69,15 +81,6 @@ class Exclusion {
 
  private:
   using RowsByValues = std::map<std::vector<Value>, std::vector<std::size_t>>;
-
-  // The values with these names, without those that the run does not have.
-  static std::vector<Value> values_of(const std::vector<std::string>& names,
-                                      const std::map<std::string, Value>& values) {
-    std::vector<Value> found;
-    for (const std::string& name : names)
-      if (const auto value = values.find(name); value != values.end()) found.push_back(value->second);
-    return found;
-  }
 
   const std::vector<Row>& rows_;
   std::vector<bool> used_;
@@ -96,11 +99,10 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
   for (const Dimension& dimension : matrix.dimensions)
     for (const Axis& axis : dimension) {
       if (point.values.contains(axis.name)) continue;
-      if (axis.values.size() == 1) {
+      if (axis.values.size() == 1)
         point.values[axis.name] = axis.values.front();
-      } else {
+      else
         missing(axis.name, fmt::format(", because the matrix has {} values of it", axis.values.size()));
-      }
     }
   if (!point.values.contains("model") && matrix.axis("model") == nullptr) missing("model", "");
   if (!complete) return std::nullopt;
@@ -130,18 +132,16 @@ class Collection {
   }
 
   std::vector<ExpandedRun> finished() {
-    for (const auto& [text, repetition] : repetitions_) {
-      const std::string more =
-          repetition.count > 1 ? fmt::format(" ({} more like it)", repetition.count - 1) : "";
-      problems_.error(repetition.at, text + more);
-    }
+    for (const auto& [at, text, more] : repetitions_)
+      problems_.error(at, text + (more > 0 ? fmt::format(" ({} more like it)", more) : ""));
     return std::move(runs_);
   }
 
  private:
   struct Repetition {
     Location at;
-    std::size_t count = 0;
+    std::string text;
+    std::size_t more = 0;
   };
 
   // The data is found later. Until then, the name of the data set represents it.
@@ -152,22 +152,21 @@ class Collection {
 
   // One error per location.
   void repeated(const Location& at, const Run& first, const Run& second) {
-    for (auto& [text, repetition] : repetitions_)
-      if (repetition.at.line == at.line && repetition.at.column == at.column) {
-        ++repetition.count;
+    for (Repetition& known : repetitions_)
+      if (known.at.line == at.line && known.at.column == at.column) {
+        ++known.more;
         return;
       }
     repetitions_.push_back(
-        {fmt::format("the run \"{}\" does the same work as \"{}\"; leave one out with [[exclude]]",
-                     label(second), label(first)),
-         {at, 1}});
+        {at, fmt::format("the run \"{}\" does the same work as \"{}\"; leave one out with [[exclude]]",
+                         label(second), label(first))});
   }
 
   bool may_repeat_;
   Diagnostics& problems_;
   std::vector<ExpandedRun> runs_;
   std::map<std::string, std::size_t> first_;
-  std::vector<std::pair<std::string, Repetition>> repetitions_;
+  std::vector<Repetition> repetitions_;
 };
 
 void expand_matrix(const ExperimentConfig& config, Collection& runs, Diagnostics& problems) {
@@ -212,9 +211,13 @@ std::vector<Value> axis_values(const std::string& axis, const std::vector<Expand
   return found;
 }
 
+std::string wanted_baseline(const CompareTable& table) {
+  return table.baseline ? plain_text(*table.baseline) : "single";
+}
+
 // The axis value that is the baseline. Empty if there is none.
 std::optional<Value> baseline(const CompareTable& table, const std::vector<Value>& values) {
-  const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
+  const std::string wanted = wanted_baseline(table);
   if (!table.baseline && table.compare.axis != "strategy") return std::nullopt;
   const auto found =
       std::find_if(values.begin(), values.end(), [&](const Value& value) { return means(wanted, value); });
@@ -230,9 +233,8 @@ void report_baseline(const CompareTable& table, const std::vector<Value>& values
     problems.error(table.at, "the comparison of {} has no baseline; choose from {}", axis,
                    joined(values, plain_text));
   } else {
-    const std::string wanted = table.baseline ? plain_text(*table.baseline) : "single";
-    problems.error(table.baseline_at, "baseline {} is not a value of {}; choose from {}", in_quotes(wanted),
-                   axis, joined(values, plain_text));
+    problems.error(table.baseline_at, "baseline {} is not a value of {}; choose from {}",
+                   in_quotes(wanted_baseline(table)), axis, joined(values, plain_text));
   }
 }
 
@@ -307,14 +309,6 @@ std::optional<Compare> checked(const CompareTable& table, const ExperimentConfig
 }
 
 }  // namespace
-
-std::size_t product_size(const Matrix& matrix) {
-  constexpr std::size_t enough = std::size_t{1} << 62;
-  std::size_t size = matrix.dimensions.empty() ? 0 : 1;
-  for (const Dimension& dimension : matrix.dimensions)
-    size = size > enough / length(dimension) ? enough : size * length(dimension);
-  return size;
-}
 
 std::vector<ExpandedRun> expand(const ExperimentConfig& config, Diagnostics& problems) {
   const std::size_t count = product_size(config.matrix);

@@ -20,9 +20,6 @@ struct ExpandedRun {
   Location threads_at;   // location of `threads`, or of the run
 };
 
-// Number of runs of the matrix before [[exclude]]. Saturates instead of overflowing.
-std::size_t product_size(const Matrix& matrix);
-
 // The runs. Impossible combinations and repeated runs are reported and left out.
 std::vector<ExpandedRun> expand(const ExperimentConfig& config, Diagnostics& problems);
 

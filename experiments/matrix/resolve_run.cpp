@@ -194,14 +194,15 @@ class Check {
   Check(const RunSettings& settings, Run& run, Diagnostics& problems)
       : settings_(settings), run_(run), problems_(problems) {}
 
-  void all() {
+  // `sizes_fit`: whether the hyper-parameters suit the model.
+  void all(bool sizes_fit) {
     const std::size_t errors = problems_.errors();
     if (own_model() || own_data()) own();
     data();
     batch();
     sampler();
     unused_keys();
-    if (problems_.errors() == errors && !own_model() && !own_data() && hyperparameters_fit()) layers();
+    if (problems_.errors() == errors && !own_model() && !own_data() && sizes_fit) layers();
   }
 
  private:
@@ -216,13 +217,6 @@ class Check {
     problems_.error(settings_.place("strategy"),
                     "strategy {} cannot train your own {}; use a strategy with a command",
                     in_quotes(run_.strategy.name), what);
-  }
-
-  bool hyperparameters_fit() const {
-    const auto& rows = settings_.model().hyperparameters;
-    return std::none_of(rows.begin(), rows.end(), [&](const Parameter& parameter) {
-      return problem_with(parameter, run_.hyperparameters.at(parameter.name)).has_value();
-    });
   }
 
   void data() {
@@ -430,16 +424,12 @@ bool RunSettings::has_use_for(const std::string& name) const {
   return key == nullptr || key->of == nullptr || (kind_->*key->of).any();
 }
 
-const Setting* RunSettings::find_in_tables(const std::string& name) const {
-  if (const Setting* found = setting(config_.strategies, strategy_, name)) return found;
-  return setting(config_.models, model_->name, name);
-}
-
 const Setting* RunSettings::find(const std::string& name) const {
   if (const Setting* found = setting(point_.values, name)) return found;
   if (const Setting* found = setting(config_.overrides, name); found != nullptr && has_use_for(name))
     return found;
-  if (const Setting* found = find_in_tables(name)) return found;
+  if (const Setting* found = setting(config_.strategies, strategy_, name)) return found;
+  if (const Setting* found = setting(config_.models, model_->name, name)) return found;
   return setting(config_.defaults, name);
 }
 
@@ -465,7 +455,9 @@ Run resolve(const ExperimentConfig& config, const MatrixPoint& point, Diagnostic
   Run run;
   run.model = settings.model().name;
   resolve_strategy(settings, run, problems);
+  const std::size_t errors = problems.errors();
   run.hyperparameters = resolve_hyperparameters(settings, problems);
+  const bool sizes_fit = problems.errors() == errors;
   take_keys(settings, run);
   run.data.split_seed = config.data_seed;
   resolve_dataset(settings, run, problems);
@@ -476,7 +468,7 @@ Run resolve(const ExperimentConfig& config, const MatrixPoint& point, Diagnostic
   resolve_initial(settings, run, problems);
   resolve_kept(run);
   for (const auto& [name, setting] : point.values) run.axes.emplace(name, setting.value);
-  if (!run.data.dataset.empty()) Check(settings, run, problems).all();
+  if (!run.data.dataset.empty()) Check(settings, run, problems).all(sizes_fit);
   if (const auto foreign = config.foreign.find(run.strategy.name); foreign != config.foreign.end())
     fill_command(foreign->second, run, problems);
   return run;

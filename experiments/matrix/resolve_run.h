@@ -39,7 +39,6 @@ class RunSettings {
 
  private:
   bool has_use_for(const std::string& name) const;
-  const Setting* find_in_tables(const std::string& name) const;
 
   const ExperimentConfig& config_;
   const MatrixPoint& point_;

@@ -147,10 +147,8 @@ bool has_all(const Values& values, const Alternatives& alternatives) {
 }
 
 void keep(std::vector<ExpandedRun>& runs, const std::vector<bool>& wanted) {
-  std::vector<ExpandedRun> kept;
-  for (std::size_t i = 0; i < runs.size(); ++i)
-    if (wanted[i]) kept.push_back(std::move(runs[i]));
-  runs = std::move(kept);
+  std::size_t place = 0;
+  std::erase_if(runs, [&](const ExpandedRun&) { return !wanted[place++]; });
 }
 
 }  // namespace

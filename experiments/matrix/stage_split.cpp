@@ -48,14 +48,6 @@ std::vector<std::int64_t> whole_shares(const std::vector<double>& costs, double 
   return shares;
 }
 
-// The forward cost of each layer for one typical sample.
-std::vector<double> layer_costs(const Run& run) {
-  std::vector<double> costs;
-  for (const models::Node& node : graph_of(run, run.data.input).nodes)
-    costs.push_back(models::counted_cost(node));
-  return costs;
-}
-
 // Best cuts without a part above `limit`: the least sum of squares, and the start of the last part.
 struct Cuts {
   Table<std::int64_t> squares;
@@ -138,12 +130,13 @@ void resolve_stages(Experiment& experiment) {
 
 std::string stages_text(const Run& run) {
   if (run.strategy.boundaries.empty()) return "";
-  const std::vector<double> costs = layer_costs(run);
+  std::vector<double> costs;  // of each layer in forward, for one typical sample
+  for (const models::Node& node : graph_of(run, run.data.input).nodes)
+    costs.push_back(models::counted_cost(node));
   const std::vector<double> sums = running_sums(costs);
   std::vector<std::int64_t> ends = run.strategy.boundaries;
   ends.push_back(static_cast<std::int64_t>(costs.size()));
-  std::string layers;
-  std::string shares;
+  std::string layers, shares;
   std::int64_t start = 0;
   for (const std::int64_t end : ends) {
     const double cost = sums[static_cast<std::size_t>(end)] - sums[static_cast<std::size_t>(start)];

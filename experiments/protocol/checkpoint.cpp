@@ -1,9 +1,10 @@
 #include "experiments/protocol/checkpoint.h"
 
 #include <cerrno>
-#include <charconv>
 #include <numeric>
+#include <regex>
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -21,11 +22,6 @@ namespace {
 constexpr int checkpoint_version = 1;
 constexpr std::size_t seal_bytes = 8;
 constexpr std::size_t block_bytes = 1 << 20;
-
-constexpr std::string_view epoch_prefix = "epoch-";
-constexpr std::string_view stage_infix = ".stage-";
-constexpr std::string_view checkpoint_suffix = ".checkpoint";
-constexpr std::string_view weights_suffix = ".weights.safetensors";
 
 nlohmann::json to_json(const Checkpoint& checkpoint, std::size_t value_bytes) {
   nlohmann::json object{{"v", checkpoint_version},       {"run", checkpoint.run},
@@ -51,79 +47,52 @@ Checkpoint checkpoint_from_json(nlohmann::json object) {
   return checkpoint;
 }
 
-// Removes `prefix` and the number after it from `text`.
-template <typename Number>
-bool take_number(std::string_view& text, std::string_view prefix, Number& number) {
-  if (!text.starts_with(prefix)) return false;
-  const char* begin = text.data() + prefix.size();
-  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), number);
-  if (error != std::errc() || number < 0) return false;
-  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
-  return true;
-}
-
 std::optional<CheckpointFile> named(const fs::path& path) {
+  static const std::regex form(R"(epoch-(\d{1,18})(?:\.weights\.safetensors|\.stage-(\d{1,9})\.checkpoint))");
   const std::string name = path.filename();
-  std::string_view rest = name;
-  CheckpointFile file{path, 0, std::nullopt};
-  if (!take_number(rest, epoch_prefix, file.epoch)) return std::nullopt;
-  if (rest == weights_suffix) return file;
-  int stage = 0;
-  if (!take_number(rest, stage_infix, stage) || rest != checkpoint_suffix) return std::nullopt;
-  file.stage = stage;
+  std::smatch parts;
+  if (!std::regex_match(name, parts, form)) return std::nullopt;
+  CheckpointFile file{path, std::stoll(parts[1]), std::nullopt};
+  if (parts[2].matched) file.stage = std::stoi(parts[2]);
   return file;
 }
 
-// Reads a checkpoint file once, from beginning to end.
-class Reader {
- public:
-  explicit Reader(const fs::path& file) : file_(file), in_(file) {
-    if (!in_) fail("it cannot be read: " + in_.problem());
-  }
+[[noreturn]] void refuse_damaged(const fs::path& file, const std::string& what) {
+  throw UserError("the checkpoint is damaged: " + what,
+                  "the run resumes from the previous checkpoint, or starts from the beginning",
+                  {.file = file.string()});
+}
 
-  // Appends the values to `values`, unless it is null.
-  Checkpoint read(std::string* values) try {
-    std::string line;
-    std::getline(in_, line);
-    if (in_.eof()) fail("its first line is incomplete");
-    nlohmann::json object = nlohmann::json::parse(line);
-    if (object.at("v") != checkpoint_version) fail("it has another version");
-    if (!object.at("value_bytes").is_number_unsigned()) fail("its first line is not a header");
-    const auto value_bytes = read_as<std::uintmax_t>(object.at("value_bytes"));
-    const std::uintmax_t others = line.size() + 1 + seal_bytes;
-    if (const auto size = fs::file_size(file_); size < others || size - others != value_bytes)
-      fail(std::to_string(size) + " bytes, should be " + std::to_string(others) + " bytes and " +
-           std::to_string(value_bytes) + " bytes of values");
-    take_values(value_bytes, crc32c("\n", crc32c(line)), values);
-    return checkpoint_from_json(std::move(object));
-  } catch (const nlohmann::json::exception&) {
-    fail("its first line is not a header");
+// Reads the file once, from beginning to end. Appends the values to `values`, unless it is null.
+Checkpoint checked_content(const fs::path& file, std::string* values) try {
+  const auto fail = [&](const std::string& what) { refuse_damaged(file, what); };
+  PlainFileReader in(file);
+  if (!in) fail("it cannot be read: " + in.problem());
+  std::string line, block, seal(seal_bytes, ' ');
+  std::getline(in, line);
+  if (in.eof()) fail("its first line is incomplete");
+  nlohmann::json object = nlohmann::json::parse(line);
+  if (object.at("v") != checkpoint_version) fail("it has another version");
+  if (!object.at("value_bytes").is_number_unsigned()) fail("its first line is not a header");
+  const auto value_bytes = read_as<std::uintmax_t>(object.at("value_bytes"));
+  const std::uintmax_t others = line.size() + 1 + seal_bytes;
+  if (const auto size = fs::file_size(file); size < others || size - others != value_bytes)
+    fail(std::to_string(size) + " bytes, should be " + std::to_string(others) + " bytes and " +
+         std::to_string(value_bytes) + " bytes of values");
+  std::uint32_t crc = crc32c("\n", crc32c(line));
+  if (values != nullptr) values->reserve(value_bytes);
+  for (std::size_t left = value_bytes; left > 0 && in; left -= block.size()) {
+    block.resize(std::min(left, block_bytes));
+    in.read(block.data(), static_cast<std::streamsize>(block.size()));
+    crc = crc32c(block, crc);
+    if (values != nullptr) *values += block;
   }
-
- private:
-  void take_values(std::size_t bytes, std::uint32_t crc, std::string* values) {
-    std::string block;
-    if (values != nullptr) values->reserve(bytes);
-    for (std::size_t left = bytes; left > 0 && in_; left -= block.size()) {
-      block.resize(std::min(left, block_bytes));
-      in_.read(block.data(), static_cast<std::streamsize>(block.size()));
-      crc = crc32c(block, crc);
-      if (values != nullptr) *values += block;
-    }
-    std::string seal(seal_bytes, ' ');
-    in_.read(seal.data(), static_cast<std::streamsize>(seal.size()));
-    if (!in_ || seal != hexadecimal(crc)) fail("CRC is " + seal + ", should be " + hexadecimal(crc));
-  }
-
-  [[noreturn]] void fail(const std::string& what) const {
-    throw UserError("the checkpoint is damaged: " + what,
-                    "the run resumes from the previous checkpoint, or starts from the beginning",
-                    {.file = file_.string()});
-  }
-
-  fs::path file_;
-  PlainFileReader in_;
-};
+  in.read(seal.data(), static_cast<std::streamsize>(seal.size()));
+  if (!in || seal != hexadecimal(crc)) fail("CRC is " + seal + ", should be " + hexadecimal(crc));
+  return checkpoint_from_json(std::move(object));
+} catch (const nlohmann::json::exception&) {
+  refuse_damaged(file, "its first line is not a header");
+}
 
 }  // namespace
 
@@ -144,13 +113,11 @@ FileSum sum_of_file(const fs::path& file) {
 }
 
 fs::path checkpoint_file(const fs::path& folder, std::int64_t epoch, int stage) {
-  std::string name(epoch_prefix);
-  name.append(std::to_string(epoch)).append(stage_infix).append(std::to_string(stage));
-  return folder / name.append(checkpoint_suffix);
+  return folder / fmt::format("epoch-{}.stage-{}.checkpoint", epoch, stage);
 }
 
 fs::path kept_weights_file(const fs::path& folder, std::int64_t epoch) {
-  return folder / std::string(epoch_prefix).append(std::to_string(epoch)).append(weights_suffix);
+  return folder / fmt::format("epoch-{}.weights.safetensors", epoch);
 }
 
 std::vector<CheckpointFile> checkpoint_files(const fs::path& folder) {
@@ -179,12 +146,12 @@ void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
 }
 
 Checkpoint check_checkpoint(const fs::path& folder, std::int64_t epoch, int stage) {
-  return Reader(checkpoint_file(folder, epoch, stage)).read(nullptr);
+  return checked_content(checkpoint_file(folder, epoch, stage), nullptr);
 }
 
 CheckpointContent read_checkpoint(const fs::path& folder, std::int64_t epoch, int stage) {
   CheckpointContent content;
-  content.checkpoint = Reader(checkpoint_file(folder, epoch, stage)).read(&content.values);
+  content.checkpoint = checked_content(checkpoint_file(folder, epoch, stage), &content.values);
   return content;
 }
 

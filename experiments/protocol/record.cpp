@@ -3,11 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstdio>
 #include <limits>
 #include <regex>
 
 #include <fcntl.h>
+#include <fmt/chrono.h>
 #include <unistd.h>
 
 #include "base/error.h"
@@ -63,7 +63,6 @@ std::string elapsed_problem(const json& object) {
 std::string member_problem(const json& object, std::string& time) {
   constexpr auto max_int = std::numeric_limits<int>::max();
   constexpr auto max_integer = std::numeric_limits<std::int64_t>::max();
-  if (!object.is_object()) return "not a JSON object";
   const std::array<std::string, 8> problems{
       integer_problem(object, "v", format_version, format_version),
       text_problem(object, "run"),
@@ -144,16 +143,9 @@ json parsed(std::string_view line) {
 }
 
 std::string utc_text(RecordTime time) {
-  const auto day = std::chrono::floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  std::array<char, 64> text{};
-  std::snprintf(text.data(), text.size(), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ",
-                static_cast<int>(date.year()), static_cast<unsigned>(date.month()),
-                static_cast<unsigned>(date.day()), static_cast<int>(clock.hours().count()),
-                static_cast<int>(clock.minutes().count()), static_cast<int>(clock.seconds().count()),
-                static_cast<int>(clock.subseconds().count()));
-  return text.data();
+  const auto second = std::chrono::floor<std::chrono::seconds>(time);
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:03}Z", fmt::gmtime(second.time_since_epoch().count()),
+                     (time - second).count());
 }
 
 }  // namespace

@@ -208,9 +208,7 @@ std::span<const Dataset> datasets() {
 }
 
 std::vector<std::string> dataset_names() {
-  std::vector<std::string> names;
-  for (const Dataset& dataset : datasets()) names.push_back(dataset.name);
-  return names;
+  return names_of(datasets(), &Dataset::name);
 }
 
 const Dataset& find_dataset(std::string_view name) {

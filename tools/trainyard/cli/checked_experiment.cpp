@@ -41,26 +41,18 @@ static void check_paths(const std::vector<std::filesystem::path>& paths) {
       throw UserError("the path " + printable(path.string()) + " is not UTF-8", "choose another folder");
 }
 
-namespace {
+using Runner = std::pair<orchestrator::Programs, orchestrator::RunnerFacts>;
 
-struct Found {
-  orchestrator::Programs programs;
-  orchestrator::RunnerFacts facts;
-};
-
-Found find_runner(bool needs_runner) {
-  Found found{orchestrator::find_programs(needs_runner), {}};
-  found.facts = needs_runner ? orchestrator::runner_facts(found.programs)
-                             : orchestrator::facts_for_own_programs(found.programs);
-  return found;
+static Runner find_runner(bool needs_runner) {
+  const auto programs = orchestrator::find_programs(needs_runner);
+  return {programs, needs_runner ? orchestrator::runner_facts(programs)
+                                 : orchestrator::facts_for_own_programs(programs)};
 }
 
-}  // namespace
-
-static orchestrator::Machine machine_for(const experiments::Experiment& experiment, const Found& found) {
+static orchestrator::Machine machine_for(const experiments::Experiment& experiment, const Runner& found) {
+  const auto& [programs, runner] = found;
   orchestrator::Machine machine;
-  machine.programs = found.programs;
-  const orchestrator::RunnerFacts& runner = found.facts;
+  machine.programs = programs;
   machine.circumstances = runner.circumstances;
   machine.circumstances.communicator = experiment.machine.communicator;
   if (!experiment.machine.on_this_host()) {

@@ -5,6 +5,7 @@
 #include <set>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -17,6 +18,13 @@
 #include "tools/trainyard/cli/recorded_runs.h"
 
 namespace trainyard::tools {
+
+CLI::App* add_verb(CLI::App& parent, Invocation& invocation, const char* name, const std::string& about,
+                   std::function<int()> action) {
+  CLI::App* command = parent.add_subcommand(name, about);
+  command->callback([&invocation, action = std::move(action)] { invocation = action; });
+  return command;
+}
 
 void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& yard) {
   refuse_empty(
@@ -126,9 +134,7 @@ std::string similar_runs(const std::vector<db::RunSummary>& runs, const std::str
   return lines;
 }
 
-}  // namespace
-
-void refuse_unknown_run(const db::Database& database, const std::string& text) {
+[[noreturn]] void refuse_unknown_run(const db::Database& database, const std::string& text) {
   const auto runs = db::run_summaries(database);
   if (runs.empty()) throw UserError("no run \"" + text + "\": this yard has no run yet");
   if (text == "last") throw UserError("no run of this yard was launched yet", all_runs_advice);
@@ -139,6 +145,8 @@ void refuse_unknown_run(const db::Database& database, const std::string& text) {
       (experiment ? "\"" + text + "\" is an experiment, not a run" : "no run \"" + text + "\" in this yard"),
       all_runs_advice + (similar.empty() ? "" : (experiment ? "\nits runs:" : "\nsimilar runs:") + similar));
 }
+
+}  // namespace
 
 std::string run_named(const db::Database& database, const std::string& text) {
   if (text.empty()) throw UserError("the run key is empty", all_runs_advice);

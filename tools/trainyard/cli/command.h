@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "db/database/database.h"
@@ -23,9 +25,26 @@ namespace trainyard::tools {
 // - gate_failed: `compare --fail-on` found such a verdict.
 enum ExitCode : int { done = 0, run_failed = 1, wrong_usage = 2, gate_failed = 3, interrupted = 130 };
 
-struct Invocation {
-  std::function<int()> action;
+using Invocation = std::function<int()>;  // what the user called
+
+// Add a verb whose `action` runs if the user calls it.
+CLI::App* add_verb(CLI::App& parent, Invocation& invocation, const char* name, const std::string& about,
+                   std::function<int()> action);
+
+template <typename Options>
+struct VerbWithOptions {
+  CLI::App* command = nullptr;
+  std::shared_ptr<Options> options;
 };
+
+// As above, for an action that takes options. They are filled in when the command line is read.
+template <typename Options>
+auto add_verb(CLI::App& parent, Invocation& invocation, const char* name, const std::string& about,
+              int (*action)(Options)) {
+  auto options = std::make_shared<std::remove_cvref_t<Options>>();
+  auto* command = add_verb(parent, invocation, name, about, [options, action] { return action(*options); });
+  return VerbWithOptions<std::remove_cvref_t<Options>>{command, options};
+}
 
 // Add `--yard DIR`, the same for every verb that uses a yard.
 void add_yard_option(CLI::App& command, std::optional<std::filesystem::path>& yard);
@@ -49,9 +68,6 @@ std::string experiment_named(const db::Database& database, const std::string& na
 // Wait until a sweep that has just started has written its experiment. Return early if `stopped` is true.
 void wait_for_first_entry(const std::optional<std::filesystem::path>& yard,
                           const std::function<bool()>& stopped);
-
-// Throw the UserError for a text that matches no run. It lists runs with a similar key or name.
-[[noreturn]] void refuse_unknown_run(const db::Database& database, const std::string& text);
 
 // The key of the run that `text` names: "last" or a unique prefix of its key. UserError if there is none.
 std::string run_named(const db::Database& database, const std::string& text);

@@ -168,7 +168,7 @@ std::string file_of(const RunsByPlace& runs) {
   const auto column = [&](const char* name, auto text) {
     return fmt::format("{} = [{}]\n", name, joined(runs, [&](const auto& one) { return text(*one.second); }));
   };
-  std::string text = fmt::format("name = {}\n[[matrix.zip]]\n", toml_text(recorded_experiment));
+  std::string text = "name = \"recorded\"\n[[matrix.zip]]\n";
   text += column("model", [](const RecordedRun& run) { return toml_text(run.model); });
   text += column("strategy", [](const RecordedRun& run) { return toml_text(run.strategy); });
   text += column("seed", [](const RecordedRun& run) { return std::to_string(run.seed); });
@@ -186,15 +186,6 @@ std::string file_of(const RunsByPlace& runs) {
     text +=
         fmt::format("[strategy.{0}]\nreplicas = {1}\ncommand = [\"recorded\", {0}]\n", toml_text(name), one);
   return text;
-}
-
-experiments::Experiment experiment_of(const orchestrator::Yard& yard, const RunsByPlace& runs) {
-  auto loaded = experiments::load_text(file_of(runs), yard.root() / "recorded.toml");
-  if (!loaded.experiment)
-    throw UserError("cannot make an experiment of the recorded runs: " + to_text(loaded.problems.at(0)));
-  experiments::Experiment experiment = std::move(*loaded.experiment);
-  experiments::resolve_data(experiment, std::nullopt);
-  return experiment;
 }
 
 // What the experiment file does not say.
@@ -261,7 +252,11 @@ void add(const orchestrator::Yard& yard, const RecordedRun& recorded,
 void add_all(const orchestrator::Yard& yard, const std::vector<RecordedRun>& runs) {
   RunsByPlace last;
   for (const RecordedRun& run : runs) last.insert_or_assign(run.place(), &run);
-  experiments::Experiment experiment = experiment_of(yard, last);
+  auto loaded = experiments::load_text(file_of(last), yard.root() / "recorded.toml");
+  if (!loaded.experiment)
+    throw UserError("cannot make an experiment of the recorded runs: " + to_text(loaded.problems.at(0)));
+  experiments::Experiment& experiment = *loaded.experiment;
+  experiments::resolve_data(experiment, std::nullopt);
   std::map<Place, const experiments::Run*> runs_by_place;
   for (experiments::Run& run : experiment.runs) {
     Place place{run.model, run.strategy.name, run.seed};

@@ -10,8 +10,7 @@
 
 namespace trainyard::tools {
 
-inline constexpr const char* recorded_experiment = "recorded";  // its name
-inline constexpr const char* recorded_mark = "recorded";        // in `asked` of its journal entries
+inline constexpr const char* recorded_mark = "recorded";  // in `asked` of their journal entries
 
 // Names that these experiments share with those of `trainyard run FILE.py`.
 std::string toml_text(const std::string& text);                    // in quotes

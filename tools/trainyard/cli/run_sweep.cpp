@@ -80,14 +80,11 @@ void print_result(const orchestrator::SweepResult& result) {
     std::cerr << "given up: " << counted(result.not_started, "run")
               << (result.not_started == 1 ? " was" : " were")
               << " not trained after these failures. Continue with `trainyard resume`.\n";
-  if (result.yard_moved)
-    std::cerr << "stopped: " << result.stopped_by
-              << "\n        Recorded data is intact. Continue with `trainyard resume --yard NEW_FOLDER`.\n";
-  else if (!result.stopped_by.empty())
-    std::cerr
-        << "stopped: " << result.stopped_by
-        << "\n        Recorded data is intact. If the disk is full, free some space. Then continue with "
-           "`trainyard resume`.\n";
+  if (!result.stopped_by.empty())
+    std::cerr << "stopped: " << result.stopped_by << "\n        Recorded data is intact. "
+              << (result.yard_moved
+                      ? "Continue with `trainyard resume --yard NEW_FOLDER`.\n"
+                      : "If the disk is full, free some space. Then continue with `trainyard resume`.\n");
   else if (result.interrupted)
     std::cerr << "interrupted: finished runs are kept, the same command continues\n";
 }

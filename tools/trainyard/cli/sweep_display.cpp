@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 #include "experiments/run/run.h"
 #include "orchestrator/sweep/watchdog.h"
@@ -187,7 +188,7 @@ class SweepDisplay : public orchestrator::Status {
   }
 
   // Ignores failed writes: the terminal is not evidence.
-  void put(const std::string& text) const { write_as_it_is(terminal_, text); }
+  void put(const std::string& text) const { write_all(terminal_, text); }
 
   int terminal_;
   bool colour_ = true, live_ = false, at_most_ = false;

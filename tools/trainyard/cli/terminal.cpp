@@ -1,6 +1,7 @@
 #include "tools/trainyard/cli/terminal.h"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <new>
 #include <utility>
@@ -10,6 +11,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 
 namespace trainyard::tools {
@@ -63,15 +65,6 @@ std::size_t output_width(int descriptor) {
   return ::ioctl(descriptor, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : usual;
 }
 
-bool write_as_it_is(int fd, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  return true;
-}
-
 void open_closed_streams() {
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (::fcntl(stream, F_GETFD) == -1)
@@ -91,28 +84,24 @@ extern "C" void count_stop(int) {
   stop_count().fetch_add(1);
 }
 
-void replace_action(int number, void (*handler)(int), struct sigaction& before) {
-  struct sigaction action {};
-  action.sa_handler = handler;
-  sigemptyset(&action.sa_mask);
-  sigaction(number, &action, &before);
-}
+constexpr std::array handled_signals{SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 
 }  // namespace
 
 StopSignal::StopSignal() {
   stop_count() = 0;  // initialises it before the first signal
-  replace_action(SIGINT, count_stop, interrupt_);
-  replace_action(SIGTERM, count_stop, terminate_);
-  replace_action(SIGHUP, count_stop, hang_up_);
-  replace_action(SIGPIPE, SIG_IGN, pipe_);  // a closed pipe must not end a sweep
+  for (std::size_t i = 0; i < handled_signals.size(); ++i) {
+    struct sigaction action {};
+    action.sa_handler =
+        handled_signals[i] == SIGPIPE ? SIG_IGN : count_stop;  // a closed pipe must not end a sweep
+    sigemptyset(&action.sa_mask);
+    sigaction(handled_signals[i], &action, &before_[i]);
+  }
 }
 
 StopSignal::~StopSignal() {
-  sigaction(SIGINT, &interrupt_, nullptr);
-  sigaction(SIGTERM, &terminate_, nullptr);
-  sigaction(SIGHUP, &hang_up_, nullptr);
-  sigaction(SIGPIPE, &pipe_, nullptr);
+  for (std::size_t i = 0; i < handled_signals.size(); ++i)
+    sigaction(handled_signals[i], &before_[i], nullptr);
 }
 
 const std::atomic<int>& StopSignal::count() const {
@@ -120,26 +109,26 @@ const std::atomic<int>& StopSignal::count() const {
 }
 
 ProgressLine::~ProgressLine() {
-  if (percent_ <= 100) write_as_it_is(STDERR_FILENO, "\r\033[K");
+  if (percent_ <= 100) write_all(STDERR_FILENO, "\r\033[K");
 }
 
 void ProgressLine::show(std::uint64_t now, std::uint64_t whole, const std::function<std::string()>& about) {
   const std::uint64_t percent = whole == 0 ? 0 : 100 * now / whole;
   if (percent == percent_ || ::isatty(STDERR_FILENO) == 0) return;
   percent_ = percent;
-  write_as_it_is(STDERR_FILENO, fmt::format("\r{}, {} %", about(), percent));
+  write_all(STDERR_FILENO, fmt::format("\r{}, {} %", about(), percent));
 }
 
 // Long lines are cut, as line wrapping is off. Each line erases the old text right of it, and the last line the rest,
 // which avoids flicker. Nothing has to be restored.
 bool show_screen(int fd, const std::string& text) {
   winsize size{};
-  if (::isatty(fd) == 0) return write_as_it_is(fd, printable(text) + "\n");
+  if (::isatty(fd) == 0) return write_all(fd, printable(text) + "\n") == 0;
   const bool known = ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0;
   std::string drawing = "\033[H\033[?7l";
   for (const char c : first_lines(printable(text), (known ? size.ws_row : 24) - 1))
     drawing += c == '\n' ? "\033[K\r\n" : std::string(1, c);
-  return write_as_it_is(fd, drawing + "\033[J\033[?7h");
+  return write_all(fd, drawing + "\033[J\033[?7h") == 0;
 }
 
 std::string first_lines(const std::string& text, std::size_t lines) {

@@ -1,9 +1,10 @@
 // Terminal: escaped output, standard streams, signals that stop a sweep, and a screen that is redrawn.
 //
 // std::cout and std::cerr escape control characters of names, logs and other programs (`base/text.h`).
-// Escape sequences of our own are written to the descriptor.
+// Escape sequences of our own are written to the descriptor (`write_all`).
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstddef>
@@ -42,9 +43,6 @@ class PrintableOutput : public std::streambuf {
 // Columns of the terminal at standard output (1) or standard error (2). 80 if unknown, 0 for a file or pipe.
 std::size_t output_width(int descriptor = 1);
 
-// Write all of `text` without escaping. False if writing failed.
-bool write_as_it_is(int fd, const std::string& text);
-
 // Open /dev/null for each closed standard stream (`trainyard run FILE >&-`). Otherwise the next opened file,
 // for example the journal, gets its number, and output is written into that file.
 void open_closed_streams();
@@ -60,10 +58,7 @@ class StopSignal {
   const std::atomic<int>& count() const;
 
  private:
-  struct sigaction interrupt_ {};
-  struct sigaction terminate_ {};
-  struct sigaction hang_up_ {};
-  struct sigaction pipe_ {};
+  std::array<struct sigaction, 4> before_{};
 };
 
 // Progress of something long: one line on standard error that is overwritten. Prints only to a terminal.

@@ -1,5 +1,5 @@
 // Verbs of the command line: one function and one row per verb. `add_…` adds the subcommand and its options
-// to the program. If the user calls the verb, it sets `Invocation::action`. `main` runs the action and turns
+// to the program. If the user calls the verb, it sets the `Invocation`. `main` runs it and turns
 // exceptions into exit codes.
 #pragma once
 
@@ -118,9 +118,8 @@ inline constexpr std::array verbs{
 // Write the help pages of the program and of all its verbs. Call it after the verbs are added.
 void add_help_pages(CLI::App& program);
 
-// `trainyard plan`, also reached as `trainyard run --dry-run`.
-
 struct ExperimentOptions;
+// `trainyard plan`, also reached as `trainyard run --dry-run`.
 int plan_experiment(const ExperimentOptions& options);
 
 }  // namespace trainyard::tools

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/analysis/analysis.h"
 #include "reports/answer/answer.h"
@@ -153,14 +154,6 @@ bool any_verdicts(const std::vector<reports::Comparison>& comparisons) {
   return std::ranges::any_of(comparisons, [](const reports::Comparison& one) { return has_verdicts(one); });
 }
 
-// Failures go to standard error. Standard output has only the verdicts, in any format.
-int gate(const std::vector<std::string>& failures, const CompareOptions& options) {
-  for (const std::string& line : failures)
-    std::cerr << reports::paragraph("fails --fail-on " + joined(options.fail_on, {}, ",") + ": " + line,
-                                    output_width(2));
-  return failures.empty() ? done : gate_failed;
-}
-
 // Leaves the verdicts on these metrics. Their p-values stay, because a family of tests has only one metric.
 void keep_metrics(Compared& compared, const std::set<std::string>& metrics) {
   for (reports::Comparison& comparison : compared.report.comparisons)
@@ -213,7 +206,7 @@ Compared compared_in_file(const CompareOptions& options) {
 int compare(const CompareOptions& options) {
   if (options.groups.size() == 1)
     throw UserError("compare needs two groups of runs, or none to compare what the experiment file compares");
-  const std::vector<FailOn> fail_on = parse_fail_on(options.fail_on);
+  const std::vector<const FailOnWord*> fail_on = parse_fail_on(options.fail_on);
   const bool of_file = !options.runs.file.empty();
   if (of_file && !(options.groups.empty() && options.experiment.empty() && options.differs.empty()))
     throw UserError("--from judges the runs of a file", "leave out A, B, --experiment and --differs");
@@ -228,7 +221,11 @@ int compare(const CompareOptions& options) {
                     "leave out --metric to see the metrics of these runs");
   const auto format = std::ranges::find(verdict_formats, options.format, &VerdictFormat::name);
   std::cout << format->text(compared);
-  return gate(failures, options);
+  // not on standard output, which has only the verdicts, in any format
+  for (const std::string& line : failures)
+    std::cerr << reports::paragraph("fails --fail-on " + joined(options.fail_on, {}, ",") + ": " + line,
+                                    output_width(2));
+  return failures.empty() ? done : gate_failed;
 }
 
 std::string about_fail_on() {
@@ -237,23 +234,16 @@ std::string about_fail_on() {
   return text;
 }
 
-std::vector<std::string> format_names() {
-  std::vector<std::string> names;
-  names.reserve(verdict_formats.size());
-  for (const auto& format : verdict_formats) names.push_back(format.name);
-  return names;
-}
-
 }  // namespace
 
 void add_compare(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "compare",
+  const auto [command, options] = add_verb(
+      program, invocation, "compare",
       "print the verdicts of an experiment, or of two groups of runs\n\n"
       "Without A and B it compares what the experiment file compares. An effect is the change of the arm "
       "against the baseline: in percent for times, losses and perplexities, in percentage points for "
-      "accuracies, in dB for PSNR, and in units of loss if the loss is small.");
-  auto options = std::make_shared<CompareOptions>();
+      "accuracies, in dB for PSNR, and in units of loss if the loss is small.",
+      compare);
   command
       ->add_option("A B", options->groups,
                    "baseline and arm: value of the axis, NAME=VALUE,…, or a run's key")
@@ -264,7 +254,7 @@ void add_compare(CLI::App& program, Invocation& invocation) {
                    "an intended difference of the arms, as in the file: --differs batch")
       ->delimiter(',');
   command->add_option("--format", options->format, "how to print it")
-      ->check(one_of(format_names()))
+      ->check(one_of(names_of(verdict_formats, &VerdictFormat::name)))
       ->capture_default_str();
   command->add_option("--fail-on", options->fail_on, about_fail_on())->delimiter(',')->type_name("WORD,…");
   command
@@ -282,8 +272,8 @@ void add_compare(CLI::App& program, Invocation& invocation) {
   command->add_option("--arm", runs.arm, "the compared column of the file")->type_name("COLUMN");
   command->add_option("--baseline", runs.baseline, "its value in the runs of the baseline")
       ->type_name("VALUE");
-  const auto list = [&](const char* name, std::vector<std::string>& values, const char* type,
-                        const char* about) {
+  const auto list = [command = command, from](const char* name, std::vector<std::string>& values,
+                                              const char* type, const char* about) {
     command->add_option(name, values, about)->delimiter(',')->type_name(type)->needs(from);
   };
   list("--pair", runs.pair, "COLUMN,…", "columns that are equal in the runs of a pair (default: no pairs)");
@@ -296,7 +286,6 @@ void add_compare(CLI::App& program, Invocation& invocation) {
        "the margin in the unit of the effect, or METRIC=NUMBER (default: by its kind)");
   for (const char* needed : {"--arm", "--baseline"}) from->needs(command->get_option(needed)->needs(from));
   from->needs(command->get_option("--metric"));
-  command->callback([options, &invocation] { invocation.action = [options] { return compare(*options); }; });
 }
 
 }  // namespace trainyard::tools

@@ -47,13 +47,13 @@ int print_script(const CLI::App& program, const std::string& shell) {
 }  // namespace
 
 void add_completion(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("completion", "print a script that completes commands and options");
   auto shell = std::make_shared<std::string>();
+  auto* command =
+      add_verb(program, invocation, "completion", "print a script that completes commands and options",
+               [shell, &program] { return print_script(program, *shell); });
   command->add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
       ->check(one_of({"bash", "zsh", "fish"}));
-  const auto print = [shell, &program] { return print_script(program, *shell); };
-  command->callback([print, &invocation] { invocation.action = print; });
 }
 
 }  // namespace trainyard::tools

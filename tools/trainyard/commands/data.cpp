@@ -30,8 +30,6 @@ struct Options {
   std::optional<std::string> from;
 };
 
-constexpr const char* about_data = "list, get or verify the files of published data sets";
-
 constexpr const char* data_footer =
     "A data directory holds a folder or an archive for each data set. --data or TRAINYARD_DATA names it, "
     "here and for `run`.\n\n"
@@ -50,8 +48,7 @@ fs::path directory_of(const Options& options) {
 
 const models::KnownDataset& known_dataset(const std::string& name) {
   if (const models::KnownDataset* known = models::find_known_dataset(name)) return *known;
-  std::vector<std::string> names;
-  for (const auto& known : models::known_datasets()) names.push_back(known.dataset);
+  const auto names = names_of(models::known_datasets(), &models::KnownDataset::dataset);
   if (models::find_dataset(name).generated())
     throw UserError("\"" + name + "\" is generated, so there is nothing to download",
                     name_advice(name, names));
@@ -80,18 +77,6 @@ int verify_command(const Options& options) {
   for (const auto& known : models::known_datasets())
     good = verify_data(known.dataset, directory, std::cout) && good;
   return good ? done : run_failed;
-}
-
-CLI::App* add_command(CLI::App& parent, const std::string& name, const std::string& meaning,
-                      const std::shared_ptr<Options>& options, int (*action)(const Options&),
-                      Invocation& invocation) {
-  auto* command = parent.add_subcommand(name, meaning);
-  refuse_empty(
-      command->add_option("--data", options->directory, "the data directory; otherwise TRAINYARD_DATA")
-          ->type_name("DIR"));
-  command->callback(
-      [options, action, &invocation] { invocation.action = [options, action] { return action(*options); }; });
-  return command;
 }
 
 constexpr double megabyte = 1e6;
@@ -150,10 +135,6 @@ void unpack(const fs::path& archive, const fs::path& directory, const std::strin
   fs::rename(part, directory / name);
 }
 
-bool is_there(const models::KnownFile& file, const fs::path& path) {
-  return fs::exists(path) && models::fits(file, models::digests_of_file(path));
-}
-
 // The file at `place` under its published name, or unpacked without ".gz". Empty if there is none.
 std::optional<fs::path> file_at(const fs::path& place, const std::string& name) {
   if (!fs::is_directory(place)) return place.filename() == name ? std::optional(place) : std::nullopt;
@@ -163,24 +144,20 @@ std::optional<fs::path> file_at(const fs::path& place, const std::string& name) 
   return fs::exists(plain) ? std::optional(plain) : std::nullopt;
 }
 
-struct FileResult {
-  bool wrong = false;
-  std::string text;
-};
-
-FileResult verdict_of(const models::KnownFile& known, const fs::path& file) try {
+// It begins with "NOT" if the file is wrong.
+std::string verdict_of(const models::KnownFile& known, const fs::path& file) try {
   if (models::fits(known, models::digests_of_file(file)))
-    return {false, "as published, " + models::digest_text(known)};
+    return "as published, " + models::digest_text(known);
   if (!known.content_md5.empty()) {
     if (models::digests_of_content(file).md5 == known.content_md5)
-      return {false, "its content is as published, MD5 " + known.content_md5};
-    return {true, "NOT as published: its content should have MD5 " + known.content_md5};
+      return "its content is as published, MD5 " + known.content_md5;
+    return "NOT as published: its content should have MD5 " + known.content_md5;
   }
-  if (file.filename() != known.name) return {false, "unpacked, and no digest of the content is known"};
-  return {true, "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
-                    models::digest_text(known)};
+  if (file.filename() != known.name) return "unpacked, and no digest of the content is known";
+  return "NOT as published: should be " + std::to_string(known.bytes) + " bytes, " +
+         models::digest_text(known);
 } catch (const UserError& error) {
-  return {true, std::string("NOT readable: ") + error.what()};
+  return std::string("NOT readable: ") + error.what();
 }
 
 bool verify_files(const models::KnownDataset& known, const fs::path& place, std::ostream& out) {
@@ -190,9 +167,9 @@ bool verify_files(const models::KnownDataset& known, const fs::path& place, std:
     const auto found = file_at(place, file.name);
     if (!found) continue;
     any = true;
-    const FileResult verdict = verdict_of(file, *found);
-    good = good && !verdict.wrong;
-    out << found->string() << ": " << verdict.text << '\n';
+    const std::string verdict = verdict_of(file, *found);
+    good = good && !verdict.starts_with("NOT");
+    out << found->string() << ": " << verdict << '\n';
   }
   if (!any) out << place.string() << ": no file has a published name, so no digest is compared\n";
   return good;
@@ -225,21 +202,25 @@ void list_data(const std::optional<fs::path>& directory, std::ostream& out) {
 }
 
 void add_data(CLI::App& program, Invocation& invocation) {
-  auto options = std::make_shared<Options>();
-  auto* command = program.add_subcommand("data", about_data);
+  auto* command = program.add_subcommand("data", "list, get or verify the files of published data sets");
   command->require_subcommand(1);
   command->footer(data_footer);
-  add_command(*command, "list", "the published files: sizes, digests, addresses", options, &list_command,
-              invocation);
-  auto* get = add_command(*command, "get", "download what is missing of a data set", options, &get_command,
-                          invocation);
-  get->add_option("NAME", options->name, "data set")->required();
-  get->add_option("--from", options->from, "get the files from this address instead (mirror)")
+  const auto add = [&](const char* name, const char* about, int (*action)(const Options&)) {
+    auto verb = add_verb(*command, invocation, name, about, action);
+    refuse_empty(
+        verb.command
+            ->add_option("--data", verb.options->directory, "the data directory; otherwise TRAINYARD_DATA")
+            ->type_name("DIR"));
+    return verb;
+  };
+  add("list", "the published files: sizes, digests, addresses", list_command);
+  const auto [get, wanted] = add("get", "download what is missing of a data set", get_command);
+  get->add_option("NAME", wanted->name, "data set")->required();
+  get->add_option("--from", wanted->from, "get the files from this address instead (mirror)")
       ->type_name("URL");
-  auto* verify =
-      add_command(*command, "verify", "compare local files with the published checksums, and read them",
-                  options, &verify_command, invocation);
-  verify->add_option("NAME", options->name, "data set; otherwise all");
+  const auto [verify, checked] =
+      add("verify", "compare local files with the published checksums, and read them", verify_command);
+  verify->add_option("NAME", checked->name, "data set; otherwise all");
 }
 
 void get_data(const models::KnownDataset& known, const fs::path& directory,
@@ -251,14 +232,15 @@ void get_data(const models::KnownDataset& known, const fs::path& directory,
     return;
   }
   for (const models::KnownFile& file : known.files) {
-    if (known.unpacked.empty() && is_there(file, folder / file.name)) {
-      out << (folder / file.name).string() << ": already there, as published\n";
+    const fs::path path = folder / file.name;
+    if (known.unpacked.empty() && fs::exists(path) && models::fits(file, models::digests_of_file(path))) {
+      out << path.string() << ": already there, as published\n";
       continue;
     }
     const fs::path part = get_part(file, from, folder);
     if (known.unpacked.empty()) {
-      fs::rename(part, folder / file.name);
-      out << (folder / file.name).string() << ": downloaded, as published\n";
+      fs::rename(part, path);
+      out << path.string() << ": downloaded, as published\n";
     } else {
       unpack(part, directory, known.unpacked);
       fs::remove(part);

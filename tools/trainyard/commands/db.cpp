@@ -21,31 +21,6 @@ struct DbOptions {
   std::optional<fs::path> yard;
 };
 
-// Guard against changes of a yard during a check. With write access it locks the yard. Without, `require`
-// detects afterwards whether another process locked it.
-class QuiescentYard {
- public:
-  explicit QuiescentYard(const orchestrator::Yard& yard) : yard_(yard) {
-    if (orchestrator::may_write(yard)) {
-      lock_.emplace(yard, "trainyard db check");
-    } else if (orchestrator::in_use(yard)) {
-      throw UserError("yard " + yard.root().string() + " is in use", "check it when the sweep has ended");
-    }
-    last_locked_ = orchestrator::last_locked(yard);
-  }
-  bool reads_only() const { return !lock_; }
-  void require() const {
-    if (!lock_ && (orchestrator::in_use(yard_) || orchestrator::last_locked(yard_) != last_locked_))
-      throw UserError("yard " + yard_.root().string() + " changed while it was checked",
-                      "check it again when no sweep runs in it");
-  }
-
- private:
-  const orchestrator::Yard& yard_;
-  std::optional<orchestrator::YardLock> lock_;
-  fs::file_time_type last_locked_;
-};
-
 // What a rebuild would do. It loses nothing that can be read.
 void print_rebuild(bool damaged, const db::FileCheck& files, bool reads_only) {
   if (damaged)
@@ -59,14 +34,22 @@ void print_rebuild(bool damaged, const db::FileCheck& files, bool reads_only) {
   if (reads_only) std::cout << "you have no write access to this yard: ask somebody who has it\n";
 }
 
+// With write access it locks the yard. Without, it detects afterwards whether another process has locked it.
 int check(const DbOptions& options) {
   const auto yard = orchestrator::yard_from(options.yard);
   (void)open_yard(options.yard);
-  const QuiescentYard still(yard);
+  std::optional<orchestrator::YardLock> lock;
+  if (orchestrator::may_write(yard))
+    lock.emplace(yard, "trainyard db check");
+  else if (orchestrator::in_use(yard))
+    throw UserError("yard " + yard.root().string() + " is in use", "check it when the sweep has ended");
+  const auto before = orchestrator::last_locked(yard);
   const auto database = open_yard(options.yard);
   const auto damage = db::damage(database);
   const auto files = db::check_files(yard.root(), damage.empty() ? &database : nullptr);
-  still.require();
+  if (!lock && (orchestrator::in_use(yard) || orchestrator::last_locked(yard) != before))
+    throw UserError("yard " + yard.root().string() + " changed while it was checked",
+                    "check it again when no sweep runs in it");
   bool sound = true;
   for (const auto* findings : {&damage, &files.unreadable, &files.kept, &files.differences})
     for (const auto& finding : *findings) {
@@ -77,7 +60,7 @@ int check(const DbOptions& options) {
     std::cout << yard.database().string() << ": intact, and equal to the files\n";
     return done;
   }
-  print_rebuild(!damage.empty(), files, still.reads_only());
+  print_rebuild(!damage.empty(), files, /*reads_only=*/!lock);
   return run_failed;
 }
 
@@ -111,20 +94,15 @@ int rebuild(const DbOptions& options) {
 void add_db(CLI::App& program, Invocation& invocation) {
   auto* group = program.add_subcommand("db", "check, copy or rebuild the database");
   group->require_subcommand(1);
-  auto options = std::make_shared<DbOptions>();
   const auto add = [&](const char* name, const char* about, int (*action)(const DbOptions&)) {
-    auto* command = group->add_subcommand(name, about);
-    add_yard_option(*command, options->yard);
-    command->callback([options, &invocation, action] {
-      invocation.action = [options, action] { return action(*options); };
-    });
-    return command;
+    auto verb = add_verb(*group, invocation, name, about, action);
+    add_yard_option(*verb.command, verb.options->yard);
+    return verb;
   };
   add("check", "check the database against the journal and the records\n\nRead access to the yard is enough.",
       check);
-  refuse_empty(add("backup", "write a consistent copy, also while a sweep runs", backup)
-                   ->add_option("FILE", options->file, "file to write, which must not exist")
-                   ->required());
+  const auto [copy, options] = add("backup", "write a consistent copy, also while a sweep runs", backup);
+  refuse_empty(copy->add_option("FILE", options->file, "file to write, which must not exist")->required());
   add("rebuild", "rebuild the database from the journal and the records", rebuild);
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/disk_failure.h"
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
@@ -18,6 +19,7 @@
 #include "models/tasks.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
+#include "reports/format/words.h"
 #include "reports/results/metrics.h"
 #include "reports/results/own_values.h"
 #include "tools/trainyard/cli/command.h"
@@ -35,6 +37,7 @@ struct ExportOptions {
   std::optional<std::filesystem::path> out;
   std::optional<std::filesystem::path> yard;
   ModelExportOptions model;
+  std::vector<CLI::Option*> of_results, of_model;  // options of one form of the command
 };
 
 reports::TableRow row_of(const db::ExportRow& cells) {
@@ -186,9 +189,7 @@ std::string about_what() {
 
 // The name of a view, or of a Python file.
 CLI::Validator view_or_function() {
-  std::vector<std::string> names;
-  for (const auto& view : db::exported_views()) names.push_back(view.name);
-  const CLI::Validator view = one_of(names);
+  const CLI::Validator view = one_of(names_of(db::exported_views(), &db::ExportedView::name));
   const auto problem = [view](std::string& text) {
     if (names_python_file(text)) return std::string();
     const std::string unknown = view(text);
@@ -197,14 +198,9 @@ CLI::Validator view_or_function() {
   return {problem, ""};
 }
 
-// Options by the form of the command that has them: results, or a network.
-struct Forms {
-  std::vector<CLI::Option*> results, model;
-};
-
 // UserError for an option of the other form.
-void refuse_other_form(const Forms& forms, bool of_model) {
-  for (const CLI::Option* option : of_model ? forms.results : forms.model) {
+void refuse_other_form(const ExportOptions& options, bool of_model) {
+  for (const CLI::Option* option : of_model ? options.of_results : options.of_model) {
     if (option->count() == 0) continue;
     if (of_model)
       throw UserError(option->get_name() + " is for results, but a Python function is named",
@@ -214,27 +210,20 @@ void refuse_other_form(const Forms& forms, bool of_model) {
   }
 }
 
-CLI::App* export_command(CLI::App& program) {
-  return program.add_subcommand("export",
-                                "export results as CSV or JSON Lines, or a network of PyTorch\n\n"
-                                "db/README.md describes the columns of results. docs/exported-models.md\n"
-                                "describes the function that makes a network.");
-}
-
-std::vector<CLI::Option*> add_result_options(CLI::App& command, ExportOptions& options) {
-  std::vector<CLI::Option*> added{
+void add_result_options(CLI::App& command, ExportOptions& options) {
+  options.of_results = {
       command.add_option("--experiment", options.experiment,
                          "of results: its name (default: the one run last)"),
       command.add_option("--format", options.format, "of results: csv, or jsonl: one object per line")
           ->check(one_of({"csv", "jsonl"}))
           ->capture_default_str()};
   add_yard_option(command, options.yard);
-  added.push_back(command.get_option("--yard"));
-  return added;
+  options.of_results.push_back(command.get_option("--yard"));
 }
 
-std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOptions& model) {
-  return {
+void add_model_options(CLI::App& command, ExportOptions& options) {
+  ModelExportOptions& model = options.model;
+  options.of_model = {
       command
           .add_option("--batch", model.batch,
                       "of a network: samples of the example (default: as many as the function gives)")
@@ -262,9 +251,9 @@ std::vector<CLI::Option*> add_model_options(CLI::App& command, ModelExportOption
       command.add_flag("--verbose", model.verbose, "of a network: print Python's tracebacks and warnings")};
 }
 
-int export_either(ExportOptions& options, const Forms& forms) {
+int export_either(ExportOptions options) {
   const bool of_model = names_python_file(options.what);
-  refuse_other_form(forms, of_model);
+  refuse_other_form(options, of_model);
   if (!of_model) return export_results(options);
   options.model.function = options.what;
   options.model.out = options.out;
@@ -274,8 +263,12 @@ int export_either(ExportOptions& options, const Forms& forms) {
 }  // namespace
 
 void add_export(CLI::App& program, Invocation& invocation) {
-  auto* command = export_command(program);
-  auto options = std::make_shared<ExportOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "export",
+               "export results as CSV or JSON Lines, or a network of PyTorch\n\n"
+               "db/README.md describes the columns of results. docs/exported-models.md\n"
+               "describes the function that makes a network.",
+               export_either);
   command->add_option("WHAT", options->what, about_what())
       ->type_name("VIEW|FILE.py:FUNCTION")
       ->check(view_or_function())
@@ -283,11 +276,8 @@ void add_export(CLI::App& program, Invocation& invocation) {
   refuse_empty(
       command->add_option("-o,--out", options->out, "file to write (default of results: standard output)")
           ->type_name("FILE"));
-  Forms forms{.results = add_result_options(*command, *options),
-              .model = add_model_options(*command, options->model)};
-  command->callback([options, forms, &invocation] {
-    invocation.action = [options, forms] { return export_either(*options, forms); };
-  });
+  add_result_options(*command, *options);
+  add_model_options(*command, *options);
 }
 
 // trainyard sql: runs a read-only SQL query, or prints the schema.
@@ -305,29 +295,20 @@ struct SqlOptions {
 // "\nrun_summary (view)\n  run_key, experiment, …\n" per view and table, at most 80 columns wide.
 std::string schema_text(const db::ResultTable& schema) {
   constexpr std::size_t width = 80;
+  std::vector<std::pair<std::string, std::vector<std::string>>> columns;  // by view or table
+  for (const auto& row : schema.rows) {
+    const auto cell = [&](std::size_t i) { return row[i].get<std::string>(); };
+    reports::value_of_key(columns, cell(1) + " (" + cell(0) + ")").push_back(cell(2));
+  }
   std::string text =
       "db/README.md explains each view and column. Views keep their columns, tables\n"
       "may change.\n";
-  std::string name, line;
-  for (const auto& row : schema.rows) {
-    const auto cell = [&](std::size_t i) { return row[i].get<std::string>(); };
-    if (cell(1) != name) {
-      if (!name.empty()) text += line + '\n';
-      name = cell(1);
-      text += "\n" + name + " (" + cell(0) + ")\n";
-      line = "  " + cell(2);
-      continue;
-    }
-    const bool fits = trainyard::columns(line) + 2 + trainyard::columns(cell(2)) < width;
-    if (fits) {
-      line += ", ";
-    } else {
-      text += line + ",\n";
-      line = "  ";
-    }
-    line += cell(2);
+  for (const auto& [name, names] : columns) {
+    const std::string lines =
+        reports::paragraph(joined(names) + ",", width);  // each line has room for a comma
+    text += "\n" + name + "\n  " + lines.substr(0, lines.rfind(',')) + "\n";
   }
-  return text + line + '\n';
+  return text;
 }
 
 int ask(const SqlOptions& options) {
@@ -349,8 +330,8 @@ int ask(const SqlOptions& options) {
 }  // namespace
 
 void add_sql(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("sql", "run one SQL query, without changing the database");
-  auto options = std::make_shared<SqlOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "sql", "run one SQL query, without changing the database", ask);
   auto* statement = command->add_option("STATEMENT", options->statement, "one SQL statement");
   command->add_flag("--schema", options->schema, "print the views with their columns, then the tables")
       ->excludes(statement);
@@ -362,7 +343,6 @@ void add_sql(CLI::App& program, Invocation& invocation) {
       ->check(CLI::PositiveNumber)
       ->capture_default_str();
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return ask(*options); }; });
 }
 
 }  // namespace trainyard::tools

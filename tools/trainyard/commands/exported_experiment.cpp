@@ -1,7 +1,7 @@
 #include "tools/trainyard/commands/exported_experiment.h"
 
 #include <algorithm>
-#include <cctype>
+#include <regex>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -76,11 +76,15 @@ std::string optimizer_keys(const nlohmann::json& about) {
   return text;
 }
 
-std::string name_of(const std::filesystem::path& file) {
-  std::string name = file.stem().string();
-  for (char& letter : name)
-    if (std::isalnum(static_cast<unsigned char>(letter)) == 0 && letter != '-' && letter != '_') letter = '-';
-  return name;
+// The lines up to the data set. The first strategy is the baseline, unless there is "single".
+std::string heading(const std::string& model, const std::vector<std::string>& strategies, int seeds,
+                    const std::string& dataset) {
+  const bool has_single = std::ranges::find(strategies, "single") != strategies.end();
+  return fmt::format(
+      "name = {0}\nmatrix = {{ model = [{0}], strategy = [{1}], seed = {{ count = {2} }} }}\n"
+      "compare = {{ axis = \"strategy\", baseline = {3}, pair = [\"seed\"] }}\n\n[defaults]\ndataset = {4}\n",
+      toml_text(model), joined(strategies, toml_text), seeds,
+      toml_text(has_single ? "single" : strategies.front()), toml_text(dataset));
 }
 
 }  // namespace
@@ -89,16 +93,9 @@ std::string text_of(const ExportedExperiment& experiment) {
   const models::Exported network = models::read_exported(experiment.network);
   const auto about = nlohmann::json::parse(network.metadata, nullptr, /*allow_exceptions=*/false);
   const std::string dataset = experiment.dataset.empty() ? usual_dataset(network) : experiment.dataset;
-  const auto& strategies = experiment.strategies;
-  const bool has_single = std::ranges::find(strategies, "single") != strategies.end();
-  std::string text;
-  const std::string name = name_of(experiment.network);
-  text += fmt::format("name = {}\n", toml_text(name));
-  text += fmt::format("matrix = {{ model = [{}], strategy = [{}], seed = {{ count = {} }} }}\n",
-                      toml_text(name), joined(strategies, toml_text), experiment.seeds);
-  text += fmt::format("compare = {{ axis = \"strategy\", baseline = {}, pair = [\"seed\"] }}\n",
-                      toml_text(has_single ? "single" : strategies.front()));
-  text += fmt::format("\n[defaults]\ndataset = {}\n", toml_text(dataset));
+  static const std::regex not_of_a_name("[^A-Za-z0-9_-]");
+  const std::string name = std::regex_replace(experiment.network.stem().string(), not_of_a_name, "-");
+  std::string text = heading(name, experiment.strategies, experiment.seeds, dataset);
   text += data_key(network, about, models::find_dataset(dataset));
   text += "epochs = 5\nbatch = 32\n" + optimizer_keys(about);
   text += fmt::format("\n[model.{}]\nexport = {}\ntask = {}\ninitial = {}\n", name,
@@ -124,13 +121,11 @@ std::string text_of(const ScriptExperiment& experiment) {
         "[strategy.{}]\ncommand = {}\nfiles = [{}]\nenv = {{ SEED = \"{{seed}}\" }}\nreplicas = {}\n",
         names.back(), nlohmann::json(command).dump(), toml_text(experiment.script), processes);
   }
-  return fmt::format(
-      "name = {0}\nmatrix = {{ model = [{0}], strategy = [{1}], seed = {{ count = {2} }} }}\n"
-      "compare = {{ axis = \"strategy\", baseline = {3}, pair = [\"seed\"] }}\n\n"
-      "[defaults]\ndataset = \"of-the-script\"\nepochs = {5}   # of run.epochs()\n"
-      "[model.{0}]\ntitle = {0}\n[dataset.of-the-script]\ntitle = \"as the script reads it\"\n{4}",
-      toml_text(name), joined(names, toml_text), experiment.seeds, toml_text(names.front()), tables,
-      experiment.epochs);
+  return heading(name, names, experiment.seeds, "of-the-script") +
+         fmt::format(
+             "epochs = {0}   # of run.epochs()\n[model.{1}]\ntitle = {1}\n"
+             "[dataset.of-the-script]\ntitle = \"as the script reads it\"\n{2}",
+             experiment.epochs, toml_text(name), tables);
 }
 
 }  // namespace trainyard::tools

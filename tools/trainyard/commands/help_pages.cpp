@@ -9,6 +9,7 @@
 
 #include "base/named_row.h"
 #include "base/text.h"
+#include "reports/format/aligned_text.h"
 #include "tools/trainyard/commands/commands.h"
 
 namespace trainyard::tools {
@@ -23,21 +24,6 @@ constexpr std::size_t name_width() {
   return longest + 5;
 }
 
-// A paragraph wrapped between words. A word that is wider than `width` has a line of its own. `after` is the
-// indentation of all lines but the first.
-std::string broken(const std::string& paragraph, std::size_t width, const std::string& after) {
-  std::istringstream words(paragraph);
-  std::string text, line;
-  for (std::string word; words >> word;) {
-    if (!line.empty() && trainyard::columns(line) + 1 + trainyard::columns(word) > width) {
-      text += line + '\n' + after;
-      line.clear();
-    }
-    line += (line.empty() ? "" : " ") + word;
-  }
-  return text + line;
-}
-
 // A name and its description. The name column is `indent` wide.
 std::string entry(const std::string& name, const std::string& about, std::size_t indent) {
   const std::string spaces(indent, ' ');
@@ -49,7 +35,8 @@ std::string entry(const std::string& name, const std::string& about, std::size_t
   std::istringstream lines(about);
   std::string body;
   for (std::string line; std::getline(lines, line);)
-    body += (body.empty() ? "" : "\n" + spaces) + broken(line, page_width - indent, spaces);
+    for (const std::string& part : reports::wrapped(line, page_width - indent))
+      body += (body.empty() ? "" : "\n" + spaces) + part;
   return text + body + '\n';
 }
 
@@ -58,12 +45,12 @@ std::string broken_paragraphs(const std::string& text) {
   std::istringstream lines(text);
   std::string paragraph, result;
   const auto end_paragraph = [&] {
-    if (!paragraph.empty()) result += broken(paragraph, page_width, "") + '\n';
+    if (!paragraph.empty()) result += joined(reports::wrapped(paragraph, page_width), {}, "\n") + '\n';
     paragraph.clear();
   };
   for (std::string line; std::getline(lines, line);) {
     if (!line.empty() && line.front() != ' ') {
-      paragraph += line + '\n';
+      paragraph += (paragraph.empty() ? "" : " ") + line;
       continue;
     }
     end_paragraph();
@@ -96,7 +83,7 @@ class HelpFormatter : public CLI::Formatter {
     std::istringstream lines(verb->get_description());
     std::string about;
     for (std::string line; std::getline(lines, line) && !line.empty() && line.front() != ' ';)
-      about += line + ' ';
+      about += (about.empty() ? "" : " ") + line;
     return entry(verb->get_name(), about, name_width());
   }
 };

@@ -24,14 +24,12 @@ namespace {
 using reports::right_column;
 using reports::Table;
 
-std::string shape_text(const models::ImageShape& shape) {
-  return fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width);
-}
-
 // Shape of one sample: "1×28×28", "texts" or "text pairs".
 std::string sample_text(const models::Dataset& dataset) {
-  return dataset.kind == models::DataKind::images ? shape_text(dataset.shape)
-                                                  : std::string(models::kind_name(dataset.kind));
+  const models::ImageShape& shape = dataset.shape;
+  return dataset.kind == models::DataKind::images
+             ? fmt::format("{}×{}×{}", shape.channels, shape.height, shape.width)
+             : std::string(models::kind_name(dataset.kind));
 }
 
 std::string classes_text(const models::Dataset& dataset) {
@@ -125,18 +123,6 @@ std::string default_of(const experiments::StrategyKind::Range& range) {
   return range.any() ? std::to_string(range.fallback) : "-";
 }
 
-Table strategies_table() {
-  Table table;
-  table.columns = {
-      "name", right_column("replicas"), right_column("stages"), right_column("micro-batches"), "schedule",
-      "about"};
-  for (const auto& kind : experiments::strategy_kinds())
-    table.rows.push_back({kind.name, default_of(kind.replicas), default_of(kind.stages),
-                          default_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
-                          kind.about});
-  return table;
-}
-
 constexpr const char* strategies_note =
     "\nThe numbers are defaults, and [strategy.NAME] changes them. For a NAME of your own, set its kind:\n"
     "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n"
@@ -148,33 +134,31 @@ constexpr const char* strategies_note =
     "  [model.char-gpt]\n  title = \"Character GPT\"\n  parameters = { width = 64 }\n"
     "  [dataset.my-captions]\n  title = \"My captions\"\n";
 
-// Allowed values of a key. Long lists of names are printed by another command.
-std::string allowed_of(const experiments::Key& key) {
-  if (key.parameter.name == "dataset") return "one of `trainyard list datasets`";
-  return allowed_text(key);
-}
-
-void print_key(const experiments::Key& key) {
-  std::cout << fmt::format("{:<26} {}\n{:<26} {}\n{:<26} default {}\n", key.parameter.name,
-                           key.parameter.meaning,
-                           key.place == experiments::KeyPlace::strategy ? "  (strategies)" : "",
-                           allowed_of(key), "", default_text(key.parameter));
-}
-
 void list_strategies(const std::string& name) {
-  Table table = strategies_table();
-  if (!name.empty()) {
-    const std::string& known = experiments::find_strategy(name).name;
-    std::erase_if(table.rows, [&](const auto& row) { return std::get<std::string>(row.front()) != known; });
-  }
+  const std::string only = name.empty() ? "" : experiments::find_strategy(name).name;
+  Table table;
+  table.columns = {
+      "name", right_column("replicas"), right_column("stages"), right_column("micro-batches"), "schedule",
+      "about"};
+  for (const auto& kind : experiments::strategy_kinds())
+    if (name.empty() || kind.name == only)
+      table.rows.push_back({kind.name, default_of(kind.replicas), default_of(kind.stages),
+                            default_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
+                            kind.about});
   std::cout << aligned_table(table) << (name.empty() ? strategies_note : "");
 }
 
-void print_machine_key(const experiments::MachineKey& key) {
-  const std::string where = joined(key.launchers);
-  std::cout << fmt::format("{:<26} {}\n{:<26} {}\n", key.name, key.meaning,
-                           where.empty() ? "" : "  (" + where + ")", key.allowed);
-  if (!key.fallback.empty()) std::cout << fmt::format("{:<26} default {}\n", "", key.fallback);
+// Allowed values of a key. Long lists of names are printed by another command.
+std::string allowed_of(const experiments::Key& key) {
+  return key.parameter.name == "dataset" ? "one of `trainyard list datasets`" : allowed_text(key);
+}
+
+// `place`: the only tables or launchers that have the key. Empty: all. A key may have no default.
+void print_key(const std::string& name, const std::string& meaning, const std::string& place,
+               const std::string& allowed, const std::string& fallback) {
+  std::cout << fmt::format("{:<26} {}\n{:<26} {}\n", name, meaning, place.empty() ? "" : "  (" + place + ")",
+                           allowed);
+  if (!fallback.empty()) std::cout << fmt::format("{:<26} default {}\n", "", fallback);
 }
 
 void list_keys(const std::string& name) {
@@ -184,7 +168,10 @@ void list_keys(const std::string& name) {
   if (!name.empty() && std::find(names.begin(), names.end(), name) == names.end())
     throw UserError("no key \"" + name + "\"" + name_advice(name, names));
   for (const auto& key : experiments::keys())
-    if (name.empty() || key.parameter.name == name) print_key(key);
+    if (name.empty() || key.parameter.name == name)
+      print_key(key.parameter.name, key.parameter.meaning,
+                key.place == experiments::KeyPlace::strategy ? "strategies" : "", allowed_of(key),
+                default_text(key.parameter));
   if (name.empty())
     std::cout
         << "\nWrite them in [defaults], [model.*] or [strategy.*], or as lists of alternatives in [matrix].\n"
@@ -197,10 +184,16 @@ void list_keys(const std::string& name) {
            "docs/exported-models.md.\n"
            "\nKeys of [machine]:\n";
   for (const auto& key : experiments::machine_keys())
-    if (name.empty() || key.name == name) print_machine_key(key);
+    if (name.empty() || key.name == name)
+      print_key(key.name, key.meaning, joined(key.launchers), key.allowed, key.fallback);
 }
 
-int list(const std::string& what, const std::string& name) {
+struct ListOptions {
+  std::string what, name;
+};
+
+int list(const ListOptions& options) {
+  const auto& [what, name] = options;
   if (what == "models") name.empty() ? list_models() : show_model(name);
   if (what == "tasks") list_tasks(name);
   if (what == "datasets") name.empty() ? list_datasets() : show_dataset(name);
@@ -215,21 +208,15 @@ int list(const std::string& what, const std::string& name) {
 }  // namespace
 
 void add_list(CLI::App& program, Invocation& invocation) {
-  struct Options {
-    std::string what, name;
-  };
-  auto* command =
-      program.add_subcommand("list",
-                             "list models, tasks, strategies, data sets or keys\n\nschema: all keys as a "
-                             "JSON Schema. With NAME it prints the details of one of them.");
-  auto options = std::make_shared<Options>();
+  const auto [command, options] =
+      add_verb(program, invocation, "list",
+               "list models, tasks, strategies, data sets or keys\n\nschema: all keys as a "
+               "JSON Schema. With NAME it prints the details of one of them.",
+               list);
   command->add_option("WHAT", options->what, "models, tasks, strategies, datasets, keys or schema")
       ->required()
       ->check(one_of({"models", "tasks", "strategies", "datasets", "keys", "schema"}));
   command->add_option("NAME", options->name, "a model, task, strategy, data set or key");
-  command->callback([options, &invocation] {
-    invocation.action = [options] { return list(options->what, options->name); };
-  });
 }
 
 }  // namespace trainyard::tools

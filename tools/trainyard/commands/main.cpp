@@ -1,4 +1,5 @@
 // `main` of trainyard: finds the verb, runs it and turns exceptions into exit codes.
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -36,9 +37,7 @@ constexpr const char* first_steps =
 
 // The error for an unknown verb, option or argument, with similar names. Empty if the error is another one.
 // CLI's own message for a mistyped verb is "A subcommand is required".
-std::string unknown_word(const CLI::App& program) {
-  const CLI::App* verb = &program;
-  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+std::string unknown_word(const CLI::App& program, const CLI::App* verb) {
   const std::vector<std::string> left_over = program.remaining(true);
   if (left_over.empty()) return "";
   const bool option = left_over.front().starts_with("-");
@@ -54,19 +53,14 @@ std::string unknown_word(const CLI::App& program) {
          name_advice(word, known);
 }
 
-// Whether the command line ends before a required verb: `trainyard`, `trainyard db`.
-bool lacks_verb(const CLI::App& program) {
-  const CLI::App* verb = &program;
-  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
-  return verb->get_require_subcommand_min() > 0;
-}
-
 // If there is no verb, print the help and return 0, as cargo and docker do.
 int wrong_command_line(const CLI::App& program, const CLI::ParseError& error) {
   const bool of_words = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::ExtrasError) ||
                         dynamic_cast<const CLI::RequiredError*>(&error) != nullptr;
-  const std::string unknown = of_words ? unknown_word(program) : "";
-  if (unknown.empty() && of_words && lacks_verb(program)) {
+  const CLI::App* verb = &program;
+  while (!verb->get_subcommands().empty()) verb = verb->get_subcommands().front();
+  const std::string unknown = of_words ? unknown_word(program, verb) : "";
+  if (unknown.empty() && of_words && verb->get_require_subcommand_min() > 0) {  // `trainyard`, `trainyard db`
     std::cout << program.help();
     return done;
   }
@@ -89,7 +83,7 @@ int parse_and_run(int argc, char** argv) {
   } catch (const CLI::ParseError& error) {
     return wrong_command_line(program, error);
   }
-  return invocation.action();
+  return invocation();
 }
 
 constexpr rlim_t fewest_files = 64;
@@ -122,11 +116,6 @@ std::string stack_problem() {
       stack / kibibyte, smallest_stack / kibibyte);
 }
 
-// Let a write that exceeds `ulimit -f` fail with EFBIG. By default the signal SIGXFSZ ends the process.
-void survive_file_size_limit() {
-  std::signal(SIGXFSZ, [](int) {});  // a handler, because a program that is started would inherit SIG_IGN
-}
-
 // "; files may have at most 1024 bytes (`ulimit -f`)" if a limit of this process explains the errno. Else empty.
 std::string limit_text(int error) {
   const rlim_t files = limit_of(RLIMIT_NOFILE), bytes = limit_of(RLIMIT_FSIZE);
@@ -140,9 +129,7 @@ std::string limit_text(int error) {
 bool is_wrong_path(const std::error_code& error) {
   static constexpr std::array wrong{std::errc::too_many_symbolic_link_levels, std::errc::filename_too_long,
                                     std::errc::not_a_directory, std::errc::invalid_argument};
-  for (const std::errc each : wrong)
-    if (error == each) return true;
-  return false;
+  return std::ranges::any_of(wrong, [&](std::errc each) { return error == each; });
 }
 
 int failed(const std::string& what) {
@@ -207,7 +194,9 @@ int with_output(int code, const PrintableOutput& output) {
 int main(int argc, char** argv) {
   using namespace trainyard::tools;
   open_closed_streams();
-  survive_file_size_limit();
+  // A write that exceeds `ulimit -f` fails with EFBIG instead. A handler, because a program that is started would inherit
+  // SIG_IGN.
+  std::signal(SIGXFSZ, [](int) {});
   const PrintableOutput out(std::cout), err(std::cerr);
   return with_output(outcome(argc, argv), out);
 }

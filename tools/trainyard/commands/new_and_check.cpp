@@ -52,12 +52,10 @@ int write_new(const NewOptions& options) {
 }  // namespace
 
 void add_new(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("new", "write an example experiment file with comments");
-  auto options = std::make_shared<NewOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "new", "write an example experiment file with comments", write_new);
   refuse_empty(command->add_option("FILE", options->file, "file to write")->capture_default_str());
   command->add_flag("--force", options->force, "replace the file if it exists");
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return write_new(*options); }; });
 }
 
 // trainyard check: checks the experiment file, its data and programs, and this machine. Nothing is trained.
@@ -94,7 +92,7 @@ bool networks_agree(const experiments::Experiment& experiment, const orchestrato
   return agree;
 }
 
-int check(const CheckOptions& options) {
+int check_file(const CheckOptions& options) {
   auto experiment = checked_experiment(options);
   if (!experiment) return wrong_usage;
   std::string where;
@@ -115,19 +113,18 @@ int check(const CheckOptions& options) {
 }  // namespace
 
 void add_check(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "check",
-      "check an experiment file, its data and this machine\n\n"
-      "Checks every line, finds the data and the programs, and checks "
-      "that this machine can run it. Warns if `files` of a program of yours "
-      "is missing, or lacks a file that its `command` names. Compares one training "
-      "step and one evaluation of each exported network with PyTorch. Nothing is trained.");
-  auto options = std::make_shared<CheckOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "check",
+               "check an experiment file, its data and this machine\n\n"
+               "Checks every line, finds the data and the programs, and checks "
+               "that this machine can run it. Warns if `files` of a program of yours "
+               "is missing, or lacks a file that its `command` names. Compares one training "
+               "step and one evaluation of each exported network with PyTorch. Nothing is trained.",
+               check_file);
   add_experiment_options(*command, *options);
   add_place_options(*command, *options);
   command->add_flag("--file-only", options->file_only,
                     "check only the file, not its data, its programs or this machine");
-  command->callback([options, &invocation] { invocation.action = [options] { return check(*options); }; });
 }
 
 }  // namespace trainyard::tools

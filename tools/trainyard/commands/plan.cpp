@@ -24,6 +24,7 @@
 #include "orchestrator/plan/status.h"
 #include "orchestrator/resources/cpu_topology.h"
 #include "reports/format/aligned_text.h"
+#include "reports/format/words.h"
 #include "reports/statistics/power_analysis.h"
 #include "reports/statistics/sequential_levels.h"
 #include "tools/trainyard/cli/checked_experiment.h"
@@ -166,20 +167,15 @@ std::int64_t validation_samples(const models::DataChoice& data, SampleCounts& co
 }
 
 // Warnings on cells and arms, each text once, with its places in order.
-struct PlanWarning {
-  std::string text;
-  std::vector<std::string> places;
-};
+using PlanWarnings = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
-void add_warning(std::vector<PlanWarning>& warnings, const std::string& place, const std::string& text) {
-  auto warning = std::ranges::find(warnings, text, &PlanWarning::text);
-  if (warning == warnings.end()) warning = warnings.insert(warning, {text, {}});
-  auto& places = warning->places;
+void add_warning(PlanWarnings& warnings, const std::string& place, const std::string& text) {
+  std::vector<std::string>& places = reports::value_of_key(warnings, text);
   if (std::ranges::find(places, place) == places.end()) places.push_back(place);
 }
 
 void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,
-                  SampleCounts& counts, std::vector<PlanWarning>& warnings) {
+                  SampleCounts& counts, PlanWarnings& warnings) {
   for (const PlannedArm& arm : arms) {
     const auto n = static_cast<int>(arm.pairs.size());
     const std::string name = arm.cell + " " + arm.arm;
@@ -212,7 +208,7 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
   PlanOutlook outlook;
   Outlooks outlooks;
   SampleCounts counts;
-  std::vector<PlanWarning> warnings;
+  PlanWarnings warnings;
   for (const Compare& compare : experiment.compare) {
     const std::vector<PlannedArm> arms = planned_arms(experiment, compare);
     if (arms.empty()) continue;
@@ -238,9 +234,7 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
 }
 
 std::string devices_text(const orchestrator::PlannedRun& run) {
-  std::string text;
-  for (const auto& device : run.devices) text += (text.empty() ? "" : " ") + device.name;
-  return text + (run.devices_shared ? " (shared)" : "");
+  return joined(run.devices, &orchestrator::Device::name, " ") + (run.devices_shared ? " (shared)" : "");
 }
 
 // "GPUs: cuda:0 NVIDIA H200 (cores 0-7), …"; empty for a plan on CPU cores.
@@ -360,16 +354,14 @@ int plan_experiment(const ExperimentOptions& options) {
 }
 
 void add_plan(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "plan",
-      "show what `run` would do, and how small an effect it can show\n\n"
-      "Lists the runs with their keys and devices, what is done, and the expected time.");
-  auto options = std::make_shared<ExperimentOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "plan",
+               "show what `run` would do, and how small an effect it can show\n\n"
+               "Lists the runs with their keys and devices, what is done, and the expected time.",
+               plan_experiment);
   add_experiment_options(*command, *options);
   add_order_option(*command, options->plan);
   add_place_options(*command, *options);
-  command->callback(
-      [options, &invocation] { invocation.action = [options] { return plan_experiment(*options); }; });
 }
 
 }  // namespace trainyard::tools

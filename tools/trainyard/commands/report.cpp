@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/config/config.h"
 #include "orchestrator/yard/yard.h"
@@ -65,9 +66,7 @@ std::vector<std::string> experiments_named(const db::Database& database,
 }
 
 std::string folder_name(const std::vector<std::string>& experiments) {
-  std::string name;
-  for (const auto& experiment : experiments) name += (name.empty() ? "" : " and ") + experiment;
-  return experiments::experiment_name(name);
+  return experiments::experiment_name(joined(experiments, {}, " and "));
 }
 
 struct Source {
@@ -102,9 +101,8 @@ int report(const ReportOptions& options) {
 }  // namespace
 
 void add_report(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("report", "write the report of an experiment again from the database");
-  auto options = std::make_shared<ReportOptions>();
+  const auto [command, options] = add_verb(
+      program, invocation, "report", "write the report of an experiment again from the database", report);
   auto& selection = options->selection;
   auto* names_option = command->add_option("EXPERIMENT", selection.experiments,
                                            "experiments of the report (default: the one run last)");
@@ -114,13 +112,11 @@ void add_report(CLI::App& program, Invocation& invocation) {
   auto* since = command->add_option(
       "--since", selection.since, "only runs with a record since then, UTC: 2026-11-20 or 2026-11-20T09:30");
   since->type_name("TIME");
-  std::vector<std::string> names;
   std::string help = "one or more, separated by commas:";
-  for (const auto& format : reports::report_formats()) {
-    names.push_back(format.name);
-    help += "\n" + format.name + ": " + format.files;
-  }
-  command->add_option("--format", options->formats, help)->delimiter(',')->check(one_of(names));
+  for (const auto& format : reports::report_formats()) help += "\n" + format.name + ": " + format.files;
+  command->add_option("--format", options->formats, help)
+      ->delimiter(',')
+      ->check(one_of(names_of(reports::report_formats(), &reports::Format::name)));
   command->add_flag("--ranks", options->ranks, "draw the curves of single ranks too, in the figure files");
   auto* out = command->add_option("--out", options->out,
                                   "folder to write to (default: reports/EXPERIMENT in the yard)");
@@ -140,7 +136,6 @@ void add_report(CLI::App& program, Invocation& invocation) {
   command->add_flag("--no-title", options->no_title,
                     "no title and caption in the figures; figures/NAME.txt has them");
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return report(*options); }; });
 }
 
 }  // namespace trainyard::tools

@@ -157,9 +157,8 @@ int rm(const RmOptions& options) {
 }  // namespace
 
 void add_rm(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("rm", "remove runs from the results, so that `run` trains them again");
-  auto options = std::make_shared<RmOptions>();
+  const auto [command, options] = add_verb(
+      program, invocation, "rm", "remove runs from the results, so that `run` trains them again", rm);
   command->add_option("RUN", options->runs,
                       "keys, unique prefixes of them, `last`, or experiments with all of their runs");
   command
@@ -172,7 +171,6 @@ void add_rm(CLI::App& program, Invocation& invocation) {
   command->add_flag("--files", options->files, "delete their files too");
   command->add_flag("--dry-run", options->dry_run, "list the runs, remove nothing");
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return rm(*options); }; });
 }
 
 }  // namespace trainyard::tools

@@ -187,9 +187,6 @@ int resume(const ResumeOptions& options) {
 }
 
 void add_python_options(CLI::App& command, RunOptions& options) {
-  std::vector<std::string> kinds;
-  for (const auto& kind : experiments::strategy_kinds())
-    if (!kind.name.empty()) kinds.push_back(kind.name);
   options.of_both = {
       command
           .add_option("--strategies", options.exported.strategies,
@@ -197,7 +194,8 @@ void add_python_options(CLI::App& command, RunOptions& options) {
                       "strategies`; of a script "
                       "single and ddp")
           ->type_name("NAME ...")
-          ->check(one_of(kinds).description(""))
+          ->check(one_of(names_of(experiments::strategy_kinds(), &experiments::StrategyKind::name))
+                      .description(""))
           ->capture_default_str(),
       command
           .add_option("--seeds", options.exported.seeds,
@@ -236,9 +234,8 @@ void add_python_options(CLI::App& command, RunOptions& options) {
 }  // namespace
 
 void add_run(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("run", "train the pending runs of an experiment, then write its report");
-  auto options = std::make_shared<RunOptions>();
+  const auto [command, options] = add_verb(
+      program, invocation, "run", "train the pending runs of an experiment, then write its report", run);
   add_experiment_options(*command, *options);
   command->get_option("FILE")->description(
       "experiment file (TOML), or the name of an experiment to use the file and options of its last run, "
@@ -249,16 +246,14 @@ void add_run(CLI::App& program, Invocation& invocation) {
   add_sweep_options(*command, options->choices);
   command->add_flag("--dry-run", options->dry_run, "the same as `trainyard plan`");
   add_python_options(*command, *options);
-  command->callback([options, &invocation] { invocation.action = [options] { return run(*options); }; });
 }
 
 void add_resume(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand("resume", "continue an experiment as its last `run` began it");
-  auto options = std::make_shared<ResumeOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "resume", "continue an experiment as its last `run` began it", resume);
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   add_sweep_options(*command, options->choices);
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return resume(*options); }; });
 }
 
 }  // namespace trainyard::tools

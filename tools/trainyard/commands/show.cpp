@@ -123,22 +123,20 @@ std::string parts_text(const db::Database& database, const db::RunSummary& run) 
 // Metrics after training: "test loss 0.31, test accuracy 91.20 %". BLEU is on the scale from 0 to 100.
 std::string test_text(const db::RunSummary& run, const std::vector<db::FinalMetrics>& finals) {
   std::string text;
-  const db::FinalMetrics* const final = finals.empty() ? nullptr : &finals.front();
-  for (const models::Metric& metric : models::all_metrics) {
-    const double value = metric.name == "accuracy" ? run.test_accuracy
-                         : final                   ? (*final)[column_of("test", metric)]
-                                                   : db::not_defined;
+  const auto add = [&](const std::string& title, double value, int digits, const std::string& suffix) {
     if (std::isfinite(value))
-      text +=
-          fmt::format("{} {} {}{}", text.empty() ? "\ntest" : ", test", reports::title_of(run, metric),
-                      reports::decimals(metric.kind->scale * value, metric.digits), metric.kind->suffix());
-  }
+      text += fmt::format("{}{} {}{}", text.empty() ? "\n" : ", ", title, reports::decimals(value, digits),
+                          suffix);
+  };
+  const db::FinalMetrics final = finals.empty() ? db::FinalMetrics{} : finals.front();
+  for (const models::Metric& metric : models::all_metrics)
+    add("test " + reports::title_of(run, metric),
+        metric.kind->scale *
+            (metric.name == "accuracy" ? run.test_accuracy : final[column_of("test", metric)]),
+        metric.digits, metric.kind->suffix());
   for (const reports::Metric& metric : reports::metrics())
-    if (!metric.own_name.empty() && metric.epoch_column.empty() && final != nullptr &&
-        std::isfinite((*final)[reports::final_column(metric)]))
-      text +=
-          fmt::format("{}{} {}{}", text.empty() ? "\n" : ", ", reports::lower_first(metric.title),
-                      reports::decimals((*final)[reports::final_column(metric)], 4), metric.kind->suffix());
+    if (!metric.own_name.empty() && metric.epoch_column.empty())
+      add(reports::lower_first(metric.title), final[reports::final_column(metric)], 4, metric.kind->suffix());
   return text.empty() ? "" : text + "\n";
 }
 
@@ -249,14 +247,13 @@ int show(const ShowOptions& options) {
 }  // namespace
 
 void add_show(CLI::App& program, Invocation& invocation) {
-  auto* command = program.add_subcommand(
-      "show",
-      "show one run: values, attempts, metrics, step times and logs\n\n"
-      "Attempts have their warnings. The last lines show how to run one rank by hand.");
-  auto options = std::make_shared<ShowOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "show",
+               "show one run: values, attempts, metrics, step times and logs\n\n"
+               "Attempts have their warnings. The last lines show how to run one rank by hand.",
+               show);
   command->add_option("RUN", options->run, "key, a unique prefix of it, or `last`")->required();
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return show(*options); }; });
 }
 
 // trainyard logs RUN: prints standard output and error of its ranks. --follow continues until the attempt ends.
@@ -339,7 +336,7 @@ std::vector<Log> chosen_logs(const LogsOptions& options, const fs::path& folder,
 void print_log(const std::string& text) {
   std::cout << std::flush;
   const bool terminal = isatty(STDOUT_FILENO) != 0;
-  write_as_it_is(STDOUT_FILENO, terminal ? printable_log(text) : text);
+  write_all(STDOUT_FILENO, terminal ? printable_log(text) : text);
 }
 
 // Print what is new in a log. `titled`: several logs are printed, so print a title if the log changes, and only
@@ -447,39 +444,35 @@ bool launched(const db::Database& database, const std::string& run) {
   return keys.size() > 1 || !db::attempts_of_run(database, keys.front()).empty();
 }
 
-int logs_of_run(const LogsOptions& options, const std::string& run) {
+int logs(const LogsOptions& options) {
+  if (!options.run) return own_log(options);
   if (options.follow) wait_for_first_entry(options.yard, [] { return false; });
   const auto database = open_yard(options.yard);
-  while (options.follow && !launched(database, run) &&
+  while (options.follow && !launched(database, *options.run) &&
          orchestrator::in_use(orchestrator::yard_from(options.yard)))
     std::this_thread::sleep_for(follow_interval);
-  const auto key = run_named(database, run);
+  const auto key = run_named(database, *options.run);
   print_attempt(options, orchestrator::yard_from(options.yard), key,
                 options.attempt.value_or(last_attempt(db::attempts_of_run(database, key))));
   return done;
 }
 
-int logs(const LogsOptions& options) {
-  return options.run ? logs_of_run(options, *options.run) : own_log(options);
-}
-
 }  // namespace
 
 void add_logs(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("logs",
-                             "print what the ranks of a run wrote, or what trainyard logged\n\n"
-                             "Without RUN it prints trainyard.log: what was launched, seen and decided.");
-  auto options = std::make_shared<LogsOptions>();
+  const auto [command, options] =
+      add_verb(program, invocation, "logs",
+               "print what the ranks of a run wrote, or what trainyard logged\n\n"
+               "Without RUN it prints trainyard.log: what was launched, seen and decided.",
+               logs);
   command->add_option_function<std::string>(
-      "RUN", [options](const std::string& run) { options->run = run; },
+      "RUN", [&named = options->run](const std::string& run) { named = run; },
       "key, a unique prefix of it, or `last`");
   command->add_option("--rank", options->rank, "only this rank");
   command->add_option("--attempt", options->attempt, "only this attempt (default: the last)");
   command->add_flag("--follow,-f", options->follow,
                     "continue until the attempt ends (without RUN: until no sweep runs)");
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] { invocation.action = [options] { return logs(*options); }; });
 }
 
 }  // namespace trainyard::tools

@@ -146,11 +146,6 @@ std::string kind_of(const db::RunSummary& run) {
          (cap == run.axes.end() ? "all" : trainyard::to_text(cap->second));
 }
 
-std::optional<double> known_seconds(const std::map<std::string, double>& medians, const db::RunSummary& run) {
-  const auto found = medians.find(kind_of(run));
-  return found == medians.end() ? std::nullopt : std::optional(found->second);
-}
-
 std::optional<double> left_of_active(const db::Database& database, const orchestrator::Yard& yard,
                                      const db::RunSummary& run, std::optional<double> expected) {
   const auto active = active_attempt(database, yard, run);
@@ -179,8 +174,9 @@ TimeEstimate time_estimate(const db::Database& database, const orchestrator::Yar
   std::size_t active = 0;
   bool known = true;
   for (const auto& run : runs) {
-    const auto expected = known_seconds(medians, run);
-    std::optional<double> left;
+    const auto median = medians.find(kind_of(run));
+    std::optional<double> expected, left;
+    if (median != medians.end()) expected = median->second;
     if (run.status == "running") {
       ++active;
       left = left_of_active(database, yard, run, expected);
@@ -260,13 +256,6 @@ std::string listed_runs(const std::string& experiment, const Runs& runs, bool al
   return text;
 }
 
-// Remaining time of the sweep. Empty if no sweep runs.
-std::string time_left_text(const TimeEstimate& estimate, bool swept) {
-  if (!swept) return "";
-  if (!estimate.sweep_seconds_left) return "time left: unknown until one run of each kind has finished\n\n";
-  return "time left: about " + duration_text(*estimate.sweep_seconds_left) + "\n\n";
-}
-
 std::string status_text(const StatusOptions& options) {
   const auto database = open_yard(options.yard);
   const auto chosen = experiment_named(database, options.experiment);
@@ -282,15 +271,12 @@ std::string status_text(const StatusOptions& options) {
   const auto progress = progress_table(database, yard, runs, estimate);
   if (!progress.rows.empty()) {
     text += aligned_table(progress) + "\n";
-    if (!swept) text += "no sweep manages these runs; `trainyard resume` continues them\n\n";
-    text += time_left_text(estimate, swept);
+    const auto left = estimate.sweep_seconds_left;
+    text += !swept ? "no sweep manages these runs; `trainyard resume` continues them\n\n"
+            : left ? "time left: about " + duration_text(*left) + "\n\n"
+                   : "time left: unknown until one run of each kind has finished\n\n";
   }
   return text + removed_text(database, chosen, runs) + listed_runs(chosen, runs, options.all_runs);
-}
-
-int status(const StatusOptions& options) {
-  std::cout << status_text(options);
-  return done;
 }
 
 constexpr auto watch_interval = std::chrono::seconds(2);
@@ -326,20 +312,22 @@ int watch(const StatusOptions& options) {
   return done;
 }
 
+int status(const StatusOptions& options) {
+  if (options.watch) return watch(options);
+  std::cout << status_text(options);
+  return done;
+}
+
 }  // namespace
 
 void add_status(CLI::App& program, Invocation& invocation) {
-  auto* command =
-      program.add_subcommand("status", "show the progress of experiments, and their unfinished runs");
-  auto options = std::make_shared<StatusOptions>();
+  const auto [command, options] = add_verb(
+      program, invocation, "status", "show the progress of experiments, and their unfinished runs", status);
   command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
   command->add_flag("--all,--runs", options->all_runs,
                     "list all runs, also finished ones and those of earlier plans");
   command->add_flag("--watch", options->watch, "print it every 2 s with the time left, until the sweep ends");
   add_yard_option(*command, options->yard);
-  command->callback([options, &invocation] {
-    invocation.action = [options] { return options->watch ? watch(*options) : status(*options); };
-  });
 }
 
 }  // namespace trainyard::tools

@@ -45,27 +45,38 @@ std::vector<std::vector<std::string>> documented_table() {
   return rows;
 }
 
-// The verdicts on the page.
-std::map<std::string, GateCase> verdicts() {
-  return {{"IMPROVES", {VerdictKind::improves}},
-          {"NO CHANGE", {VerdictKind::no_change}},
-          {"DETERIORATES", {VerdictKind::deteriorates}},
-          {"INCONCLUSIVE, tested", {VerdictKind::inconclusive, true}},
-          {"INCONCLUSIVE, fewer than 3 seeds or not tested", {VerdictKind::inconclusive, false}},
-          {"INTERIM", {VerdictKind::interim, false}},
-          {"NO DATA", {VerdictKind::no_data, false}},
-          {"NOT COMPARABLE", {VerdictKind::not_comparable, false}},
-          {"BROKEN", {VerdictKind::broken, false}},
-          {"IMPROVES, NOT VERIFIED", {VerdictKind::improves, true, false}},
-          {"DETERIORATES, NOT VERIFIED", {VerdictKind::deteriorates, true, false}},
-          {"IMPROVES, a planned pair left out", {VerdictKind::improves, true, true, true}},
-          {"IMPROVES, REPLACED", {VerdictKind::improves, true, true, false, true}}};
+reports::Verdict judged(VerdictKind kind, bool tested = true, bool verified = true, bool left_out = false,
+                        bool replaced = false) {
+  reports::Verdict verdict;
+  verdict.kind = kind;
+  if (tested) verdict.p = 0.04;
+  verdict.verified = verified;
+  if (left_out) verdict.dropped = {"seed 3: its run failed"};
+  if (replaced) verdict.caveats = {{reports::replaced_mark, "a result was replaced"}};
+  return verdict;
 }
 
-std::string code_for(const GateCase& verdict, const std::string& option) {
+// The verdicts on the page.
+std::map<std::string, reports::Verdict> verdicts() {
+  return {{"IMPROVES", judged(VerdictKind::improves)},
+          {"NO CHANGE", judged(VerdictKind::no_change)},
+          {"DETERIORATES", judged(VerdictKind::deteriorates)},
+          {"INCONCLUSIVE, tested", judged(VerdictKind::inconclusive, true)},
+          {"INCONCLUSIVE, fewer than 3 seeds or not tested", judged(VerdictKind::inconclusive, false)},
+          {"INTERIM", judged(VerdictKind::interim, false)},
+          {"NO DATA", judged(VerdictKind::no_data, false)},
+          {"NOT COMPARABLE", judged(VerdictKind::not_comparable, false)},
+          {"BROKEN", judged(VerdictKind::broken, false)},
+          {"IMPROVES, NOT VERIFIED", judged(VerdictKind::improves, true, false)},
+          {"DETERIORATES, NOT VERIFIED", judged(VerdictKind::deteriorates, true, false)},
+          {"IMPROVES, a planned pair left out", judged(VerdictKind::improves, true, true, true)},
+          {"IMPROVES, REPLACED", judged(VerdictKind::improves, true, true, false, true)}};
+}
+
+std::string code_for(const reports::Verdict& verdict, const std::string& option) {
   if (option == "no option") return "0";
   if (option == "run") return verdict.kind == VerdictKind::broken ? "1" : "0";  // `run` and `resume`
-  return fails(verdict, parse_fail_on({option}).front()) ? "3" : "0";
+  return parse_fail_on({option}).front()->fails(verdict) ? "3" : "0";
 }
 
 reports::Verdict verdict_of(const std::string& arm, const std::string& metric, VerdictKind kind,
@@ -113,7 +124,10 @@ TEST_CASE("the gate does what every cell of the documented table of exit codes s
 }
 
 TEST_CASE("an unknown word of --fail-on is an error that names the nearest one") {
-  CHECK(parse_fail_on({"broken", "missing"}) == std::vector{FailOn::broken, FailOn::missing});
+  const auto words = parse_fail_on({"broken", "missing"});
+  REQUIRE(words.size() == 2);
+  CHECK(words[0]->name == "broken");
+  CHECK(words[1]->name == "missing");
   CHECK_THROWS_WITH_AS(parse_fail_on({"broken", "detriorates"}),
                        doctest::Contains("did you mean \"deteriorates\"?"), UserError);
   CHECK_THROWS_AS(parse_fail_on({""}), UserError);
@@ -122,20 +136,20 @@ TEST_CASE("an unknown word of --fail-on is an error that names the nearest one")
 TEST_CASE("an arm without a verdict fails the gates that require an answer") {
   const auto comparisons =
       comparison_of({"ddp", "mp"}, {verdict_of("ddp", "train-loss", VerdictKind::improves, true)});
-  for (const FailOn word : {FailOn::deteriorates, FailOn::undecided, FailOn::missing}) {
-    const auto failures = gate_failures(comparisons, std::vector{word});
+  for (const char* word : {"deteriorates", "undecided", "missing"}) {
+    const auto failures = gate_failures(comparisons, parse_fail_on({word}));
     REQUIRE(failures.size() == 1);
     CHECK(contains(failures.front(), "MLP mp: NO DATA"));
   }
-  for (const FailOn word : {FailOn::broken, FailOn::not_comparable, FailOn::not_verified})
-    CHECK(gate_failures(comparisons, std::vector{word}).empty());
+  for (const char* word : {"broken", "not-comparable", "not-verified"})
+    CHECK(gate_failures(comparisons, parse_fail_on({word})).empty());
 }
 
 TEST_CASE("the gate names each arm once per verdict, with the metrics that fail") {
   const auto comparisons =
       comparison_of({"ddp"}, {verdict_of("ddp", "train-loss", VerdictKind::broken, false),
                               verdict_of("ddp", "train-seconds", VerdictKind::broken, false)});
-  CHECK(gate_failures(comparisons, std::vector{FailOn::deteriorates}) ==
+  CHECK(gate_failures(comparisons, parse_fail_on({"deteriorates"})) ==
         std::vector<std::string>{"MLP ddp: BROKEN (train loss, train seconds)"});
   CHECK(gate_failures(comparisons, {}).empty());
 }
@@ -148,7 +162,7 @@ TEST_CASE(
                      verdict_of("ddp", "test-loss", VerdictKind::deteriorates, true),
                      verdict_of("mp", "test-loss", VerdictKind::deteriorates, true),  // it has no accuracy
                      verdict_of("pipeline", "test-loss", VerdictKind::no_data, false)});
-  const std::vector gate{FailOn::deteriorates};
+  const auto gate = parse_fail_on({"deteriorates"});
   CHECK(gate_failures(comparisons, gate, {"test-accuracy"}) ==
         std::vector<std::string>{"MLP pipeline: NO DATA (no run has recorded a metric)"});
   CHECK(gate_failures(comparisons, gate, {"test-loss"}) ==
