@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 #include <utility>
 
 #include <sys/types.h>
@@ -31,5 +32,8 @@ class FileDescriptor {
  private:
   int fd_ = -1;
 };
+
+// Writes all bytes. Returns 0, or the errno of the write that failed.
+int write_all(int fd, std::string_view bytes);
 
 }  // namespace trainyard

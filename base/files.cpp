@@ -15,15 +15,6 @@ namespace trainyard {
 
 namespace {
 
-void write_all(int fd, std::string_view bytes, const std::filesystem::path& file) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) throw_file_error(file);
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 void sync(const std::filesystem::path& path, int flags) {
   const auto fd = FileDescriptor::open(path, flags | O_NONBLOCK);
   if (!fd || ::fsync(fd.get()) != 0) throw_file_error(path);
@@ -37,7 +28,8 @@ void write_durably(const std::filesystem::path& file, std::span<const std::strin
     OpenedFile opened = open_plain(unfinished, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
     if (opened.error != 0) throw_file_error(unfinished, opened.error);
     const FileDescriptor fd = std::move(opened).or_refuse(unfinished);
-    for (const std::string_view part : parts) write_all(fd.get(), part, file);
+    for (const std::string_view part : parts)
+      if (const int error = write_all(fd.get(), part); error != 0) throw_file_error(file, error);
     if (::fsync(fd.get()) != 0 || ::rename(unfinished.c_str(), file.c_str()) != 0) throw_file_error(file);
   } catch (...) {
     ::unlink(unfinished.c_str());  // a failed write must not leave its disk space taken

@@ -15,6 +15,7 @@ namespace trainyard {
 using Value =
     std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 
+// In the order of the types in `Value`.
 enum class ValueType { boolean, integer, number, text, integers, numbers };
 
 struct Bound {

@@ -1,7 +1,6 @@
 #include "experiments/config/declared.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/named_row.h"
 #include "base/text.h"
@@ -26,14 +25,6 @@ void read_title(const TomlNode& item, std::string& title, Diagnostics& problems)
     report_wrong("title", "one line of 1 to 80 bytes", item, problems);
 }
 
-ValueType type_of(const Value& value) {
-  // in the order of the alternatives of `Value`
-  static constexpr std::array types{ValueType::boolean, ValueType::integer,  ValueType::number,
-                                    ValueType::text,    ValueType::integers, ValueType::numbers};
-  static_assert(types.size() == std::variant_size_v<Value>);
-  return types.at(value.index());
-}
-
 // Reads a parameter. Its type is the type of its default.
 void read_parameter(const TomlMember& member, models::Model& model, Diagnostics& problems) {
   Parameter parameter;
@@ -55,7 +46,7 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
     return problems.error(member.value.at,
                           "{} must be a number, a text, true, false or a list of numbers, but is {}",
                           member.name, description(member.value));
-  parameter.type = type_of(*value);
+  parameter.type = static_cast<ValueType>(value->index());
   parameter.fallback = checked_value(parameter, member.value, problems);
   if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
 }

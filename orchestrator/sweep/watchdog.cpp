@@ -1,6 +1,7 @@
 #include "orchestrator/sweep/watchdog.h"
 
 #include <algorithm>
+#include <array>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -31,21 +32,8 @@ std::string place_of(const std::optional<experiments::Progress>& progress) {
 }  // namespace
 
 const char* phase_name(experiments::Phase phase) {
-  switch (phase) {
-    case experiments::Phase::setup:
-      return "set-up";
-    case experiments::Phase::probe:
-      return "parity check";
-    case experiments::Phase::train:
-      return "training";
-    case experiments::Phase::validation:
-      return "validation";
-    case experiments::Phase::test:
-      return "test";
-    case experiments::Phase::done:
-      return "shutdown";
-  }
-  return "";
+  static constexpr std::array names{"set-up", "training", "validation", "test", "shutdown", "parity check"};
+  return names.at(static_cast<std::size_t>(phase));
 }
 
 Watchdog::Watchdog(fs::path attempt_folder, int ranks, Clock::time_point now)

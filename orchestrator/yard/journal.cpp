@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>
@@ -73,18 +72,6 @@ namespace {
   throw std::system_error(error, std::generic_category(), "cannot append to " + journal.string());
 }
 
-// Writes the whole line. Returns 0, or the reason why only a part of it was written.
-int write_whole(int fd, std::string_view line) {
-  while (!line.empty()) {
-    const ssize_t written = ::write(fd, line.data(), line.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return ENOSPC;
-    line.remove_prefix(static_cast<std::size_t>(written));  // the next write gives the reason
-  }
-  return 0;
-}
-
 bool ends_within_a_line(int fd, off_t size) {
   char last = '\n';
   return size > 0 && ::pread(fd, &last, 1, size - 1) == 1 && last != '\n';
@@ -101,7 +88,7 @@ std::string end_last_line(const std::filesystem::path& journal, int fd, off_t si
   const std::filesystem::path damaged = journal.string() + ".damaged";
   const auto kept = FileDescriptor::open(damaged, O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW);
   if (!kept) fail(damaged, errno);
-  if (const int error = write_whole(kept.get(), line + '\n'); error != 0) fail(damaged, error);
+  if (const int error = write_all(kept.get(), line + '\n'); error != 0) fail(damaged, error);
   if (::fsync(kept.get()) != 0) fail(damaged, errno);
   if (::ftruncate(fd, static_cast<off_t>(begin)) != 0) fail(journal, errno);
   return "";
@@ -114,7 +101,7 @@ void append_to_journal(const std::filesystem::path& journal, const nlohmann::jso
   if (!fd) fail(journal, errno);
   const std::string begin = end_last_line(journal, fd.get(), ::lseek(fd.get(), 0, SEEK_END));
   const off_t size = ::lseek(fd.get(), 0, SEEK_END);
-  int error = write_whole(fd.get(), begin + experiments::sealed(entry.dump()) + '\n');
+  int error = write_all(fd.get(), begin + experiments::sealed(entry.dump()) + '\n');
   if (error == 0 && ::fsync(fd.get()) != 0) error = errno;
   if (error != 0) {
     (void)!::ftruncate(fd.get(), size);  // if this fails too, the next entry removes the half line

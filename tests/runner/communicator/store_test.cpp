@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

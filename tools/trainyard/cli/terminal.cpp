@@ -10,6 +10,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "base/fd.h"
 #include "base/text.h"
 
 namespace trainyard::tools {
@@ -64,12 +65,7 @@ std::size_t output_width(int descriptor) {
 }
 
 bool write_as_it_is(int fd, const std::string& text) {
-  for (std::size_t done = 0; done < text.size();) {
-    const ssize_t written = ::write(fd, text.data() + done, text.size() - done);
-    if (written < 0 && errno != EINTR) return false;
-    if (written > 0) done += static_cast<std::size_t>(written);
-  }
-  return true;
+  return write_all(fd, text) == 0;
 }
 
 void open_closed_streams() {

@@ -56,11 +56,7 @@ FileDescriptor sources_for_python() {
   const std::string text = sources.dump();
   FileDescriptor file(::memfd_create("trainyard-export", 0));
   if (!file) throw_file_error("trainyard-export");
-  for (std::size_t written = 0; written < text.size();) {
-    const ssize_t count = ::write(file.get(), text.data() + written, text.size() - written);
-    if (count < 0) throw_file_error("trainyard-export");
-    written += static_cast<std::size_t>(count);
-  }
+  if (const int error = write_all(file.get(), text); error != 0) throw_file_error("trainyard-export", error);
   ::lseek(file.get(), 0, SEEK_SET);
   return file;
 }
