@@ -1,13 +1,13 @@
 #include "experiments/config/key_lookup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/named_row.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "experiments/run/run.h"
 
@@ -59,10 +59,7 @@ void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics&
 std::optional<std::int64_t> replica_size(std::string_view text) {
   if (!text.ends_with(per_replica)) return std::nullopt;
   text.remove_suffix(per_replica.size());
-  std::int64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return size;
+  return parse_number<std::int64_t>(text);
 }
 
 std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
@@ -83,18 +80,11 @@ std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& ite
 
 Parameter bounded(std::string name, ValueType type, std::optional<Bound> minimum,
                   std::optional<Bound> maximum) {
-  Parameter parameter;
-  parameter.name = std::move(name);
-  parameter.type = type;
-  parameter.minimum = minimum;
-  parameter.maximum = maximum;
-  return parameter;
+  return {.name = std::move(name), .type = type, .minimum = minimum, .maximum = maximum};
 }
 
 Parameter choice(std::string name, std::vector<std::string> choices) {
-  Parameter parameter = bounded(std::move(name), ValueType::text);
-  parameter.choices = std::move(choices);
-  return parameter;
+  return {.name = std::move(name), .type = ValueType::text, .choices = std::move(choices)};
 }
 
 const Parameter* run_parameter(std::string_view name) {
