@@ -34,15 +34,11 @@ std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item
   const Parameter* nearest = nullptr;
   bool of_meant = false;
   const auto raw = as_value(item);
-  std::vector<const models::Model*> all;
-  for (const models::Model& model : models::catalogue()) all.push_back(&model);
-  for (const models::Model& model : declared.models) all.push_back(&model);
-  for (const models::Model* each : all) {
-    const models::Model& model = *each;
-    const Parameter* parameter = hyperparameter(model, name);
+  for (const std::string& model : model_names(declared)) {
+    const Parameter* parameter = hyperparameter(*model_or_null(model, declared), name);
     if (parameter == nullptr) continue;
     if (raw && !problem_with(*parameter, *raw)) return coerced(*parameter, *raw);
-    const bool is_meant = contains(meant, model.name);
+    const bool is_meant = contains(meant, model);
     if (nearest == nullptr || (is_meant && !of_meant)) nearest = parameter;
     of_meant = of_meant || is_meant;
   }

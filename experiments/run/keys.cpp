@@ -497,21 +497,14 @@ void take_value(std::array<double, 3>& held, const Value& value) {
   std::ranges::copy_n(std::get<std::vector<double>>(value).begin(), held.size(), held.begin());
 }
 
-template <typename Part>
-constexpr std::string_view json_of = "";
-template <>
-constexpr std::string_view json_of<Optimizer> = "optimizer";
-template <>
-constexpr std::string_view json_of<Strategy> = "strategy";
-template <>
-constexpr std::string_view json_of<models::DataChoice> = "data";
-
 std::string_view json_of_owner(std::monostate) {
   return "";
 }
 template <typename T, typename Part>
 std::string_view json_of_owner(T Part::* /*member*/) {
-  return json_of<Part>;
+  if (std::is_same_v<Part, Optimizer>) return "optimizer";
+  if (std::is_same_v<Part, Strategy>) return "strategy";
+  return std::is_same_v<Part, models::DataChoice> ? "data" : "";
 }
 
 }  // namespace

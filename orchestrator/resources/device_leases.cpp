@@ -108,10 +108,10 @@ void DeviceLeases::give_back(const std::vector<Device>& devices) {
   for (const LockPlace& place : places(devices)) give_back(place);
 }
 
-bool DeviceLeases::is_free(const Device& device) {
-  if (!try_take(std::vector<Device>{device})) return false;
-  give_back(std::vector<Device>{device});
-  return true;
+bool DeviceLeases::are_free(const std::vector<Device>& devices) {
+  const bool free = try_take(devices);
+  if (free) give_back(devices);
+  return free;
 }
 
 }  // namespace trainyard::orchestrator

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "base/host.h"
 #include "orchestrator/launch/launcher.h"
-#include "orchestrator/resources/memory_kills.h"
 #include "orchestrator/sweep/attempt_end.h"
 #include "orchestrator/sweep/attempt_log.h"
 #include "orchestrator/sweep/attempt_state.h"
