@@ -324,8 +324,7 @@ reports::Table runs_table(const experiments::Experiment& experiment, const orche
 
 std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
                       const orchestrator::Yard& yard) {
-  const auto not_needed = static_cast<std::size_t>(
-      std::ranges::count(plan.runs, orchestrator::PlanState::not_needed, &orchestrator::PlannedRun::state));
+  const std::size_t not_needed = plan.in_state(orchestrator::PlanState::not_needed);
   return reports::aligned_table(runs_table(experiment, plan), output_width()) + stages_lines(plan) +
          gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {}{}{}; yard {}\n", experiment.name,
