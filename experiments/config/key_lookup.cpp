@@ -72,6 +72,33 @@ std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& ite
   return batch_value(size, per);
 }
 
+// `parameter` bounds the number.
+std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
+  if (item.table() != nullptr) return batch_table(parameter, item, problems);
+  auto raw = as_value(item);
+  if (raw && !problem_with(parameter, *raw)) return raw;
+  if (const auto size = item.text() ? replica_size(*item.text()) : std::nullopt)
+    if (!problem_with(parameter, *size)) return batch_value(*size, "replica");
+  report_other(parameter, item, problems);
+  return std::nullopt;
+}
+
+// "auto", or ascending boundaries. Whether they fit the stages and layers is checked when a run is resolved.
+std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
+                                         Diagnostics& problems) {
+  if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
+  auto raw = as_value(item);
+  if (!raw || problem_with(parameter, *raw)) {
+    report_other(parameter, item, problems);
+    return std::nullopt;
+  }
+  const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
+  if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
+  problems.error(item.at,
+                 "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Parameter bounded(std::string name, ValueType type, std::optional<Bound> minimum,
@@ -241,31 +268,6 @@ const TomlNode::Table& members_of(const TomlMember& section, const std::string& 
 Batch batch_of(const Value& value) {
   if (const auto* size = std::get_if<std::int64_t>(&value)) return {.size = *size, .per = "global"};
   return {.size = replica_size(std::get<std::string>(value)).value(), .per = "replica"};
-}
-
-std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  if (item.table() != nullptr) return batch_table(parameter, item, problems);
-  auto raw = as_value(item);
-  if (raw && !problem_with(parameter, *raw)) return raw;
-  if (const auto size = item.text() ? replica_size(*item.text()) : std::nullopt)
-    if (!problem_with(parameter, *size)) return batch_value(*size, "replica");
-  report_other(parameter, item, problems);
-  return std::nullopt;
-}
-
-std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
-                                         Diagnostics& problems) {
-  if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
-  auto raw = as_value(item);
-  if (!raw || problem_with(parameter, *raw)) {
-    report_other(parameter, item, problems);
-    return std::nullopt;
-  }
-  const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
-  if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
-  problems.error(item.at,
-                 "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
-  return std::nullopt;
 }
 
 }  // namespace trainyard::experiments

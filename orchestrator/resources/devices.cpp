@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "base/files.h"
 #include "base/host.h"
@@ -21,16 +20,6 @@ namespace trainyard::orchestrator {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::vector<int> affinity() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {0};
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
 
 std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
   std::vector<std::vector<int>> cores;

@@ -90,6 +90,14 @@ CpuSeconds taken(const HostSeconds& before, const HostSeconds& after, const std:
   return sum;
 }
 
+// The CPUs and the other hyper-threads of their cores, each once.
+std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {
+  std::set<int> all(cpus.begin(), cpus.end());
+  for (const int cpu : cpus)
+    for (const int sibling : hyper_threads_of(cpu)) all.insert(sibling);
+  return {all.begin(), all.end()};
+}
+
 }  // namespace
 
 double others_limit_here() {
@@ -149,13 +157,6 @@ std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorT
   use.host_share = (std::max(0.0, everywhere.busy - own) + everywhere.stolen) /
                    (use.seconds * static_cast<double>(all.size()));
   return use;
-}
-
-std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {
-  std::set<int> all(cpus.begin(), cpus.end());
-  for (const int cpu : cpus)
-    for (const int sibling : hyper_threads_of(cpu)) all.insert(sibling);
-  return {all.begin(), all.end()};
 }
 
 EpochUse::EpochUse(std::vector<int> leased)

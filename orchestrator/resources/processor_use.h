@@ -54,9 +54,6 @@ struct OtherUse {
 std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorTimes& after,
                                   const std::vector<int>& leased, const std::vector<int>& watched);
 
-// The CPUs and the other hyper-threads of their cores, each once.
-std::vector<int> with_hyper_threads(const std::vector<int>& cpus);
-
 // Measures what other processes take while the ranks of an attempt train on these CPUs, from its construction on.
 class EpochUse {
  public:

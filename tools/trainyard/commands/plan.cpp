@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/text.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
@@ -22,7 +23,6 @@
 #include "experiments/run/run_model.h"
 #include "models/tasks.h"
 #include "orchestrator/plan/status.h"
-#include "orchestrator/resources/cpu_topology.h"
 #include "reports/format/aligned_text.h"
 #include "reports/statistics/power_analysis.h"
 #include "reports/statistics/sequential_levels.h"
@@ -248,8 +248,7 @@ std::string gpu_lines(const orchestrator::Plan& plan) {
   std::vector<std::string> gpus;
   for (const auto& device : plan.devices)
     if (!device.gpu.empty() && !device.cores.empty())
-      gpus.push_back(fmt::format("{} {} (cores {})", device.name, device.gpu,
-                                 orchestrator::cpu_list_text(device.cores)));
+      gpus.push_back(fmt::format("{} {} (cores {})", device.name, device.gpu, cpu_list_text(device.cores)));
   return gpus.empty() ? "" : fmt::format("\nGPUs: {}\n", fmt::join(gpus, ", "));
 }
 
