@@ -143,8 +143,7 @@ std::vector<int> own_children() {
 
 // Lines: "4:memory:/a/b" or "4:cpu,cpuacct:/a" in version 1, "0::/a/b" in version 2.
 std::optional<std::string> cgroup_path(const std::string& text, const std::string& controller) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(text)) {
     const auto first = line.find(':');
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;

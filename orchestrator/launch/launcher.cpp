@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/rank/orphans.h"
@@ -137,7 +138,7 @@ const std::map<std::string, std::string> open_mpi_settings{{"OMPI_MCA_orte_abort
 
 // First sentence between the lines of dashes in the output of mpirun.
 std::string mpirun_complaint(const fs::path& log) {
-  for (const std::string& line : lines_of(whole_file(log)))
+  for (const std::string& line : nonempty_lines(whole_file(log)))
     if (line.find_first_not_of("- ") != std::string::npos) return line;
   return "it printed nothing";
 }

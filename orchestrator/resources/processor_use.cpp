@@ -111,10 +111,9 @@ double others_limit_here() {
 }
 
 // Columns: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is included in user.
-HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second) {
+HostSeconds parse_proc_stat(const std::string& text, double ticks_per_second) {
   HostSeconds found;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(text)) {
     std::istringstream words(line);
     std::string name;
     words >> name;

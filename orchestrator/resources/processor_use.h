@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +28,7 @@ struct CpuSeconds {
 using HostSeconds = std::map<int, CpuSeconds>;  // by CPU number
 
 // The lines "cpu0 …" of /proc/stat; empty if there are none.
-HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second);
+HostSeconds parse_proc_stat(const std::string& text, double ticks_per_second);
 
 // Processor times at one moment.
 struct ProcessorTimes {

@@ -57,15 +57,12 @@ void Watchdog::poll(Clock::time_point now) {
 }
 
 double Watchdog::silent_seconds(Clock::time_point now) const {
-  Clock::time_point last = Clock::time_point::min();
-  for (const Rank& rank : ranks_) last = std::max(last, rank.last_sign);
-  return std::chrono::duration<double>(now - last).count();
+  const auto last = std::ranges::max_element(ranks_, {}, &Rank::last_sign);
+  return std::chrono::duration<double>(now - last->last_sign).count();
 }
 
 int Watchdog::first_stalled_rank() const {
-  const auto first = std::min_element(ranks_.begin(), ranks_.end(),
-                                      [](const Rank& a, const Rank& b) { return a.last_sign < b.last_sign; });
-  return static_cast<int>(first - ranks_.begin());
+  return static_cast<int>(std::ranges::min_element(ranks_, {}, &Rank::last_sign) - ranks_.begin());
 }
 
 std::string Watchdog::text() const {
