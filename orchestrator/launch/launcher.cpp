@@ -19,14 +19,6 @@
 
 namespace trainyard::orchestrator {
 
-std::span<const LauncherKind> launchers() {
-  static const std::array<LauncherKind, 3> rows{
-      {{"local", [](const LauncherSetting& setting) { return local_launcher(setting.programs); }},
-       {"slurm", slurm_launcher},
-       {"mpi", mpi_launcher}}};
-  return rows;
-}
-
 std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_folder) {
   throw InternalError("this launcher cannot reattach to " + attempt_folder.string());
 }
@@ -34,12 +26,6 @@ std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_
 void apply_defaults(experiments::Machine& machine) {
   if (machine.launcher == "slurm" && machine.allocation.empty())
     machine.allocation = own_allocation().empty() ? "job" : "shared";
-}
-
-std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
-  for (const LauncherKind& kind : launchers())
-    if (kind.name == setting.machine.launcher) return kind.make(setting);
-  throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
 // Local launcher: ranks are processes on this host, under a supervisor. The store of trainyard's own ranks is a file in the
@@ -208,8 +194,20 @@ class MpiLauncher : public Launcher {
 
 }  // namespace
 
-std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting) {
-  return std::make_unique<MpiLauncher>(setting);
+std::span<const LauncherKind> launchers() {
+  static const std::array<LauncherKind, 3> rows{
+      {{"local", [](const LauncherSetting& setting) { return local_launcher(setting.programs); }},
+       {"slurm", slurm_launcher},
+       {"mpi", [](const LauncherSetting& setting) -> std::unique_ptr<Launcher> {
+          return std::make_unique<MpiLauncher>(setting);
+        }}}};
+  return rows;
+}
+
+std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
+  for (const LauncherKind& kind : launchers())
+    if (kind.name == setting.machine.launcher) return kind.make(setting);
+  throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
 }  // namespace trainyard::orchestrator

@@ -48,10 +48,8 @@ class DeviceLeases {
  private:
   struct Held {
     SharedLock lock;
-    int count = 1;
+    int count = 0;  // leases of this process
   };
-  bool try_take(const LockPlace& place);
-  void give_back(const LockPlace& place);
   std::vector<LockPlace> places(const std::vector<Device>& devices) const;
 
   std::filesystem::path folder_;
