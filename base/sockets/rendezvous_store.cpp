@@ -62,7 +62,7 @@ void put_text(std::string& out, const std::string& text) {
 }
 
 struct Incomplete {};    // the end of a request has not arrived
-struct WrongRequest {};  // it exceeds a limit, or is no request at all
+struct WrongRequest {};  // it exceeds a limit, or is not a request
 
 }  // namespace
 

@@ -13,8 +13,8 @@
 namespace trainyard::orchestrator {
 
 struct GracePeriods {
-  std::chrono::steady_clock::duration
-      peers{};  // from the loss of a rank to SIGTERM: peers may notice themselves
+  // From the loss of a rank to SIGTERM: peers may notice themselves.
+  std::chrono::steady_clock::duration peers{};
   std::chrono::steady_clock::duration kill{};  // from SIGTERM to SIGKILL
 };
 
