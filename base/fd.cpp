@@ -22,9 +22,8 @@ int write_all(int fd, std::string_view bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return errno;
-    if (written == 0) return ENOSPC;
-    bytes.remove_prefix(static_cast<std::size_t>(written));  // the next write gives the reason
+    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    bytes.remove_prefix(static_cast<std::size_t>(written));
   }
   return 0;
 }

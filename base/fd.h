@@ -33,7 +33,7 @@ class FileDescriptor {
   int fd_ = -1;
 };
 
-// Writes all of the bytes. Returns 0, or the errno of the write that failed.
+// Writes all bytes. Returns 0, or the errno of the write that failed.
 int write_all(int fd, std::string_view bytes);
 
 }  // namespace trainyard

@@ -6,6 +6,7 @@
 #include <sstream>
 
 #include <fmt/format.h>
+#include <sched.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -36,6 +37,29 @@ Hardware hardware() {
   }
   found.system = printable_line(found.system);
   return found;
+}
+
+std::vector<int> affinity() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  std::vector<int> cpus;
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {0};
+  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
+    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
+  return cpus;
+}
+
+std::string cpu_list_text(const std::vector<int>& cpus) {
+  std::string text;
+  for (std::size_t i = 0; i < cpus.size();) {
+    std::size_t last = i;
+    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
+    if (!text.empty()) text += ',';
+    text += std::to_string(cpus[i]);
+    if (last > i) text += '-' + std::to_string(cpus[last]);
+    i = last + 1;
+  }
+  return text;
 }
 
 bool is_executable(const fs::path& file) {
@@ -119,8 +143,7 @@ std::vector<int> own_children() {
 
 // Lines: "4:memory:/a/b" or "4:cpu,cpuacct:/a" in version 1, "0::/a/b" in version 2.
 std::optional<std::string> cgroup_path(const std::string& text, const std::string& controller) {
-  std::istringstream lines(text);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(text)) {
     const auto first = line.find(':');
     const auto second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -128,6 +151,19 @@ std::optional<std::string> cgroup_path(const std::string& text, const std::strin
     if (controllers.find("," + controller + ",") != std::string::npos) return line.substr(second + 1);
   }
   return std::nullopt;
+}
+
+std::optional<std::int64_t> parse_memory_kills(const std::string& text) {
+  std::istringstream lines(text);
+  std::string name;
+  std::int64_t count = 0;
+  while (lines >> name >> count)
+    if (name == "oom_kill") return count;
+  return std::nullopt;
+}
+
+std::optional<std::int64_t> memory_kills() {
+  return parse_memory_kills(whole_file("/proc/vmstat"));
 }
 
 }  // namespace trainyard

@@ -23,6 +23,9 @@ struct Hardware {
 };
 Hardware hardware();  // of this host; a container sees the same cores and memory
 
+std::vector<int> affinity();  // CPU numbers that this process may use; {0} if unknown
+std::string cpu_list_text(const std::vector<int>& cpus);  // {0, 1, 2, 5} → "0-2,5"
+
 bool is_executable(const std::filesystem::path& file);  // a regular file that this process may execute
 
 // The program `name` for a process that starts in `folder`, as execvp finds it. Empty if it is not found.
@@ -59,5 +62,10 @@ std::vector<int> own_children();  // of this process, adopted ones too
 
 // The path of a controller ("memory") in a text of /proc/PID/cgroup. Without a name: of the cgroups of version 2.
 std::optional<std::string> cgroup_path(const std::string& text, const std::string& controller = "");
+
+// How often the kernel killed a process because memory ran out, also at the limit of a cgroup. Exit status and log of a
+// killed process say only "signal 9". From the text of /proc/vmstat; empty if the kernel does not count them.
+std::optional<std::int64_t> parse_memory_kills(const std::string& text);
+std::optional<std::int64_t> memory_kills();  // of this host since it was started
 
 }  // namespace trainyard

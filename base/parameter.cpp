@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <type_traits>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -116,40 +117,35 @@ bool list_fits(const Parameter& parameter, const std::vector<Element>& list) {
                      [&](Element element) { return in_bounds(parameter, element); });
 }
 
-// Converts a value to the type of the parameter: one overload per type. Empty if it is not allowed.
-struct Fitted {
-  const Parameter& parameter;
-  using Result = std::optional<Value>;
+// An integer for a number becomes one, and so do the elements of a list. An empty list has no type of its own.
+Value converted(const Value& value, ValueType type) {
+  if (const auto* integer = std::get_if<std::int64_t>(&value); integer && type == ValueType::number)
+    return static_cast<double>(*integer);
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&value); list && type == ValueType::numbers)
+    return std::vector<double>(list->begin(), list->end());
+  if (value == Value(std::vector<double>()) && type == ValueType::integers)
+    return std::vector<std::int64_t>();
+  return value;
+}
 
-  Result operator()(bool value) const { return if_allowed(ValueType::boolean, true, value); }
-  Result operator()(std::int64_t number) const {
-    const bool allowed = in_bounds(parameter, number);
-    if (parameter.type == ValueType::integer) return if_allowed(ValueType::integer, allowed, number);
-    return if_allowed(ValueType::number, allowed, static_cast<double>(number));
-  }
-  Result operator()(double number) const {
-    return if_allowed(ValueType::number, in_bounds(parameter, number), number);
-  }
-  Result operator()(const std::string& text) const {
+// The value in the type of the parameter. Empty if it is not allowed.
+std::optional<Value> fitted(const Parameter& parameter, const Value& value) {
+  const auto is_allowed = [&](const auto& held) {
+    using Held = std::decay_t<decltype(held)>;
     const auto& choices = parameter.choices;
-    return if_allowed(ValueType::text, choices.empty() || std::ranges::find(choices, text) != choices.end(),
-                      text);
-  }
-  Result operator()(const std::vector<std::int64_t>& list) const {
-    const bool allowed = list_fits(parameter, list);
-    if (parameter.type == ValueType::integers) return if_allowed(ValueType::integers, allowed, list);
-    return if_allowed(ValueType::numbers, allowed, std::vector<double>(list.begin(), list.end()));
-  }
-  Result operator()(const std::vector<double>& list) const {
-    if (list.empty()) return (*this)(std::vector<std::int64_t>());
-    return if_allowed(ValueType::numbers, list_fits(parameter, list), list);
-  }
-
- private:
-  Result if_allowed(ValueType type, bool allowed, const Value& value) const {
-    return allowed && parameter.type == type ? Result(value) : std::nullopt;
-  }
-};
+    if constexpr (std::is_same_v<Held, bool>)
+      return true;
+    else if constexpr (std::is_same_v<Held, std::string>)
+      return choices.empty() || std::ranges::find(choices, held) != choices.end();
+    else if constexpr (std::is_arithmetic_v<Held>)
+      return in_bounds(parameter, held);
+    else
+      return list_fits(parameter, held);
+  };
+  Value result = converted(value, parameter.type);
+  const bool has_type = result.index() == static_cast<std::size_t>(parameter.type);
+  return has_type && std::visit(is_allowed, result) ? std::optional(std::move(result)) : std::nullopt;
+}
 
 }  // namespace
 
@@ -175,14 +171,14 @@ std::string default_text(const Parameter& parameter) {
 }
 
 std::optional<std::string> problem_with(const Parameter& parameter, const Value& value) {
-  if (std::visit(Fitted{parameter}, value)) return std::nullopt;
+  if (fitted(parameter, value)) return std::nullopt;
   return fmt::format("must be {}, but is {}", allowed_text(parameter), to_text(value));
 }
 
 Value coerced(const Parameter& parameter, const Value& value) {
   if (const auto problem = problem_with(parameter, value))
     throw InternalError(fmt::format("{} {}", parameter.name, *problem));
-  return *std::visit(Fitted{parameter}, value);
+  return *fitted(parameter, value);
 }
 
 std::string to_text(const Value& value) {

@@ -15,6 +15,7 @@ namespace trainyard {
 using Value =
     std::variant<bool, std::int64_t, double, std::string, std::vector<std::int64_t>, std::vector<double>>;
 
+// In the order of the types in `Value`.
 enum class ValueType { boolean, integer, number, text, integers, numbers };
 
 struct Bound {
@@ -23,16 +24,16 @@ struct Bound {
 };
 
 struct Parameter {
-  std::string name;
+  std::string name = {};
   ValueType type = ValueType::integer;
-  std::optional<Value> fallback;  // the default; empty: see `fallback_text`
-  std::string fallback_text;      // the default in words, if it depends on other keys
-  std::optional<Bound> minimum;   // of a number, or of each element of a list
-  std::optional<Bound> maximum;
-  std::optional<std::size_t> minimum_length;  // number of elements of a list
-  std::optional<std::size_t> maximum_length;
-  std::vector<std::string> choices;  // allowed texts; empty: any text
-  std::string meaning;               // one line, with the unit
+  std::optional<Value> fallback = {};  // the default; empty: see `fallback_text`
+  std::string fallback_text = {};      // the default in words, if it depends on other keys
+  std::optional<Bound> minimum = {};   // of a number, or of each element of a list
+  std::optional<Bound> maximum = {};
+  std::optional<std::size_t> minimum_length = {};  // number of elements of a list
+  std::optional<std::size_t> maximum_length = {};
+  std::vector<std::string> choices = {};  // allowed texts; empty: any text
+  std::string meaning = {};               // one line, with the unit
 };
 
 // The allowed values in words: `an integer >= 1`, `a number in [0, 1)`, `one of "sgd", "adam"`,

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <sstream>
 
 #include <fmt/format.h>
 #include <utf8proc.h>
@@ -154,6 +155,14 @@ std::string duration_text(double seconds) {
 
 std::string first_line(std::string_view text) {
   return std::string(text.substr(0, text.find('\n')));
+}
+
+std::vector<std::string> nonempty_lines(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);)
+    if (!line.empty()) lines.push_back(line);
+  return lines;
 }
 
 std::optional<std::size_t> first_not_utf8(std::string_view text) {

@@ -12,6 +12,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace trainyard {
 
@@ -47,6 +48,9 @@ std::string duration_text(double seconds);  // "4.2 s", "3 min 20 s", "2 h 5 min
 
 // The first line. LibTorch's error messages have a stack trace below it.
 std::string first_line(std::string_view text);
+
+// The lines of a text that have any characters.
+std::vector<std::string> nonempty_lines(const std::string& text);
 
 struct Character {
   std::uint32_t code = 0;  // of the byte, if it is not valid

@@ -34,16 +34,7 @@ const T& value(const Hyperparameters& values, const std::string& name, const cha
 }
 
 Parameter row(const std::string& name, ValueType type, Value fallback, const std::string& meaning) {
-  return {.name = name,
-          .type = type,
-          .fallback = std::move(fallback),
-          .fallback_text = "",
-          .minimum = {},
-          .maximum = {},
-          .minimum_length = {},
-          .maximum_length = {},
-          .choices = {},
-          .meaning = meaning};
+  return {.name = name, .type = type, .fallback = std::move(fallback), .meaning = meaning};
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <cerrno>
 #include <system_error>
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
@@ -29,14 +28,12 @@ sockaddr_in loopback_address(std::uint16_t port) {
 
 // Whether a connection of this process to itself is known as its own. Those of strangers that come first are refused.
 bool host_names_users() {
-  std::uint16_t port = 0;
-  const FileDescriptor listening = listen_on_loopback(port);
+  const FileDescriptor listening = listen_on_loopback();
   const FileDescriptor client(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   require(client.get(), "a socket for 127.0.0.1");
-  const sockaddr_in address = loopback_address(port);
+  const sockaddr_in address = loopback_address(port_of(listening.get()));
   require(::connect(client.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address),
           "connecting to 127.0.0.1");
-  require(::fcntl(listening.get(), F_SETFL, O_NONBLOCK), "fcntl");
   while (true) {
     const FileDescriptor accepted(::accept4(listening.get(), nullptr, nullptr, SOCK_CLOEXEC));
     if (accepted && !from_other_user(accepted.get())) return true;
@@ -48,18 +45,22 @@ bool host_names_users() {
 
 }  // namespace
 
-FileDescriptor listen_on_loopback(std::uint16_t& port) {
+FileDescriptor listen_on_loopback() {
   const auto check = [](int result) { require(result, "listening on 127.0.0.1"); };
-  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  FileDescriptor fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   check(fd.get());
-  sockaddr_in address = loopback_address(0);
-  socklen_t size = sizeof address;
-  auto* any = reinterpret_cast<sockaddr*>(&address);
-  check(::bind(fd.get(), any, size));
+  const sockaddr_in address = loopback_address(0);
+  check(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address));
   check(::listen(fd.get(), SOMAXCONN));
-  check(::getsockname(fd.get(), any, &size));
-  port = ntohs(address.sin_port);
   return fd;
+}
+
+std::uint16_t port_of(int socket) {
+  sockaddr_storage address{};
+  socklen_t size = sizeof address;
+  require(::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &size), "the port of a socket");
+  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(address).sin_port
+                                            : reinterpret_cast<sockaddr_in6&>(address).sin6_port);
 }
 
 void require_known_users() {

@@ -7,8 +7,11 @@
 
 namespace trainyard {
 
-// A socket that listens on a free port of 127.0.0.1, and its port. std::system_error if a system call fails.
-FileDescriptor listen_on_loopback(std::uint16_t& port);
+// A non-blocking socket that listens on a free port of 127.0.0.1. std::system_error if a system call fails.
+FileDescriptor listen_on_loopback();
+
+// The port that a TCP socket is bound to. std::system_error if the system call fails.
+std::uint16_t port_of(int socket);
 
 // UserError if this host does not say which user owns a connection. Then connections of other users could not be told apart.
 // std::system_error if a system call fails, for example because too many files are open.

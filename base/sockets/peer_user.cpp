@@ -17,6 +17,7 @@
 #include "base/fd.h"
 #include "base/files.h"
 #include "base/number.h"
+#include "base/text.h"
 
 namespace trainyard {
 
@@ -172,8 +173,7 @@ std::optional<SocketEnds> ends_of(int connection) {
 }
 
 std::optional<uid_t> user_in_table(const std::string& table, const SocketEnds& ends) {
-  std::istringstream lines(table);
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(table)) {
     std::istringstream words(line);
     std::string number, own, peer, state, queues, timer, retransmits, timeout;
     std::uint64_t user = 0, inode = 0;

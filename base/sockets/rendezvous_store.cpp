@@ -8,7 +8,6 @@
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -62,10 +61,13 @@ void put_text(std::string& out, const std::string& text) {
   out += text;
 }
 
+struct Incomplete {};    // the end of a request has not arrived
+struct WrongRequest {};  // it exceeds a limit, or is not a request
+
 }  // namespace
 
-// A request at the begin of the bytes that have arrived. `is_whole` is false if its end has not arrived, and `is_wrong` is true
-// if it exceeds a limit.
+// A request at the begin of the bytes that have arrived. Each call reads its next part. It throws `Incomplete` or
+// `WrongRequest`.
 class RendezvousStore::Request {
  public:
   explicit Request(std::string_view bytes) : rest_(bytes) {}
@@ -73,16 +75,14 @@ class RendezvousStore::Request {
   template <typename Number>
   Number number() {
     Number number{};
-    if (const std::string_view bytes = take(sizeof number); is_whole)
-      std::memcpy(&number, bytes.data(), sizeof number);
+    std::memcpy(&number, take(sizeof number).data(), sizeof number);
     return number;
   }
   std::string key() { return text(longest_key); }
   std::string value() { return text(longest_value); }
   std::vector<std::string> keys(bool with_values = false) {
-    const auto count = limited(number<std::uint64_t>(), most_keys);
     std::vector<std::string> texts;
-    for (std::uint64_t i = 0; i < count && is_whole; ++i) {
+    for (auto left = size_up_to(most_keys); left > 0; --left) {
       texts.push_back(key());
       if (with_values) texts.push_back(value());
     }
@@ -90,24 +90,19 @@ class RendezvousStore::Request {
   }
   std::string_view rest() const { return rest_; }
 
-  bool is_whole = true, is_wrong = false;
-
  private:
   std::string_view take(std::uint64_t size) {
-    is_whole = is_whole && size <= rest_.size();
-    if (!is_whole) return {};
+    if (size > rest_.size()) throw Incomplete();
     const std::string_view taken = rest_.substr(0, size);
     rest_.remove_prefix(size);
     return taken;
   }
-  std::uint64_t limited(std::uint64_t size, std::uint64_t most) {
-    is_wrong = is_wrong || size > most;
-    return is_wrong ? 0 : size;
-  }
-  std::string text(std::uint64_t longest) {
+  std::uint64_t size_up_to(std::uint64_t most) {
     const auto size = number<std::uint64_t>();
-    return std::string(take(limited(size, longest)));
+    if (size > most) throw WrongRequest();
+    return size;
   }
+  std::string text(std::uint64_t longest) { return std::string(take(size_up_to(longest))); }
 
   std::string_view rest_;
 };
@@ -115,8 +110,8 @@ class RendezvousStore::Request {
 RendezvousStore::RendezvousStore() {
   require_known_users();
   allow_many_connections();
-  listening_ = listen_on_loopback(port_);
-  ::fcntl(listening_.get(), F_SETFL, O_NONBLOCK);
+  listening_ = listen_on_loopback();
+  port_ = port_of(listening_.get());
 }
 
 void RendezvousStore::serve(const std::function<bool()>& goes_on) {
@@ -164,133 +159,105 @@ void RendezvousStore::receive(Client& client) {
   }
   client.in.append(part.data(), static_cast<std::size_t>(size));
   std::string_view rest = client.in;
-  while (!rest.empty() && client.is_open) {
-    Request request(rest);
-    const bool is_right = answer(client, request);
-    client.is_open = !request.is_wrong && (is_right || !request.is_whole);
-    if (!request.is_whole) break;
-    rest = request.rest();
+  try {
+    while (!rest.empty()) {
+      Request request(rest);
+      answer(client, request);
+      rest = request.rest();
+    }
+  } catch (const Incomplete&) {  // it is read again when more has arrived
+  } catch (const WrongRequest&) {
+    client.is_open = false;
   }
   client.in.erase(0, client.in.size() - rest.size());
 }
 
-// False if the request is not whole, or wrong. Then it has changed nothing.
-bool RendezvousStore::answer(Client& client, Request& request) {
+// Reads the whole request before it changes anything.
+void RendezvousStore::answer(Client& client, Request& request) {
   std::string& out = client.out;
   const auto query = static_cast<Query>(request.number<std::uint8_t>());
-  const auto is_good = [&] { return request.is_whole && !request.is_wrong; };
   if (!client.is_valid) {
-    client.is_valid =
-        query == Query::validate && request.number<std::uint32_t>() == first_number && is_good();
-    return client.is_valid;
+    client.is_valid = query == Query::validate && request.number<std::uint32_t>() == first_number;
+    if (!client.is_valid) throw WrongRequest();
+    return;
   }
   switch (query) {
-    case Query::ping: {
-      const auto number = request.number<std::uint32_t>();
-      if (is_good()) put(out, number);
-      return is_good();
-    }
+    case Query::ping:
+      return put(out, request.number<std::uint32_t>());
     case Query::set:
     case Query::append: {
       const std::string key = request.key(), value = request.value();
-      if (is_good()) store(key, query == Query::append ? values_[key] + value : value);
-      return is_good();
+      return store(key, query == Query::append ? value_or(key, "") + value : value);
     }
     case Query::compare_set: {  // a value that is not there counts as an empty one
       const std::string key = request.key(), expected = request.value(), wanted = request.value();
-      if (!is_good()) return false;
-      const auto found = values_.find(key);
-      if (found == values_.end() ? expected.empty() : found->second == expected) store(key, wanted);
-      const auto now = values_.find(key);
-      put_text(out, now == values_.end() ? expected : now->second);
-      return true;
+      if (value_or(key, "") == expected) store(key, wanted);
+      return put_text(out, value_or(key, expected));
     }
     case Query::add: {
       const std::string key = request.key();
-      auto sum = request.number<std::int64_t>();
-      if (!is_good()) return false;
-      if (const auto found = values_.find(key); found != values_.end()) {
-        const auto before = parse_number<std::int64_t>(found->second);
-        if (!before) return false;
-        sum += *before;
-      }
-      store(key, std::to_string(sum));
-      put(out, sum);
-      return true;
+      const auto step = request.number<std::int64_t>();
+      const auto before = parse_number<std::int64_t>(value_or(key, "0"));
+      if (!before) throw WrongRequest();
+      store(key, std::to_string(*before + step));
+      return put(out, *before + step);
     }
     case Query::get:
+      return put_text(out, value_or(request.key(), ""));
     case Query::delete_key:
-    case Query::queue_size: {
-      const std::string key = request.key();
-      if (!is_good()) return false;
-      if (query == Query::delete_key) put<std::int64_t>(out, static_cast<std::int64_t>(values_.erase(key)));
-      if (query == Query::queue_size) put<std::int64_t>(out, static_cast<std::int64_t>(queues_[key].size()));
-      if (query == Query::get) put_text(out, values_.contains(key) ? values_.at(key) : "");
-      return true;
-    }
+      return put<std::int64_t>(out, static_cast<std::int64_t>(values_.erase(request.key())));
+    case Query::queue_size:
+      return put<std::int64_t>(out, std::ssize(queues_[request.key()]));
     case Query::check:
+      return put(out, has_all(request.keys()) ? ready : not_ready);
     case Query::wait: {
       std::vector<std::string> keys = request.keys();
-      if (!is_good()) return false;
-      const bool has_them = has_all(keys);
-      if (query == Query::check)
-        put(out, has_them ? ready : not_ready);
-      else if (has_them)
-        put(out, stop_waiting);
-      else
-        client.awaited = std::move(keys);
-      return true;
+      if (has_all(keys)) return put(out, stop_waiting);
+      client.awaited = std::move(keys);
+      return;
     }
     case Query::number_of_keys:
-      put<std::int64_t>(out, static_cast<std::int64_t>(values_.size()));
-      return true;
+      return put<std::int64_t>(out, std::ssize(values_));
     case Query::list_keys:
-      put<std::int64_t>(out, static_cast<std::int64_t>(values_.size()));
+      put<std::int64_t>(out, std::ssize(values_));
       for (const auto& [key, value] : values_) put_text(out, key);
-      return true;
-    case Query::multi_get: {
-      const std::vector<std::string> keys = request.keys();
-      if (!is_good()) return false;
-      for (const std::string& key : keys) put_text(out, values_.contains(key) ? values_.at(key) : "");
-      return true;
-    }
+      return;
+    case Query::multi_get:
+      for (const std::string& key : request.keys()) put_text(out, value_or(key, ""));
+      return;
     case Query::multi_set: {
       std::vector<std::string> texts = request.keys(true);
-      if (!is_good()) return false;
       for (std::size_t i = 0; i + 1 < texts.size(); i += 2) store(texts[i], std::move(texts[i + 1]));
-      return true;
+      return;
     }
     case Query::cancel_wait:
       client.awaited.clear();
       client.barrier.reset();
-      put(out, wait_canceled);
-      return true;
+      return put(out, wait_canceled);
     case Query::queue_push: {
       const std::string key = request.key(), value = request.value();
-      if (!is_good()) return false;
       queues_[key].push_back(value);
-      changed(key, true);
-      return true;
+      return changed(key, true);
     }
     case Query::queue_pop: {
-      const std::string key = request.key();
-      if (!is_good()) return false;
-      auto& queue = queues_[key];
-      put<std::int64_t>(out, static_cast<std::int64_t>(queue.size()));
-      if (queue.empty()) return true;
+      auto& queue = queues_[request.key()];
+      put<std::int64_t>(out, std::ssize(queue));
+      if (queue.empty()) return;
       put_text(out, queue.front());
-      queue.pop_front();
-      return true;
+      return queue.pop_front();
     }
     case Query::barrier: {
       const std::string key = request.key();
-      const auto number = request.number<std::int64_t>();
-      if (is_good()) meet(client, key, number);
-      return is_good();
+      return meet(client, key, request.number<std::int64_t>());
     }
     default:
-      return false;
+      throw WrongRequest();
   }
+}
+
+const std::string& RendezvousStore::value_or(const std::string& key, const std::string& other) const {
+  const auto found = values_.find(key);
+  return found == values_.end() ? other : found->second;
 }
 
 void RendezvousStore::store(const std::string& key, std::string value) {
@@ -310,13 +277,11 @@ void RendezvousStore::changed(const std::string& key, bool wakes_one) {
   }
 }
 
-bool RendezvousStore::has(const std::string& key) const {
-  const auto queue = queues_.find(key);
-  return values_.contains(key) || (queue != queues_.end() && !queue->second.empty());
-}
-
 bool RendezvousStore::has_all(const std::vector<std::string>& keys) const {
-  return std::ranges::all_of(keys, [&](const std::string& key) { return has(key); });
+  return std::ranges::all_of(keys, [&](const std::string& key) {
+    const auto queue = queues_.find(key);
+    return values_.contains(key) || (queue != queues_.end() && !queue->second.empty());
+  });
 }
 
 // The client waits at a barrier. It ends once `number` clients wait there.

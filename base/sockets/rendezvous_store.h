@@ -40,10 +40,10 @@ class RendezvousStore {
 
   void accept_all();
   void receive(Client& client);
-  bool answer(Client& client, Request& request);
+  void answer(Client& client, Request& request);
   void store(const std::string& key, std::string value);
   void changed(const std::string& key, bool wakes_one = false);
-  bool has(const std::string& key) const;
+  const std::string& value_or(const std::string& key, const std::string& other) const;
   bool has_all(const std::vector<std::string>& keys) const;
   void meet(Client& client, const std::string& key, std::int64_t number);
 

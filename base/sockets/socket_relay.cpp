@@ -13,6 +13,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/sockets/loopback.h"
+
 namespace trainyard {
 
 namespace {
@@ -25,15 +27,6 @@ void send_at_once(int connection) {
   const int on = 1;
   ::setsockopt(connection, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
   ::setsockopt(connection, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-}
-
-int port_of(int listening) {
-  sockaddr_storage address{};
-  socklen_t size = sizeof address;
-  if (::getsockname(listening, reinterpret_cast<sockaddr*>(&address), &size) != 0)
-    throw std::system_error(errno, std::generic_category(), "the port of a relay");
-  return ntohs(address.ss_family == AF_INET ? reinterpret_cast<sockaddr_in&>(address).sin_port
-                                            : reinterpret_cast<sockaddr_in6&>(address).sin6_port);
 }
 
 // False if the connection is broken.

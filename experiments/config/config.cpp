@@ -423,8 +423,7 @@ void use_seeds_until_decided(int max, Matrix& matrix) {
 }
 
 void sort_dimensions(Matrix& matrix) {
-  std::stable_sort(matrix.dimensions.begin(), matrix.dimensions.end(),
-                   [](const Dimension& a, const Dimension& b) { return rank(a) < rank(b); });
+  std::ranges::stable_sort(matrix.dimensions, {}, rank);
 }
 
 void check_hyperparameters(const Matrix& matrix, const Declared& declared, Diagnostics& problems) {

@@ -199,9 +199,8 @@ void read_bounds(const TomlNode& item, const Choice& choice, Expectation& expect
 void read_line(const TomlMember& member, const models::Model& model, ExperimentConfig& config,
                Diagnostics& problems) {
   const std::vector<Choice> choices = choices_of(model, config.declared);
-  const auto choice = std::find_if(choices.begin(), choices.end(),
-                                   [&](const Choice& each) { return each.name() == member.name; });
-  if (choice == choices.end()) return report_no_metric(member, model, choices, problems);
+  const Choice* choice = row_or_null(choices, &Choice::name, member.name);
+  if (choice == nullptr) return report_no_metric(member, model, choices, problems);
   Expectation expectation;
   expectation.model = model.name;
   expectation.phase = choice->phase;

@@ -51,6 +51,67 @@ std::string foreign_kind_of(const TomlMember& member, const TomlNode::Table& tab
   return foreign_kind().name;
 }
 
+// A list of texts without zero bytes, for arguments and file names. Empty if it is not one.
+std::vector<std::string> texts_of(const TomlMember& member, const std::string& where, Diagnostics& problems) {
+  const TomlNode::List* list = member.value.list();
+  const auto is_text = [](const TomlNode& item) {
+    return item.text() != nullptr && item.text()->find('\0') == std::string::npos;
+  };
+  std::vector<std::string> texts;
+  if (list == nullptr || list->empty() || !std::ranges::all_of(*list, is_text))
+    report_wrong(member.name + " of " + where, R"(a list of texts, as in ["python3", "train.py"])",
+                 member.value, problems);
+  else
+    for (const TomlNode& item : *list) texts.push_back(*item.text());
+  return texts;
+}
+
+// Whether trainyard sets this variable for each rank, see docs/record-protocol.md.
+bool is_of_the_launch(const std::string& name) {
+  static constexpr std::array names{
+      "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",          "ROLE_RANK",
+      "MASTER_ADDR", "MASTER_PORT", "NODE_RANK",  "OMP_NUM_THREADS",  "CUDA_VISIBLE_DEVICES"};
+  return std::ranges::find(names, name) != names.end() || name.starts_with("TRAINYARD_") ||
+         name.starts_with("TORCHELASTIC_");
+}
+
+void read_variable(const TomlMember& member, const std::string& where, ForeignTable& foreign,
+                   Diagnostics& problems) {
+  const std::string* text = member.value.text();
+  if (!is_identifier(member.name))
+    problems.error(
+        member.at,
+        "env of {} has {}, but the name of a variable may have only letters, digits and underscores", where,
+        in_quotes(member.name));
+  else if (is_of_the_launch(member.name))
+    problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
+  else if (text == nullptr || text->find('\0') != std::string::npos)
+    report_wrong(member.name + " of env", "a text, as in { NAME = \"value\" }", member.value, problems);
+  else
+    foreign.environment[member.name] = *text;
+}
+
+// Reads and checks `command`, `files` and `env` of the table `where`. Empty if there is no command.
+std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
+                                         Diagnostics& problems) {
+  const auto* command = row_or_null(table, &TomlMember::name, "command");
+  const auto* files = row_or_null(table, &TomlMember::name, "files");
+  const auto* environment = row_or_null(table, &TomlMember::name, "env");
+  for (const TomlMember* each : {files, environment})
+    if (each != nullptr && command == nullptr)
+      problems.error(each->at, "{} of {} needs a command", each->name, where);
+  if (command == nullptr) return std::nullopt;
+  ForeignTable foreign{texts_of(*command, where, problems), {}, {}, command->at, {}};
+  if (environment != nullptr)
+    for (const TomlMember& variable : members_of(*environment, "env of " + where, problems))
+      read_variable(variable, where, foreign, problems);
+  if (files != nullptr) {
+    foreign.files = texts_of(*files, where, problems);
+    foreign.files_at = files->value.at;
+  }
+  return foreign;
+}
+
 void read_strategy(const TomlMember& member, ExperimentConfig& config, Diagnostics& problems) {
   const std::string where = "[strategy." + member.name + "]";
   const TomlNode::Table* table = section_table(member, where, problems);
@@ -106,46 +167,6 @@ void check_rows(const ExperimentConfig& config, std::vector<Row>& rows, Diagnost
     const auto strategy = row.settings.find("strategy");
     return strategy != row.settings.end() && !known_strategy(config, strategy->second, problems);
   });
-}
-
-// A list of texts without zero bytes, for arguments and file names. Empty if it is not one.
-std::vector<std::string> texts_of(const TomlMember& member, const std::string& where, Diagnostics& problems) {
-  const TomlNode::List* list = member.value.list();
-  const auto is_text = [](const TomlNode& item) {
-    return item.text() != nullptr && item.text()->find('\0') == std::string::npos;
-  };
-  std::vector<std::string> texts;
-  if (list == nullptr || list->empty() || !std::ranges::all_of(*list, is_text))
-    report_wrong(member.name + " of " + where, R"(a list of texts, as in ["python3", "train.py"])",
-                 member.value, problems);
-  else
-    for (const TomlNode& item : *list) texts.push_back(*item.text());
-  return texts;
-}
-
-// Whether trainyard sets this variable for each rank, see docs/record-protocol.md.
-bool is_of_the_launch(const std::string& name) {
-  static constexpr std::array names{
-      "RANK",        "LOCAL_RANK",  "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK",          "ROLE_RANK",
-      "MASTER_ADDR", "MASTER_PORT", "NODE_RANK",  "OMP_NUM_THREADS",  "CUDA_VISIBLE_DEVICES"};
-  return std::ranges::find(names, name) != names.end() || name.starts_with("TRAINYARD_") ||
-         name.starts_with("TORCHELASTIC_");
-}
-
-void read_variable(const TomlMember& member, const std::string& where, ForeignTable& foreign,
-                   Diagnostics& problems) {
-  const std::string* text = member.value.text();
-  if (!is_identifier(member.name))
-    problems.error(
-        member.at,
-        "env of {} has {}, but the name of a variable may have only letters, digits and underscores", where,
-        in_quotes(member.name));
-  else if (is_of_the_launch(member.name))
-    problems.error(member.at, member.name + " is set by trainyard for each rank; remove it from env");
-  else if (text == nullptr || text->find('\0') != std::string::npos)
-    report_wrong(member.name + " of env", "a text, as in { NAME = \"value\" }", member.value, problems);
-  else
-    foreign.environment[member.name] = *text;
 }
 
 struct Filled {
@@ -249,26 +270,6 @@ void check_strategies(ExperimentConfig& config, Diagnostics& problems) {
 void read_strategies(const TomlMember& section, ExperimentConfig& config, Diagnostics& problems) {
   for (const TomlMember& member : members_of(section, "[strategy.*]", problems))
     read_strategy(member, config, problems);
-}
-
-std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
-                                         Diagnostics& problems) {
-  const auto* command = row_or_null(table, &TomlMember::name, "command");
-  const auto* files = row_or_null(table, &TomlMember::name, "files");
-  const auto* environment = row_or_null(table, &TomlMember::name, "env");
-  for (const TomlMember* each : {files, environment})
-    if (each != nullptr && command == nullptr)
-      problems.error(each->at, "{} of {} needs a command", each->name, where);
-  if (command == nullptr) return std::nullopt;
-  ForeignTable foreign{texts_of(*command, where, problems), {}, {}, command->at, {}};
-  if (environment != nullptr)
-    for (const TomlMember& variable : members_of(*environment, "env of " + where, problems))
-      read_variable(variable, where, foreign, problems);
-  if (files != nullptr) {
-    foreign.files = texts_of(*files, where, problems);
-    foreign.files_at = files->value.at;
-  }
-  return foreign;
 }
 
 void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems) {

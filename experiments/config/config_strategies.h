@@ -6,12 +6,10 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "experiments/config/diagnostics.h"
-#include "experiments/config/toml_tree.h"
 #include "experiments/design/experiment.h"
 
 namespace trainyard::experiments {
@@ -24,10 +22,6 @@ struct ForeignTable {
   Location at;
   Location files_at;  // of `files`
 };
-
-// Reads and checks `command`, `files` and `env` of the table `where`. Empty if there is no command.
-std::optional<ForeignTable> read_foreign(const TomlNode::Table& table, const std::string& where,
-                                         Diagnostics& problems);
 
 // Replaces the placeholders in the run's command and variables. Reports unknown names.
 void fill_command(const ForeignTable& foreign, Run& run, Diagnostics& problems);

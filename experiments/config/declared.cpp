@@ -1,7 +1,6 @@
 #include "experiments/config/declared.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/named_row.h"
 #include "base/text.h"
@@ -19,19 +18,14 @@ Parameter task_parameter() {
   return choice("task", models::task_names());
 }
 
-void read_title(const TomlNode& item, std::string& title, Diagnostics& problems) {
-  if (item.text() != nullptr && is_title(*item.text()))
-    title = *item.text();
+// Reads a title or a unit.
+void read_title(const TomlMember& member, std::string& title, Diagnostics& problems,
+                const std::string& example = "") {
+  const std::string* text = member.value.text();
+  if (text != nullptr && is_title(*text))
+    title = *text;
   else
-    report_wrong("title", "one line of 1 to 80 bytes", item, problems);
-}
-
-ValueType type_of(const Value& value) {
-  // in the order of the alternatives of `Value`
-  static constexpr std::array types{ValueType::boolean, ValueType::integer,  ValueType::number,
-                                    ValueType::text,    ValueType::integers, ValueType::numbers};
-  static_assert(types.size() == std::variant_size_v<Value>);
-  return types.at(value.index());
+    report_wrong(member.name, "one line of 1 to 80 bytes" + example, member.value, problems);
 }
 
 // Reads a parameter. Its type is the type of its default.
@@ -55,7 +49,7 @@ void read_parameter(const TomlMember& member, models::Model& model, Diagnostics&
     return problems.error(member.value.at,
                           "{} must be a number, a text, true, false or a list of numbers, but is {}",
                           member.name, description(member.value));
-  parameter.type = type_of(*value);
+  parameter.type = static_cast<ValueType>(value->index());
   parameter.fallback = checked_value(parameter, member.value, problems);
   if (parameter.fallback) model.hyperparameters.push_back(std::move(parameter));
 }
@@ -85,56 +79,53 @@ void read_initial(const TomlNode& item, models::Model& model, Diagnostics& probl
         item, problems);
 }
 
-// Reads an exported network. Its file is relative to the folder of the experiment file.
-void declare_exported(const TomlMember& member, const TomlMember& line, Declared& declared,
+// Declares an exported network. Its file is relative to the folder of the experiment file.
+void declare_exported(const models::Model& named, const TomlMember& file, Declared& declared,
                       Diagnostics& problems) {
-  models::Model named;
-  named.name = named.title = member.name;
-  named.initial = "exported";
-  const TomlNode::Table& table = *member.value.table();
-  if (const auto* title = row_or_null(table, &TomlMember::name, "title"))
-    read_title(title->value, named.title, problems);
-  if (const auto* task = row_or_null(table, &TomlMember::name, "task"))
-    read_value(task_parameter(), task->value, named.task, problems);
-  else
-    problems.error(member.at, "model {} has no task; add one of {}", in_quotes(member.name),
-                   joined(task_parameter().choices));
-  if (const auto* initial = row_or_null(table, &TomlMember::name, "initial"))
-    read_initial(initial->value, named, problems);
-  if (const auto* parameters = row_or_null(table, &TomlMember::name, "parameters"))
-    problems.error(parameters->at, "an exported network has no parameters; its sizes are those of the file");
-  if (line.value.text() == nullptr)
-    return report_wrong("export", "the name of a .pt2 file", line.value, problems);
+  if (file.value.text() == nullptr)
+    return report_wrong("export", "the name of a .pt2 file", file.value, problems);
   if (named.task.empty()) return;
   try {
-    const std::filesystem::path folder = std::filesystem::path(line.at.file).parent_path();
+    const std::filesystem::path folder = std::filesystem::path(file.at.file).parent_path();
     const ExportedLine exported{named.name, named.title, named.task,
-                                std::filesystem::absolute(folder / *line.value.text()), named.initial};
+                                std::filesystem::absolute(folder / *file.value.text()), named.initial};
     declared.models.push_back(exported_model(exported));
     require_float32(exported);
   } catch (const UserError& error) {
-    declared.refused.push_back(member.name);
-    problems.error(line.value.at, error.what());
+    declared.refused.push_back(named.name);
+    problems.error(file.value.at, error.what());
   }
 }
 
 void declare_model(const TomlMember& member, Declared& declared, Diagnostics& problems) {
   if (!has_own_name(member, "model", problems)) return;
-  const TomlNode::Table& table = *member.value.table();
-  if (const auto* line = row_or_null(table, &TomlMember::name, "export"))
-    return declare_exported(member, *line, declared, problems);
+  const auto line = [&](std::string_view name) {
+    return row_or_null(*member.value.table(), &TomlMember::name, name);
+  };
+  const TomlMember* file = line("export");
   models::Model model;
   model.name = member.name;
-  if (const auto* title = row_or_null(table, &TomlMember::name, "title"))
-    read_title(title->value, model.title, problems);
-  else
+  if (file != nullptr) model.title = member.name;
+  if (const TomlMember* title = line("title"))
+    read_title(*title, model.title, problems);
+  else if (file == nullptr)
     problems.error(member.at, "model {} has no title; add one, as in title = \"Character GPT\"",
                    in_quotes(member.name));
-  if (const auto* task = row_or_null(table, &TomlMember::name, "task"))
+  if (const TomlMember* task = line("task"))
     read_value(task_parameter(), task->value, model.task, problems);
-  if (const auto* parameters = row_or_null(table, &TomlMember::name, "parameters"))
-    read_parameters(parameters->value, model, problems);
-  declared.models.push_back(std::move(model));
+  else if (file != nullptr)
+    problems.error(member.at, "model {} has no task; add one of {}", in_quotes(member.name),
+                   joined(task_parameter().choices));
+  const TomlMember* parameters = line("parameters");
+  if (file == nullptr) {
+    if (parameters != nullptr) read_parameters(parameters->value, model, problems);
+    return declared.models.push_back(std::move(model));
+  }
+  if (parameters != nullptr)
+    problems.error(parameters->at, "an exported network has no parameters; its sizes are those of the file");
+  model.initial = "exported";
+  if (const TomlMember* initial = line("initial")) read_initial(initial->value, model, problems);
+  declare_exported(model, *file, declared, problems);
 }
 
 void declare_models(const TomlMember& section, Declared& declared, Diagnostics& problems) {
@@ -161,7 +152,7 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
   dataset.name = member.name;
   dataset.classes = 0;
   read_keys(*table, where,
-            {{"title", [&](const TomlMember& title) { read_title(title.value, dataset.title, problems); }}},
+            {{"title", [&](const TomlMember& title) { read_title(title, dataset.title, problems); }}},
             problems);
   if (row_or_null(*table, &TomlMember::name, "title") == nullptr)
     problems.error(member.at, "data set {} has no title; add one, as in title = \"My captions\"",
@@ -178,10 +169,7 @@ void declare_metric(const TomlMember& member, Declared& declared, Diagnostics& p
   std::string better, combine;
   double margin = 0;
   const auto unit = [&](const TomlMember& line) {
-    if (line.value.text() != nullptr && is_title(*line.value.text()))
-      metric.unit = *line.value.text();
-    else
-      report_wrong("unit", "one line of 1 to 80 bytes, as in \"1/s\"", line.value, problems);
+    read_title(line, metric.unit, problems, ", as in \"1/s\"");
   };
   read_table(
       member, where,

@@ -1,13 +1,13 @@
 #include "experiments/config/key_lookup.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <numeric>
 
 #include <fmt/format.h>
 
 #include "base/named_row.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "experiments/run/run.h"
 
@@ -34,15 +34,11 @@ std::optional<Value> suits_a_model(const std::string& name, const TomlNode& item
   const Parameter* nearest = nullptr;
   bool of_meant = false;
   const auto raw = as_value(item);
-  std::vector<const models::Model*> all;
-  for (const models::Model& model : models::catalogue()) all.push_back(&model);
-  for (const models::Model& model : declared.models) all.push_back(&model);
-  for (const models::Model* each : all) {
-    const models::Model& model = *each;
-    const Parameter* parameter = hyperparameter(model, name);
+  for (const std::string& model : model_names(declared)) {
+    const Parameter* parameter = hyperparameter(*model_or_null(model, declared), name);
     if (parameter == nullptr) continue;
     if (raw && !problem_with(*parameter, *raw)) return coerced(*parameter, *raw);
-    const bool is_meant = contains(meant, model.name);
+    const bool is_meant = contains(meant, model);
     if (nearest == nullptr || (is_meant && !of_meant)) nearest = parameter;
     of_meant = of_meant || is_meant;
   }
@@ -59,10 +55,7 @@ void report_other(const Parameter& parameter, const TomlNode& item, Diagnostics&
 std::optional<std::int64_t> replica_size(std::string_view text) {
   if (!text.ends_with(per_replica)) return std::nullopt;
   text.remove_suffix(per_replica.size());
-  std::int64_t size = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), size);
-  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return size;
+  return parse_number<std::int64_t>(text);
 }
 
 std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
@@ -79,22 +72,42 @@ std::optional<Value> batch_table(const Parameter& parameter, const TomlNode& ite
   return batch_value(size, per);
 }
 
+// `parameter` bounds the number.
+std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
+  if (item.table() != nullptr) return batch_table(parameter, item, problems);
+  auto raw = as_value(item);
+  if (raw && !problem_with(parameter, *raw)) return raw;
+  if (const auto size = item.text() ? replica_size(*item.text()) : std::nullopt)
+    if (!problem_with(parameter, *size)) return batch_value(*size, "replica");
+  report_other(parameter, item, problems);
+  return std::nullopt;
+}
+
+// "auto", or ascending boundaries. Whether they fit the stages and layers is checked when a run is resolved.
+std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
+                                         Diagnostics& problems) {
+  if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
+  auto raw = as_value(item);
+  if (!raw || problem_with(parameter, *raw)) {
+    report_other(parameter, item, problems);
+    return std::nullopt;
+  }
+  const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
+  if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
+  problems.error(item.at,
+                 "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
+  return std::nullopt;
+}
+
 }  // namespace
 
 Parameter bounded(std::string name, ValueType type, std::optional<Bound> minimum,
                   std::optional<Bound> maximum) {
-  Parameter parameter;
-  parameter.name = std::move(name);
-  parameter.type = type;
-  parameter.minimum = minimum;
-  parameter.maximum = maximum;
-  return parameter;
+  return {.name = std::move(name), .type = type, .minimum = minimum, .maximum = maximum};
 }
 
 Parameter choice(std::string name, std::vector<std::string> choices) {
-  Parameter parameter = bounded(std::move(name), ValueType::text);
-  parameter.choices = std::move(choices);
-  return parameter;
+  return {.name = std::move(name), .type = ValueType::text, .choices = std::move(choices)};
 }
 
 const Parameter* run_parameter(std::string_view name) {
@@ -255,31 +268,6 @@ const TomlNode::Table& members_of(const TomlMember& section, const std::string& 
 Batch batch_of(const Value& value) {
   if (const auto* size = std::get_if<std::int64_t>(&value)) return {.size = *size, .per = "global"};
   return {.size = replica_size(std::get<std::string>(value)).value(), .per = "replica"};
-}
-
-std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
-  if (item.table() != nullptr) return batch_table(parameter, item, problems);
-  auto raw = as_value(item);
-  if (raw && !problem_with(parameter, *raw)) return raw;
-  if (const auto size = item.text() ? replica_size(*item.text()) : std::nullopt)
-    if (!problem_with(parameter, *size)) return batch_value(*size, "replica");
-  report_other(parameter, item, problems);
-  return std::nullopt;
-}
-
-std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
-                                         Diagnostics& problems) {
-  if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
-  auto raw = as_value(item);
-  if (!raw || problem_with(parameter, *raw)) {
-    report_other(parameter, item, problems);
-    return std::nullopt;
-  }
-  const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
-  if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
-  problems.error(item.at,
-                 "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
-  return std::nullopt;
 }
 
 }  // namespace trainyard::experiments

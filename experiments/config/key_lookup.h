@@ -111,14 +111,7 @@ struct Batch {
   std::string per = "global";
 };
 
-// The inverse of `batch_value`, for a value of `checked_batch`.
+// The inverse of `batch_value`, for a value of `checked_value`.
 Batch batch_of(const Value& value);
-
-// The batch of `item`; `parameter` bounds its number. Otherwise reports what is wrong and what is allowed.
-std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& item, Diagnostics& problems);
-
-// "auto", or ascending boundaries. Whether they fit the stages and layers is checked when a run is resolved.
-std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
-                                         Diagnostics& problems);
 
 }  // namespace trainyard::experiments

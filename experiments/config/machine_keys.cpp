@@ -5,7 +5,6 @@
 #include <limits>
 #include <regex>
 
-#include "base/text.h"
 #include "experiments/config/config.h"
 #include "experiments/config/key_lookup.h"
 
@@ -60,16 +59,10 @@ Reader choice_of(const std::vector<std::string>& choices, std::string Machine::*
   };
 }
 
-std::string launchers_text() {
-  return "one of " +
-         joined(launcher_rules(), [](const LauncherRules& row) { return "\"" + row.name + "\""; });
-}
-
-bool read_launcher(const TomlNode& item, Machine& machine) {
-  const std::string* name = item.text();
-  if (name == nullptr || rules_or_null(*name) == nullptr) return false;
-  machine.launcher = *name;
-  return true;
+std::vector<std::string> launcher_names() {
+  std::vector<std::string> names;
+  for (const LauncherRules& row : launcher_rules()) names.push_back(row.name);
+  return names;
 }
 
 bool read_devices(const TomlNode& item, Machine& machine) {
@@ -108,8 +101,9 @@ std::span<const MachineKey> machine_keys() {
   static const std::vector<std::string> all, local{"local"}, slurm{"slurm"}, mpi{"mpi"},
       clusters{"slurm", "mpi"};
   static const std::vector<MachineKey> rows{
-      {"launcher", launchers_text(), "\"local\"", all,
-       "what starts the ranks: this host, Slurm jobs, or mpirun", read_launcher},
+      {"launcher", allowed_text(choice("launcher", launcher_names())), "\"local\"", all,
+       "what starts the ranks: this host, Slurm jobs, or mpirun",
+       choice_of(launcher_names(), &Machine::launcher)},
       {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", all,
        "what ranks train on; auto: GPUs if the host has some and LibTorch is a CUDA build, else CPU cores; "
        "on a cluster, GPUs if gpus_per_task is set",

@@ -21,69 +21,29 @@ constexpr Bound from_zero{0, true};
 constexpr Bound from_one{1, true};
 constexpr Bound below_one{1, false};
 
-Parameter row(const char* name, ValueType type, const char* meaning) {
-  Parameter parameter;
-  parameter.name = name;
-  parameter.type = type;
-  parameter.meaning = meaning;
-  return parameter;
+// `fallback`: the default in words, if it depends on other keys. Without one it is that of a new `Run`.
+Parameter number_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
+                     const char* fallback = "", ValueType type = ValueType::number) {
+  return {.name = name,
+          .type = type,
+          .fallback_text = fallback,
+          .minimum = minimum,
+          .maximum = maximum,
+          .meaning = meaning};
 }
 
-// `fallback`: the default in words, if it depends on other keys. Without one it is that of a new `Run`.
 Parameter integer_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
                       const char* fallback = "") {
-  Parameter parameter = row(name, ValueType::integer, meaning);
-  parameter.minimum = minimum;
-  parameter.maximum = maximum;
-  parameter.fallback_text = fallback;
-  return parameter;
-}
-
-Parameter number_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
-                     const char* fallback = "") {
-  Parameter parameter = integer_row(name, minimum, maximum, meaning, fallback);
-  parameter.type = ValueType::number;
-  return parameter;
+  return number_row(name, minimum, maximum, meaning, fallback, ValueType::integer);
 }
 
 Parameter text_row(const char* name, std::vector<std::string> choices, const char* meaning,
                    const char* fallback = "") {
-  Parameter parameter = row(name, ValueType::text, meaning);
-  parameter.choices = std::move(choices);
-  parameter.fallback_text = fallback;
-  return parameter;
-}
-
-Parameter data_split_row() {
-  Parameter parameter =
-      row("data_split", ValueType::numbers,
-          "fractions of train, validation and test; their sum is 1. If the data set has its own test part, "
-          "the first two divide the rest");
-  parameter.minimum = above_zero;
-  parameter.maximum = below_one;
-  parameter.minimum_length = parameter.maximum_length = 3;
-  return parameter;
-}
-
-Parameter batch_row() {
-  Parameter parameter =
-      integer_row("batch", from_one, Bound{1'000'000'000},
-                  "samples per step: of all replicas together, or of each. A plain number means all "
-                  "together");
-  parameter.fallback = std::int64_t{128};
-  return parameter;
-}
-
-Parameter stage_split_row() {
-  Parameter parameter =
-      row("stage_split", ValueType::integers,
-          "the first layer of each stage except the first, counted from 0; \"auto\" balances "
-          "the estimated cost of the layers");
-  parameter.minimum = from_one;
-  parameter.minimum_length = 1;
-  parameter.maximum_length = 1023;
-  parameter.fallback_text = "\"auto\"";
-  return parameter;
+  return {.name = name,
+          .type = ValueType::text,
+          .fallback_text = fallback,
+          .choices = std::move(choices),
+          .meaning = meaning};
 }
 
 // "none" in the file is an empty string in the run.
@@ -186,7 +146,15 @@ std::vector<Key> data_keys() {
        .original = true,
        .in_key = never,  // its source is
        .term = "data"},
-      {.parameter = data_split_row(),
+      {.parameter = {.name = "data_split",
+                     .type = ValueType::numbers,
+                     .minimum = above_zero,
+                     .maximum = below_one,
+                     .minimum_length = 3,
+                     .maximum_length = 3,
+                     .meaning =
+                         "fractions of train, validation and test; their sum is 1. If the data set has "
+                         "its own test part, the first two divide the rest"},
        .member = &DataChoice::split,
        .json = "split",
        .original = true,
@@ -266,7 +234,11 @@ std::vector<Key> data_keys() {
 
 std::vector<Key> step_keys() {
   return {
-      {.parameter = batch_row(),
+      {.parameter =
+           integer_row("batch", from_one, Bound{1'000'000'000},
+                       "samples per step: of all replicas together, or of each. A plain number means "
+                       "all together",
+                       "128"),
        .other_form = "{ size = n, per = \"global\" | \"replica\" }",
        .part_of = "global_batch"},
       {.parameter =
@@ -436,7 +408,14 @@ std::vector<Key> strategy_keys() {
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::schedule,
        .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
-      {.parameter = stage_split_row(),
+      {.parameter = {.name = "stage_split",
+                     .type = ValueType::integers,
+                     .fallback_text = "\"auto\"",
+                     .minimum = from_one,
+                     .minimum_length = 1,
+                     .maximum_length = 1023,
+                     .meaning = "the first layer of each stage except the first, counted from 0; \"auto\" "
+                                "balances the estimated cost of the layers"},
        .place = KeyPlace::strategy,
        .of = &StrategyKind::stages,
        .other_form = "\"auto\""},
@@ -518,21 +497,14 @@ void take_value(std::array<double, 3>& held, const Value& value) {
   std::ranges::copy_n(std::get<std::vector<double>>(value).begin(), held.size(), held.begin());
 }
 
-template <typename Part>
-constexpr std::string_view json_of = "";
-template <>
-constexpr std::string_view json_of<Optimizer> = "optimizer";
-template <>
-constexpr std::string_view json_of<Strategy> = "strategy";
-template <>
-constexpr std::string_view json_of<models::DataChoice> = "data";
-
 std::string_view json_of_owner(std::monostate) {
   return "";
 }
 template <typename T, typename Part>
 std::string_view json_of_owner(T Part::* /*member*/) {
-  return json_of<Part>;
+  if (std::is_same_v<Part, Optimizer>) return "optimizer";
+  if (std::is_same_v<Part, Strategy>) return "strategy";
+  return std::is_same_v<Part, models::DataChoice> ? "data" : "";
 }
 
 }  // namespace

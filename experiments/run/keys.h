@@ -63,21 +63,16 @@ bool is_mesh_number(const Key& key);  // how many replicas, stages, micro-batche
 std::optional<Value> value_of(const Key& key, const Run& run);
 void set_value(const Key& key, Run& run, const Value& value);
 
-template <typename Any, typename T>
-auto& held_by(Any& run, T Run::*member) {
-  return run.*member;
-}
-template <typename Any, typename T>
-auto& held_by(Any& run, T Optimizer::*member) {
-  return run.optimizer.*member;
-}
-template <typename Any, typename T>
-auto& held_by(Any& run, T Strategy::*member) {
-  return run.strategy.*member;
-}
-template <typename Any, typename T>
-auto& held_by(Any& run, T models::DataChoice::*member) {
-  return run.data.*member;
+template <typename Any, typename T, typename Part>
+auto& held_by(Any& run, T Part::*member) {
+  if constexpr (std::is_same_v<Part, Optimizer>)
+    return run.optimizer.*member;
+  else if constexpr (std::is_same_v<Part, Strategy>)
+    return run.strategy.*member;
+  else if constexpr (std::is_same_v<Part, models::DataChoice>)
+    return run.data.*member;
+  else
+    return run.*member;
 }
 
 // Calls `use` with the key's member of a `Run` or `const Run`, if it has one.

@@ -24,10 +24,6 @@ std::span<const LauncherRules> launcher_rules() {
   return rows;
 }
 
-const LauncherRules* rules_or_null(std::string_view launcher) {
-  return row_or_null(launcher_rules(), &LauncherRules::name, launcher);
-}
-
 bool is_own_option(const LauncherRules& launcher, const std::string& option) {
   const std::string name = option.substr(0, option.find('='));
   return std::ranges::any_of(launcher.own_options, [&](const std::string& own) {
@@ -36,7 +32,7 @@ bool is_own_option(const LauncherRules& launcher, const std::string& option) {
 }
 
 const LauncherRules& Machine::rules() const {
-  if (const LauncherRules* found = rules_or_null(launcher)) return *found;
+  if (const auto* found = row_or_null(launcher_rules(), &LauncherRules::name, launcher)) return *found;
   throw InternalError("launcher \"" + launcher + "\" is not in the table of launchers");
 }
 

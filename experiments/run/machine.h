@@ -5,7 +5,6 @@
 #include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace trainyard::experiments {
@@ -21,7 +20,6 @@ struct LauncherRules {
   std::vector<std::string> own_options = {};  // options that only trainyard sets
 };
 std::span<const LauncherRules> launcher_rules();
-const LauncherRules* rules_or_null(std::string_view launcher);
 bool is_own_option(const LauncherRules& launcher, const std::string& option);  // "--chdir=/tmp"
 
 struct Machine {

@@ -237,8 +237,7 @@ Run run_from_json(const json& object) try {
     read(object.at("exported").at("path"), run.exported.emplace().path);
     read(object.at("exported").at("sha256"), run.exported->sha256);
     read(object.at("exported").at("initial"), run.exported->initial);
-    if (object.at("exported").contains("weights"))
-      read(object.at("exported").at("weights"), run.exported->weights);
+    read_if_there(object.at("exported"), "weights", run.exported->weights);
   }
   return run;
 } catch (const json::exception& error) {

@@ -61,14 +61,16 @@ std::string sizes_text(const Sizes& sizes) {
   return fmt::format("[{}]", fmt::join(parts, ", "));
 }
 
+bool has_numbers(const Exported::Input& value) {
+  return value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64;
+}
+
 bool is_image(const Exported::Input& value) {
-  return value.sizes.size() == 4 &&
-         (value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64);
+  return value.sizes.size() == 4 && has_numbers(value);
 }
 
 bool is_row(const Exported::Input& value) {
-  return value.sizes.size() == 2 &&
-         (value.dtype == models::Dtype::float32 || value.dtype == models::Dtype::float64);
+  return value.sizes.size() == 2 && has_numbers(value);
 }
 
 bool has_tokens(const Exported::Input& value) {

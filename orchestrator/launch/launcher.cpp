@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/launch/cluster_rank_group.h"
 #include "orchestrator/launch/slurm_launcher.h"
 #include "orchestrator/rank/orphans.h"
@@ -18,14 +19,6 @@
 
 namespace trainyard::orchestrator {
 
-std::span<const LauncherKind> launchers() {
-  static const std::array<LauncherKind, 3> rows{
-      {{"local", [](const LauncherSetting& setting) { return local_launcher(setting.programs); }},
-       {"slurm", slurm_launcher},
-       {"mpi", mpi_launcher}}};
-  return rows;
-}
-
 std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_folder) {
   throw InternalError("this launcher cannot reattach to " + attempt_folder.string());
 }
@@ -33,12 +26,6 @@ std::unique_ptr<RankGroup> Launcher::adopt(const std::filesystem::path& attempt_
 void apply_defaults(experiments::Machine& machine) {
   if (machine.launcher == "slurm" && machine.allocation.empty())
     machine.allocation = own_allocation().empty() ? "job" : "shared";
-}
-
-std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
-  for (const LauncherKind& kind : launchers())
-    if (kind.name == setting.machine.launcher) return kind.make(setting);
-  throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
 // Local launcher: ranks are processes on this host, under a supervisor. The store of trainyard's own ranks is a file in the
@@ -137,7 +124,7 @@ const std::map<std::string, std::string> open_mpi_settings{{"OMPI_MCA_orte_abort
 
 // First sentence between the lines of dashes in the output of mpirun.
 std::string mpirun_complaint(const fs::path& log) {
-  for (const std::string& line : lines_of(whole_file(log)))
+  for (const std::string& line : nonempty_lines(whole_file(log)))
     if (line.find_first_not_of("- ") != std::string::npos) return line;
   return "it printed nothing";
 }
@@ -207,8 +194,20 @@ class MpiLauncher : public Launcher {
 
 }  // namespace
 
-std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting) {
-  return std::make_unique<MpiLauncher>(setting);
+std::span<const LauncherKind> launchers() {
+  static const std::array<LauncherKind, 3> rows{
+      {{"local", [](const LauncherSetting& setting) { return local_launcher(setting.programs); }},
+       {"slurm", slurm_launcher},
+       {"mpi", [](const LauncherSetting& setting) -> std::unique_ptr<Launcher> {
+          return std::make_unique<MpiLauncher>(setting);
+        }}}};
+  return rows;
+}
+
+std::unique_ptr<Launcher> make_launcher(const LauncherSetting& setting) {
+  for (const LauncherKind& kind : launchers())
+    if (kind.name == setting.machine.launcher) return kind.make(setting);
+  throw InternalError("launcher \"" + setting.machine.launcher + "\" is not in the table of launchers");
 }
 
 }  // namespace trainyard::orchestrator

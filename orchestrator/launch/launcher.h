@@ -59,7 +59,6 @@ struct LauncherSetting {
 };
 
 std::unique_ptr<Launcher> local_launcher(const Programs& programs);
-std::unique_ptr<Launcher> mpi_launcher(const LauncherSetting& setting);
 
 // Row of the table of launchers. `name` is the one in `launcher_rules`.
 struct LauncherKind {

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/text.h"
 
 extern char** environ;
 namespace trainyard::orchestrator {
@@ -197,7 +198,7 @@ bool lost_job(const SlurmState& job) {
 std::map<std::string, SlurmState> parse_squeue(const std::string& text) {
   static const std::regex form(R"((\d[^|]*)\|([^|]*)\|([^|]*)\|(.*))");
   std::map<std::string, SlurmState> jobs;
-  for (const std::string& line : lines_of(text)) {
+  for (const std::string& line : nonempty_lines(text)) {
     std::smatch found;
     if (!std::regex_match(line, found, form)) continue;
     SlurmState job{found.str(1), found.str(2), found.str(3)};

@@ -27,6 +27,14 @@ std::size_t Plan::to_run() const {
       std::count_if(runs.begin(), runs.end(), [this](const PlannedRun& run) { return waits(run); }));
 }
 
+std::size_t Plan::in_state(PlanState state) const {
+  return static_cast<std::size_t>(std::ranges::count(runs, state, &PlannedRun::state));
+}
+
+std::size_t Plan::finished_before() const {
+  return runs.size() - to_run() - in_state(PlanState::left_out) - in_state(PlanState::not_needed);
+}
+
 std::optional<double> Plan::expected_seconds() const {
   double sum = 0;
   for (const PlannedRun& run : runs) {

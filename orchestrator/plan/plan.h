@@ -47,6 +47,8 @@ struct Plan {
   bool placed_by_launcher = false;          // ranks use no devices of this host, and each run leases one slot
   bool waits(const PlannedRun& run) const;  // whether the sweep will run it
   std::size_t to_run() const;               // number of runs that wait
+  std::size_t in_state(PlanState state) const;
+  std::size_t finished_before() const;             // number of runs that finished, and do not wait
   std::optional<double> expected_seconds() const;  // of all runs that wait; empty if one kind is unknown
 };
 

@@ -65,17 +65,13 @@ std::string waiting_text(const Plan& plan) {
 }
 
 std::string plan_text(const Plan& plan) {
-  const std::size_t all = plan.runs.size();
-  const std::size_t to_run = plan.to_run();
-  const auto in_state = [&](PlanState state) {
-    return static_cast<std::size_t>(std::ranges::count(plan.runs, state, &PlannedRun::state));
+  std::string text = counted(plan.runs.size(), "run") + ": ";
+  const auto add = [&](std::size_t runs, const char* how) {
+    if (runs > 0) text += fmt::format("{} {}, ", runs, how);
   };
-  const std::size_t left_out = in_state(PlanState::left_out), not_needed = in_state(PlanState::not_needed);
-  std::string text = counted(all, "run") + ": ";
-  const std::size_t finished = all - to_run - left_out - not_needed;
-  if (finished > 0) text += fmt::format("{} finished before, ", finished);
-  if (left_out > 0) text += fmt::format("{} not selected, ", left_out);
-  if (not_needed > 0) text += fmt::format("{} not needed, ", not_needed);
+  add(plan.finished_before(), "finished before");
+  add(plan.in_state(PlanState::left_out), "not selected");
+  add(plan.in_state(PlanState::not_needed), "not needed");
   return text + waiting_text(plan);
 }
 

@@ -50,9 +50,7 @@ LaunchSecret LaunchSecret::make(const fs::path& attempt_folder) {
   if (!fd) refuse(file, "cannot be written", errno);
   require_private(file, fd.get());
   const std::string bytes = random_challenge();
-  const ssize_t written = ::write(fd.get(), bytes.data(), bytes.size());
-  if (written != static_cast<ssize_t>(bytes.size()))
-    refuse(file, "cannot be written", written < 0 ? errno : ENOSPC);
+  if (const int error = write_all(fd.get(), bytes); error != 0) refuse(file, "cannot be written", error);
   // A network file system reports a full disk here, and shows the file to other hosts.
   if (::fsync(fd.get()) != 0) refuse(file, "cannot be written", errno);
   return LaunchSecret(bytes);

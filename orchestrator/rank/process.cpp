@@ -3,7 +3,6 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <sstream>
 #include <system_error>
 #include <thread>
 
@@ -21,6 +20,7 @@
 #include "base/files.h"
 #include "base/host.h"
 #include "base/plain_file.h"
+#include "base/text.h"
 
 // Version 1 of Boost.Process is header-only. Version 2 needs an Asio executor for each process. Boost 1.86
 // moved version 1 into its own folder and namespace.
@@ -250,17 +250,9 @@ std::optional<ClientAnswer> ClientCommand::wait(std::chrono::milliseconds at_mos
   }
 }
 
-std::vector<std::string> lines_of(const std::string& text) {
-  std::vector<std::string> lines;
-  std::istringstream stream(text);
-  for (std::string line; std::getline(stream, line);)
-    if (!line.empty()) lines.push_back(line);
-  return lines;
-}
-
 std::string complaint(const ClientAnswer& answer) {
   std::string last = to_text(answer.status);
-  for (const std::string& line : lines_of(answer.text)) {
+  for (const std::string& line : nonempty_lines(answer.text)) {
     const auto head = line.find("error: ");
     if (head != std::string::npos) return line.substr(head + 7);
     last = line;

@@ -78,9 +78,6 @@ class ClientCommand {
   std::unique_ptr<RankProcess> process_;  // ends before its output is closed
 };
 
-// Lines of a text, without empty ones.
-std::vector<std::string> lines_of(const std::string& text);
-
 // First error message of an answer. "sbatch: error: Batch job submission failed: …" is returned without
 // "sbatch: error: ". Else the last line, or the exit status.
 std::string complaint(const ClientAnswer& answer);

@@ -48,6 +48,64 @@ void note_signals() {
   for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGUSR2}) ::sigaction(number, &action, nullptr);
 }
 
+// Variables by which a launcher tells its tasks their positions.
+struct Family {
+  const char* launcher;
+  const char* rank;
+  const char* world_size;
+  const char* local_rank;
+  const char* local_world_size;  // a number, or Slurm's list of tasks per host
+  const char* node;              // index in the list; null: it is a number
+};
+constexpr std::array<Family, 3> families{{
+    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
+     "SLURM_NODEID"},
+    {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
+     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},  // Open MPI
+    {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
+     nullptr},  // MPICH and Intel MPI, by Hydra
+}};
+
+std::optional<int> count(const std::string& text) {
+  const auto value = parse_number<int>(text);
+  return value && *value >= 0 ? value : std::nullopt;
+}
+
+std::string variable(const char* name) {
+  const char* value = std::getenv(name);
+  if (value == nullptr)
+    throw UserError(std::string(name) + " is not set", "trainyard-rank must be started by a launcher");
+  return value;
+}
+
+int count_in(const char* name) {
+  const std::string text = variable(name);
+  if (const auto value = count(text)) return *value;
+  throw UserError(fmt::format("{}={} is not a number", name, text));
+}
+
+int local_world_size(const Family& family) {
+  const std::string text = variable(family.local_world_size);
+  const int node = family.node == nullptr ? 0 : count_in(family.node);
+  if (const auto tasks = tasks_per_node(text, node)) return *tasks;
+  throw UserError(fmt::format("{}={} is not a list of tasks per host", family.local_world_size, text));
+}
+
+// Position of this process, started by `launcher` ("slurm", "mpi"). UserError if a variable is missing or wrong.
+TaskPlace task_place(const std::string& launcher) {
+  const Family* family = nullptr;
+  for (const Family& each : families)
+    if (launcher == each.launcher && (family == nullptr || std::getenv(family->rank) == nullptr))
+      family = &each;
+  if (family == nullptr) throw UserError("launcher \"" + launcher + "\" starts no tasks");
+  const TaskPlace place{count_in(family->rank), count_in(family->world_size), count_in(family->local_rank),
+                        local_world_size(*family)};
+  if (place.rank >= place.world_size)
+    throw UserError(
+        fmt::format("{}={} is out of range for {} ranks", family->rank, place.rank, place.world_size));
+  return place;
+}
+
 class Task {
  public:
   Task(RankGroupFile group, const TaskPlace& place)
@@ -228,54 +286,6 @@ int run_rank_task(const fs::path& attempt_folder) {
   }
 }
 
-// Position of a task. Each launcher has its own variables.
-
-namespace {
-
-struct Family {
-  const char* launcher;
-  const char* rank;
-  const char* world_size;
-  const char* local_rank;
-  const char* local_world_size;  // a number, or Slurm's list of tasks per host
-  const char* node;              // index in the list; null: it is a number
-};
-constexpr std::array<Family, 3> families{{
-    {"slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", "SLURM_STEP_TASKS_PER_NODE",
-     "SLURM_NODEID"},
-    {"mpi", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK",
-     "OMPI_COMM_WORLD_LOCAL_SIZE", nullptr},  // Open MPI
-    {"mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS",
-     nullptr},  // MPICH and Intel MPI, by Hydra
-}};
-
-std::optional<int> count(const std::string& text) {
-  const auto value = parse_number<int>(text);
-  return value && *value >= 0 ? value : std::nullopt;
-}
-
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  if (value == nullptr)
-    throw UserError(std::string(name) + " is not set", "trainyard-rank must be started by a launcher");
-  return value;
-}
-
-int count_in(const char* name) {
-  const std::string text = variable(name);
-  if (const auto value = count(text)) return *value;
-  throw UserError(fmt::format("{}={} is not a number", name, text));
-}
-
-int local_world_size(const Family& family) {
-  const std::string text = variable(family.local_world_size);
-  const int node = family.node == nullptr ? 0 : count_in(family.node);
-  if (const auto tasks = tasks_per_node(text, node)) return *tasks;
-  throw UserError(fmt::format("{}={} is not a list of tasks per host", family.local_world_size, text));
-}
-
-}  // namespace
-
 std::optional<int> tasks_per_node(const std::string& text, int index) {
   static const std::regex form(R"((\d+)(?:\(x(\d+)\))?)");
   int first = 0;  // number of hosts in the parts so far
@@ -287,20 +297,6 @@ std::optional<int> tasks_per_node(const std::string& text, int index) {
     if (index < first) return count(found.str(1));
   }
   return std::nullopt;
-}
-
-TaskPlace task_place(const std::string& launcher) {
-  const Family* family = nullptr;
-  for (const Family& each : families)
-    if (launcher == each.launcher && (family == nullptr || std::getenv(family->rank) == nullptr))
-      family = &each;
-  if (family == nullptr) throw UserError("launcher \"" + launcher + "\" starts no tasks");
-  const TaskPlace place{count_in(family->rank), count_in(family->world_size), count_in(family->local_rank),
-                        local_world_size(*family)};
-  if (place.rank >= place.world_size)
-    throw UserError(
-        fmt::format("{}={} is out of range for {} ranks", family->rank, place.rank, place.world_size));
-  return place;
 }
 
 std::map<std::string, std::string> torchrun_environment(const LaunchSpec& spec, const TaskPlace& place,

@@ -26,10 +26,6 @@ struct TaskPlace {
   int local_world_size = 1;
 };
 
-// Position of this process, started by `launcher` ("slurm", "mpi"). UserError if a variable is missing or
-// wrong.
-TaskPlace task_place(const std::string& launcher);
-
 // Tasks of host `index` in a list of tasks per host, as "2(x3),1". Empty if the list is malformed or too
 // short.
 std::optional<int> tasks_per_node(const std::string& text, int index);

@@ -1,10 +1,8 @@
 #include "orchestrator/rank/store_relay.h"
 
-#include <cerrno>
 #include <chrono>
 #include <mutex>
 #include <set>
-#include <system_error>
 #include <utility>
 
 #include <netdb.h>
@@ -16,6 +14,7 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/sockets/loopback.h"
 #include "base/sockets/peer_user.h"
 
 namespace trainyard::orchestrator {
@@ -86,20 +85,17 @@ FileDescriptor call(const LaunchSecret& secret, const addrinfo& address) {
   return same_proof(proof, secret.gateway_proof(theirs, ours)) ? std::move(fd) : FileDescriptor();
 }
 
-// A socket that listens on a free port of an address. Empty, with errno, if it cannot.
-FileDescriptor listening_on(const sockaddr* address, socklen_t size) {
-  FileDescriptor fd = new_socket(address->sa_family);
-  const int off = 0;
-  if (fd && address->sa_family == AF_INET6)  // also IPv4, if the address is ::
-    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (!fd || ::bind(fd.get(), address, size) != 0 || ::listen(fd.get(), SOMAXCONN) != 0) return {};
-  return fd;
-}
-
+// A socket that listens on a free port of an address. Empty if it cannot.
 FileDescriptor listening_on(const std::string& host) {
   const Addresses found = addresses_of(host, "0", AI_NUMERICHOST | AI_PASSIVE);
   if (!found) throw InternalError(host + " is not an address");
-  return listening_on(found->ai_addr, found->ai_addrlen);
+  FileDescriptor fd = new_socket(found->ai_family);
+  const int off = 0;
+  if (fd && found->ai_family == AF_INET6)  // also IPv4, if the address is ::
+    ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+  if (!fd || ::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
+    return {};
+  return fd;
 }
 
 FileDescriptor listening(const std::string& interface) {
@@ -115,12 +111,6 @@ FileDescriptor listening(const std::string& interface) {
   throw UserError("the rendezvous cannot listen on " +
                       (interface.empty() ? "any interface" : "interface " + interface) + " of " + host_name(),
                   "set `interface` in [machine] to a network interface that all nodes have");
-}
-
-FileDescriptor loopback_listening() {
-  FileDescriptor fd = listening_on(loopback_address);
-  if (!fd) throw std::system_error(errno, std::generic_category(), "listening on 127.0.0.1");
-  return fd;
 }
 
 class Gateway {
@@ -179,7 +169,7 @@ std::unique_ptr<SocketRelay> store_gateway(const LaunchSecret& secret, const Sto
 }
 
 std::unique_ptr<SocketRelay> store_entrance(const LaunchSecret& secret, const StoreAddress& gateway) {
-  return std::make_unique<SocketRelay>(loopback_listening(), [=](int connection) {
+  return std::make_unique<SocketRelay>(listen_on_loopback(), [=](int connection) {
     if (from_other_user(connection)) return FileDescriptor();
     const Addresses found = addresses_of(gateway.host, gateway.port, AI_NUMERICHOST);
     return found ? call(secret, *found) : FileDescriptor();

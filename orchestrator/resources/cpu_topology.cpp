@@ -27,19 +27,6 @@ std::vector<int> hyper_threads_of(int cpu) {
       whole_file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list"));
 }
 
-std::string cpu_list_text(const std::vector<int>& cpus) {
-  std::string text;
-  for (std::size_t i = 0; i < cpus.size();) {
-    std::size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1) ++last;
-    if (!text.empty()) text += ',';
-    text += std::to_string(cpus[i]);
-    if (last > i) text += '-' + std::to_string(cpus[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 std::vector<int> one_per_core(const std::vector<int>& allowed,
                               const std::vector<std::vector<int>>& siblings) {
   const std::set<int> all(allowed.begin(), allowed.end());

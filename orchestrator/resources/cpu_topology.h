@@ -13,9 +13,6 @@ std::vector<int> parse_cpu_list(const std::string& text);
 // The CPUs of the core of `cpu`. Empty if the kernel does not tell it.
 std::vector<int> hyper_threads_of(int cpu);
 
-// {0, 1, 2, 5} → "0-2,5".
-std::string cpu_list_text(const std::vector<int>& cpus);
-
 // The lowest allowed CPU of each physical core. `siblings`: CPUs that share a core, in
 // ascending order.
 std::vector<int> one_per_core(const std::vector<int>& allowed, const std::vector<std::vector<int>>& siblings);

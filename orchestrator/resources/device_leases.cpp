@@ -53,65 +53,50 @@ std::vector<LockPlace> DeviceLeases::places(const std::vector<Device>& devices) 
   return locks_of(devices, folder_, first_hyper_thread);
 }
 
-bool DeviceLeases::try_take(const LockPlace& place) {
-  if (const auto own = held_.find(place.file); own != held_.end()) {
-    ++own->second.count;
-    return true;
-  }
-  if (auto lock = SharedLock::try_take(place, user_)) {
-    held_.emplace(place.file, Held{std::move(*lock)});
-    return true;
-  }
-  taken_ = in_use(place, shared_lock_holder(place));
-  return false;
-}
-
-void DeviceLeases::give_back(const LockPlace& place) {
-  const auto own = held_.find(place.file);
-  if (own == held_.end()) throw InternalError("a device that is not leased is given back");
-  if (--own->second.count == 0) held_.erase(own);
-}
-
+// If one lock fails, those before it end with `taken`.
 bool DeviceLeases::try_take(const std::vector<Device>& devices) {
   const std::vector<LockPlace> wanted = places(devices);
-  auto place = wanted.begin();
-  const auto give_back_taken = [&] {
-    std::for_each(wanted.begin(), place, [&](const LockPlace& each) { give_back(each); });
-  };
-  try {
-    while (place != wanted.end() && try_take(*place)) ++place;
-  } catch (...) {
-    give_back_taken();
-    throw;
+  std::map<std::filesystem::path, Held> taken;
+  for (const LockPlace& place : wanted) {
+    if (held_.contains(place.file)) continue;
+    auto lock = SharedLock::try_take(place, user_);
+    if (!lock) {
+      taken_ = in_use(place, shared_lock_holder(place));
+      return false;
+    }
+    taken.emplace(place.file, Held{std::move(*lock)});
   }
-  if (place == wanted.end()) return true;
-  give_back_taken();
-  return false;
+  held_.merge(taken);
+  for (const LockPlace& place : wanted) ++held_.at(place.file).count;
+  return true;
 }
 
 bool DeviceLeases::wait(const std::vector<Device>& devices, const std::atomic<int>& stop,
                         const std::function<void(const std::string& taken)>& on_message) {
   for (const LockPlace& place : places(devices)) {
-    if (const auto own = held_.find(place.file); own != held_.end()) {
-      ++own->second.count;
-      continue;
+    if (!held_.contains(place.file)) {
+      auto lock = SharedLock::wait(place, user_, stop,
+                                   [&](const std::string& holder) { on_message(in_use(place, holder)); });
+      if (!lock) return false;
+      held_.emplace(place.file, Held{std::move(*lock)});
     }
-    auto lock = SharedLock::wait(place, user_, stop,
-                                 [&](const std::string& holder) { on_message(in_use(place, holder)); });
-    if (!lock) return false;
-    held_.emplace(place.file, Held{std::move(*lock)});
+    ++held_.at(place.file).count;
   }
   return true;
 }
 
 void DeviceLeases::give_back(const std::vector<Device>& devices) {
-  for (const LockPlace& place : places(devices)) give_back(place);
+  for (const LockPlace& place : places(devices)) {
+    const auto own = held_.find(place.file);
+    if (own == held_.end()) throw InternalError("a device that is not leased is given back");
+    if (--own->second.count == 0) held_.erase(own);
+  }
 }
 
-bool DeviceLeases::is_free(const Device& device) {
-  if (!try_take(std::vector<Device>{device})) return false;
-  give_back(std::vector<Device>{device});
-  return true;
+bool DeviceLeases::are_free(const std::vector<Device>& devices) {
+  const bool free = try_take(devices);
+  if (free) give_back(devices);
+  return free;
 }
 
 }  // namespace trainyard::orchestrator

@@ -39,18 +39,17 @@ class DeviceLeases {
   bool wait(const std::vector<Device>& devices, const std::atomic<int>& stop,
             const std::function<void(const std::string& taken)>& on_message);
   void give_back(const std::vector<Device>& devices);
-  // Whether this process has the device or could lease it now.
-  bool is_free(const Device& device);
+  // Whether this process has the devices or could lease them now.
+  bool are_free(const std::vector<Device>& devices);
+  bool is_free(const Device& device) { return are_free({device}); }
   // Why the last attempt failed: "core 3 is in use by process 4711 of ana (…), since …".
   const std::string& taken() const { return taken_; }
 
  private:
   struct Held {
     SharedLock lock;
-    int count = 1;
+    int count = 0;  // leases of this process
   };
-  bool try_take(const LockPlace& place);
-  void give_back(const LockPlace& place);
   std::vector<LockPlace> places(const std::vector<Device>& devices) const;
 
   std::filesystem::path folder_;

@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <sched.h>
 
 #include "base/files.h"
 #include "base/host.h"
@@ -21,23 +20,6 @@ namespace trainyard::orchestrator {
 namespace fs = std::filesystem;
 
 namespace {
-
-std::vector<int> affinity() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cpus;
-  if (::sched_getaffinity(0, sizeof set, &set) != 0) return {0};
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu)
-    if (CPU_ISSET(cpu, &set)) cpus.push_back(cpu);
-  return cpus;
-}
-
-std::vector<std::vector<int>> siblings(const std::vector<int>& cpus) {
-  std::vector<std::vector<int>> cores;
-  cores.reserve(cpus.size());
-  for (const int cpu : cpus) cores.push_back(hyper_threads_of(cpu));
-  return cores;
-}
 
 // Folders of a cgroup and of its parents. The tightest limit applies.
 std::vector<fs::path> with_parents(const fs::path& mount, const std::string& path) {
@@ -59,18 +41,21 @@ std::optional<double> cgroup_quota() {
   return quota;
 }
 
+// Part `index` of `parts` of the cores. A single core if there are fewer cores than parts.
+std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::size_t parts) {
+  if (cores.size() < parts) return {cores[index % cores.size()]};
+  const std::size_t share = cores.size() / parts;
+  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(index * share);
+  return {first, first + static_cast<std::ptrdiff_t>(share)};
+}
+
 // Divides the cores of each GPU among its ranks. If there are more ranks than cores, they share cores.
 void divide_cores_of_gpus(std::vector<Device>& placed) {
   std::map<std::string, std::size_t> ranks, before;  // by device: number of ranks, in total and so far
   for (const Device& device : placed) ++ranks[device.name];
-  for (Device& device : placed) {
-    if (device.gpu.empty() || device.cores.empty()) continue;
-    const std::size_t cores = device.cores.size();
-    const std::size_t share = std::max<std::size_t>(1, cores / ranks[device.name]);
-    const auto first =
-        device.cores.begin() + static_cast<std::ptrdiff_t>(before[device.name]++ * share % cores);
-    device.cores = std::vector<int>(first, first + static_cast<std::ptrdiff_t>(share));
-  }
+  for (Device& device : placed)
+    if (!device.gpu.empty() && !device.cores.empty())
+      device.cores = part_of(device.cores, before[device.name]++, ranks[device.name]);
 }
 
 // A group of cores: neither a GPU nor a slot of a launcher.
@@ -98,8 +83,7 @@ std::vector<Device> group_cores(const std::vector<int>& cores, std::size_t cores
 void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
   if (strategy.replicas < 1 || strategy.stages < 1) throw InternalError("a mesh without ranks");
   if (devices.empty()) throw InternalError("no device to place ranks on");
-  std::size_t cores = 0;
-  for (const Device& device : devices) cores += device.cores.size();
+  const std::size_t cores = cores_of(devices).size();
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
   if (strategy.replicas <= most / strategy.stages) return;
   throw UserError(
@@ -130,14 +114,6 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
   return groups;
 }
 
-// Part `index` of `parts` of the cores. A single core if there are fewer cores than parts.
-std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::size_t parts) {
-  if (cores.size() < parts) return {cores[index % cores.size()]};
-  const std::size_t share = cores.size() / parts;
-  const auto first = cores.begin() + static_cast<std::ptrdiff_t>(index * share);
-  return {first, first + static_cast<std::ptrdiff_t>(share)};
-}
-
 [[noreturn]] void no_gpu(const std::string& cuda) {
   if (cuda.empty())
     throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner was built for the CPU only",
@@ -152,7 +128,9 @@ std::vector<int> part_of(const std::vector<int>& cores, std::size_t index, std::
 
 std::vector<int> usable_cores() {
   const std::vector<int> allowed = affinity();
-  return limited_by(one_per_core(allowed, siblings(allowed)), cgroup_quota());
+  std::vector<std::vector<int>> siblings;
+  for (const int cpu : allowed) siblings.push_back(hyper_threads_of(cpu));
+  return limited_by(one_per_core(allowed, siblings), cgroup_quota());
 }
 
 std::vector<Device> core_devices(const std::vector<int>& cores) {
@@ -329,11 +307,10 @@ experiments::Circumstances on_devices(experiments::Circumstances here, const std
   std::set<std::string> models;
   for (const Device& device : devices)
     if (!device.gpu.empty()) models.insert(device.gpu);
-  if (models.empty()) {
+  if (models.empty())
     here.nccl = "";  // nothing on a CPU uses it
-    return here;
-  }
-  here.processor = joined(models);
+  else
+    here.processor = joined(models);
   return here;
 }
 

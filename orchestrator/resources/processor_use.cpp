@@ -90,6 +90,14 @@ CpuSeconds taken(const HostSeconds& before, const HostSeconds& after, const std:
   return sum;
 }
 
+// The CPUs and the other hyper-threads of their cores, each once.
+std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {
+  std::set<int> all(cpus.begin(), cpus.end());
+  for (const int cpu : cpus)
+    for (const int sibling : hyper_threads_of(cpu)) all.insert(sibling);
+  return {all.begin(), all.end()};
+}
+
 }  // namespace
 
 double others_limit_here() {
@@ -103,10 +111,9 @@ double others_limit_here() {
 }
 
 // Columns: user, nice, system, idle, iowait, irq, softirq, steal. Time of guests is included in user.
-HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second) {
+HostSeconds parse_proc_stat(const std::string& text, double ticks_per_second) {
   HostSeconds found;
-  std::istringstream lines{std::string(text)};
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(text)) {
     std::istringstream words(line);
     std::string name;
     words >> name;
@@ -149,13 +156,6 @@ std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorT
   use.host_share = (std::max(0.0, everywhere.busy - own) + everywhere.stolen) /
                    (use.seconds * static_cast<double>(all.size()));
   return use;
-}
-
-std::vector<int> with_hyper_threads(const std::vector<int>& cpus) {
-  std::set<int> all(cpus.begin(), cpus.end());
-  for (const int cpu : cpus)
-    for (const int sibling : hyper_threads_of(cpu)) all.insert(sibling);
-  return {all.begin(), all.end()};
 }
 
 EpochUse::EpochUse(std::vector<int> leased)

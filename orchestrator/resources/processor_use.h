@@ -7,7 +7,6 @@
 #include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -29,7 +28,7 @@ struct CpuSeconds {
 using HostSeconds = std::map<int, CpuSeconds>;  // by CPU number
 
 // The lines "cpu0 …" of /proc/stat; empty if there are none.
-HostSeconds parse_proc_stat(std::string_view text, double ticks_per_second);
+HostSeconds parse_proc_stat(const std::string& text, double ticks_per_second);
 
 // Processor times at one moment.
 struct ProcessorTimes {
@@ -53,9 +52,6 @@ struct OtherUse {
 // `leased`: CPU numbers. `watched`: these and the other hyper-threads of their cores.
 std::optional<OtherUse> other_use(const ProcessorTimes& before, const ProcessorTimes& after,
                                   const std::vector<int>& leased, const std::vector<int>& watched);
-
-// The CPUs and the other hyper-threads of their cores, each once.
-std::vector<int> with_hyper_threads(const std::vector<int>& cpus);
 
 // Measures what other processes take while the ranks of an attempt train on these CPUs, from its construction on.
 class EpochUse {

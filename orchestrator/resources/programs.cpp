@@ -5,10 +5,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <fstream>
 #include <map>
 #include <regex>
-#include <sstream>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
+#include "base/files.h"
 #include "base/host.h"
 #include "base/plain_file.h"
 #include "base/sha256.h"
@@ -89,8 +88,7 @@ std::vector<Gpu> gpus_of_driver() {
   };
   static const std::regex form(R"((\d+), (\S+), (\d+), (.+))");
   std::smatch found;
-  std::istringstream lines(output.text);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : nonempty_lines(output.text))
     if (std::regex_match(line, found, form) &&
         (visible == nullptr || is_allowed(found.str(1)) || is_allowed(found.str(2))))
       gpus.push_back({std::stoi(found.str(1)), found.str(4), std::stoll(found.str(3)) << 20, found.str(2)});
@@ -110,10 +108,9 @@ std::map<std::string, std::string> speed_variables() {
 }
 
 std::string processor() {
-  std::ifstream lines("/proc/cpuinfo");
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(whole_file("/proc/cpuinfo"))) {
     const auto colon = line.find(": ");
-    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) return line.substr(colon + 2);
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
   }
   return "unknown";
 }
@@ -218,8 +215,7 @@ NetworkCheck check_network(const Programs& programs, const fs::path& exported) {
   const Output output = output_of(shell_quoted(programs.runner.string()) +
                                   " --check-network=" + shell_quoted(exported.string()) + " 2>&1");
   if (output.clean) return {true, first_line(output.text)};
-  std::istringstream lines(output.text);
-  for (std::string line; std::getline(lines, line);)
+  for (const std::string& line : nonempty_lines(output.text))
     if (line.starts_with(sign)) return {false, line.substr(sign.size())};
   return {false, exported.string() +
                      ": the program that computes its reference batch ended without a reason; "

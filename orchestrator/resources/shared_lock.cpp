@@ -102,8 +102,7 @@ int locking_process(int fd) {
   if (::fstat(fd, &found) != 0) return 0;
   const std::string id =
       fmt::format("{:02x}:{:02x}:{}", major(found.st_dev), minor(found.st_dev), found.st_ino);
-  std::istringstream lines(whole_file("/proc/locks"));
-  for (std::string line; std::getline(lines, line);) {
+  for (const std::string& line : nonempty_lines(whole_file("/proc/locks"))) {
     std::istringstream fields(line);
     std::string number, kind, advisory, access, file;
     int pid = 0;

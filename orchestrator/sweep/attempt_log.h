@@ -4,7 +4,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -18,13 +20,24 @@ namespace trainyard::orchestrator {
 class AttemptLog {
  public:
   // Opens the file of records. `label`: of the run. `next_number`: of the next record in the database.
-  AttemptLog(const AttemptPlace& place, std::string label, Status& status, std::int64_t next_number);
+  AttemptLog(const AttemptPlace& place, std::string label, Status& status, std::int64_t next_number)
+      : label_(std::move(label)),
+        names_{{"run", place.key}, {"attempt", place.attempt}, {"label", label_}},
+        status_(status),
+        records_(place.directory / experiments::orchestrator_records_name, place.key, place.attempt,
+                 std::nullopt, next_number) {}
 
   void record(const std::string& type, const nlohmann::ordered_json& body) { records_.append(type, body); }
   void sync() { records_.sync(); }  // all records so far are durable
   void message(const std::string& text) const { status_.message(label_ + ": " + text); }
-  void write(log::Level level, const char* event, const log::Fields& more = {}) const;  // to trainyard.log
-  double seconds() const;                                                               // since construction
+  void write(log::Level level, const char* event, const log::Fields& more = {}) const {  // to trainyard.log
+    log::Fields fields = names_;
+    fields.insert(fields.end(), more.begin(), more.end());
+    log::write(level, event, fields);
+  }
+  double seconds() const {  // since construction
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count();
+  }
 
  private:
   std::string label_;

@@ -1,4 +1,4 @@
-// State machine for the ranks of an attempt, from launch to end. It is a pure function of events.
+// State machine for the ranks of an attempt, from launch to end. It depends only on its events and their times.
 //
 //                rank lost, no progress, limit, stop        SIGTERM             SIGKILL
 //   running ──────────────────────────────────────▶ ending ────────▶ terminated ───────▶ killed
@@ -9,52 +9,38 @@
 
 #include <chrono>
 #include <string>
-#include <variant>
 
 namespace trainyard::orchestrator {
+
+struct GracePeriods {
+  // From the loss of a rank to SIGTERM: peers may notice themselves.
+  std::chrono::steady_clock::duration peers{};
+  std::chrono::steady_clock::duration kill{};  // from SIGTERM to SIGKILL
+};
 
 struct AttemptState {
   using Clock = std::chrono::steady_clock;
   enum class Phase { running, ending, terminated, killed, over };
 
+  GracePeriods grace = {};
   Phase phase = Phase::running;
-  bool stopped = false;  // the sweep was stopped
-  std::string why;       // why its ranks have to end; empty: they do not
-  std::string hang;      // description of a hang; empty: none
+  bool stopped = false;   // the sweep was stopped
+  std::string why = {};   // why its ranks have to end; empty: they do not
+  std::string hang = {};  // description of a hang; empty: none
   Clock::time_point terminate_at = Clock::time_point::max();
   Clock::time_point kill_at = Clock::time_point::max();
+
+  // Events. They return false if the ranks are being ended already: the first reason stays.
+  bool rank_lost(int rank, Clock::time_point now);  // it ended before the run did, while other ranks live
+  bool no_progress(const std::string& description, Clock::time_point now);
+  bool has_to_end(const std::string& reason, Clock::time_point sigterm_at);
+
+  void stop(int level, Clock::time_point now);  // 0: no change; 1: SIGTERM now; 2: SIGKILL now
+  // While any rank lives. Returns the signal to all ranks now, 0 for none.
+  int time_passed(Clock::time_point now);
 
   // No signal was sent: a rank that ends now ends by itself.
   bool not_signalled() const { return phase == Phase::running || phase == Phase::ending; }
 };
-
-struct GracePeriods {
-  AttemptState::Clock::duration peers{};  // from the loss of a rank to SIGTERM: peers may notice themselves
-  AttemptState::Clock::duration kill{};   // from SIGTERM to SIGKILL
-};
-
-// Events.
-struct RankLost {  // it ended before the run did, while other ranks live
-  int rank = 0;
-};
-struct NoProgress {
-  std::string why;
-};
-struct LimitExceeded {
-  std::string why;
-};
-struct StopRequest {
-  int level = 0;  // 0: none; 1: SIGTERM now; 2: SIGKILL now
-};
-struct TimePassed {};  // while any rank lives
-struct AllOver {};     // all ranks have ended
-using AttemptEvent = std::variant<RankLost, NoProgress, LimitExceeded, StopRequest, TimePassed, AllOver>;
-
-struct Transition {
-  AttemptState state;
-  int signal = 0;  // to all ranks now; 0: none
-};
-Transition next(AttemptState state, const AttemptEvent& event, AttemptState::Clock::time_point now,
-                const GracePeriods& grace);
 
 }  // namespace trainyard::orchestrator

@@ -25,22 +25,15 @@ RankSupervisor::RankSupervisor(AttemptPlace place, const SweepOptions& options, 
                                AttemptLog& log)
     : place_(std::move(place)),
       options_(options),
-      grace_{duration(options.peer_seconds), duration(options.grace_seconds)},
       collector_(collector),
       log_(log),
+      state_{.grace = {duration(options.peer_seconds), duration(options.grace_seconds)}},
       watchdog_(place_.directory, place_.world_size, Clock::now()) {}
 
 void RankSupervisor::watch(std::unique_ptr<RankGroup> ranks, bool adopted) {
   ranks_ = std::move(ranks);
   adopted_ = adopted;
   ended_.resize(static_cast<std::size_t>(place_.world_size));
-}
-
-// Applies an event. Returns the signal to send, 0 for none.
-int RankSupervisor::happens(const AttemptEvent& event) {
-  Transition transition = next(std::move(state_), event, Clock::now(), grace_);
-  state_ = std::move(transition.state);
-  return transition.signal;
 }
 
 std::vector<RankSupervisor::RankExitSeen> RankSupervisor::new_exits() {
@@ -88,12 +81,14 @@ void RankSupervisor::note_exit(const RankExitSeen& exit) {
 void RankSupervisor::note_loss(const RankExitSeen& exit) {
   if (collector_.finished(exit.rank) || !state_.not_signalled()) return;
   if (!exit.status.lost) failed_.push_back(exit);
-  if (!all_ended()) end_ranks(RankLost{exit.rank}, options_.peer_seconds);
+  if (!all_ended() && state_.rank_lost(exit.rank, Clock::now())) log_ending(options_.peer_seconds);
 }
 
-void RankSupervisor::end_ranks(const AttemptEvent& why, double after_seconds) {
-  if (state_.phase != AttemptState::Phase::running) return;
-  happens(why);
+void RankSupervisor::exceeded(const std::string& limit) {
+  if (state_.has_to_end(limit, Clock::now())) log_ending(0);
+}
+
+void RankSupervisor::log_ending(double after_seconds) const {
   log_.write(log::Level::warning, "ranks are being ended",
              {{"why", state_.why}, {"after_seconds", after_seconds}});
 }
@@ -106,12 +101,12 @@ void RankSupervisor::check_progress() {
   next_poll_ = now + std::min(Clock::duration(poll_interval), duration(timeout / 4));
   watchdog_.poll(now);
   if (watchdog_.silent_seconds(now) < timeout) return;
-  end_ranks(NoProgress{fmt::format("no progress for {} s: {}", static_cast<long>(timeout), watchdog_.text())},
-            0);
+  const auto why = fmt::format("no progress for {} s: {}", static_cast<long>(timeout), watchdog_.text());
+  if (state_.no_progress(why, now)) log_ending(0);
 }
 
 void RankSupervisor::signal_ranks() {
-  const int signal = all_ended() ? 0 : happens(TimePassed{});
+  const int signal = all_ended() ? 0 : state_.time_passed(Clock::now());
   if (signal == 0) return;
   ranks_->signal(signal);
   log_.record("signalled", {{"signal", signal}, {"why", state_.why}});
@@ -147,7 +142,7 @@ std::optional<RankGroupEnd> RankSupervisor::end() {
 
 void RankSupervisor::release() {
   ranks_.reset();
-  happens(AllOver{});
+  state_.phase = AttemptState::Phase::over;
 }
 
 std::vector<RankFailure> RankSupervisor::failures() const {

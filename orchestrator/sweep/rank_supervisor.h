@@ -6,10 +6,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
+#include "base/host.h"
 #include "orchestrator/launch/launcher.h"
-#include "orchestrator/resources/memory_kills.h"
 #include "orchestrator/sweep/attempt_end.h"
 #include "orchestrator/sweep/attempt_log.h"
 #include "orchestrator/sweep/attempt_state.h"
@@ -31,8 +32,8 @@ class RankSupervisor {
   void check_progress();
   void signal_ranks();  // sends SIGTERM and SIGKILL when they are due
   void note_job();      // records the job number once it is known
-  void exceeded(const std::string& limit) { end_ranks(LimitExceeded{limit}, 0); }
-  void stop(int level) { happens(StopRequest{level}); }
+  void exceeded(const std::string& limit);
+  void stop(int level) { state_.stop(level, Clock::now()); }
 
   // Empty while a rank runs or anything of the group is left.
   std::optional<RankGroupEnd> end();
@@ -53,18 +54,16 @@ class RankSupervisor {
     Clock::time_point records_until = {};  // on a network file system its last records may arrive until then
   };
 
-  int happens(const AttemptEvent& event);
   std::vector<RankExitSeen> new_exits();
   void note_exit(const RankExitSeen& exit);
   void note_loss(const RankExitSeen& exit);
-  void end_ranks(const AttemptEvent& why, double after_seconds);
+  void log_ending(double after_seconds) const;
   bool records_may_come() const;
   std::string reason_of(int signal) const;
   std::string error_of(const RankExitSeen& failed) const;
 
   AttemptPlace place_;
   const SweepOptions& options_;
-  GracePeriods grace_;
   Collector& collector_;
   AttemptLog& log_;
   std::unique_ptr<RankGroup> ranks_;  // null if they could not be launched, or are gone

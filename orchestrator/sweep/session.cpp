@@ -30,12 +30,7 @@ std::vector<Device> pending_devices(const Plan& plan) {
 
 // Whether the largest pending run could start now. Its sweep is not timed and leases devices for each run.
 bool could_start(const Plan& plan, DeviceLeases& leases) {
-  if (plan.one_at_a_time) {
-    const auto devices = pending_devices(plan);
-    const bool taken = leases.try_take(devices);
-    if (taken) leases.give_back(devices);
-    return taken;
-  }
+  if (plan.one_at_a_time) return leases.are_free(pending_devices(plan));
   std::size_t needed = 0;
   for (const auto& run : plan.runs)
     if (plan.waits(run)) needed = std::max(needed, leased_devices(run.devices));
@@ -135,8 +130,7 @@ bool Session::needs_devices(const Plan& plan) const {
 
 // Whether any pending run on this host is timed: its times count only if it has the host to itself.
 bool Session::needs_host(const Plan& plan) const {
-  return request_.experiment.machine.on_this_host() && request_.experiment.machine.exclusive_host &&
-         plan.to_run() > 0;
+  return request_.experiment.machine.exclusive_host && needs_devices(plan);
 }
 
 DeviceLeases& Session::new_leases() {

@@ -31,7 +31,7 @@ using experiments::EndReason;
 constexpr auto between_steps = std::chrono::milliseconds(10);
 constexpr double longest_backoff_seconds = 60;
 constexpr int most_times_taken_away = 5;
-constexpr auto again_after = std::chrono::seconds(1);
+constexpr double again_after_seconds = 1;
 constexpr auto others_again_after = std::chrono::milliseconds(100);
 
 // Run that waits for its devices, or for its next retry.
@@ -74,12 +74,8 @@ class Sweep {
       waiting_.insert(run.adopts ? waiting_.begin() : waiting_.end(),
                       {index, leased_devices(run.devices), 0, 0, run.adopts, {}});
     }
-    result_.skipped =
-        static_cast<int>(std::count_if(plan.runs.begin(), plan.runs.end(), [&](const PlannedRun& run) {
-          return !plan.waits(run) && run.state != PlanState::left_out && run.state != PlanState::not_needed;
-        }));
-    result_.not_needed =
-        static_cast<int>(std::ranges::count(plan.runs, PlanState::not_needed, &PlannedRun::state));
+    result_.skipped = static_cast<int>(plan.finished_before());
+    result_.not_needed = static_cast<int>(plan.in_state(PlanState::not_needed));
   }
 
   SweepResult run() {
@@ -334,10 +330,7 @@ class Sweep {
       outcome.first_error += fmt::format("; this has happened {} times", most_times_taken_away);
       return outcome;
     }
-    taken.adopts.reset();
-    taken.not_before = Clock::now() + again_after;
-    waiting_.push_front(taken);
-    outcome.retry_seconds = std::chrono::duration<double>(again_after).count();
+    outcome.retry_seconds = try_again(taken, again_after_seconds);
     return outcome;
   }
 
@@ -347,10 +340,15 @@ class Sweep {
     const double seconds = std::min(options().backoff_seconds * std::pow(2.0, failed.failed_tries),
                                     std::max(options().backoff_seconds, longest_backoff_seconds));
     ++failed.failed_tries;
-    failed.adopts.reset();
-    failed.not_before =
+    return try_again(failed, seconds);
+  }
+
+  // Returns `seconds`.
+  double try_again(Waiting run, double seconds) {
+    run.adopts.reset();
+    run.not_before =
         Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-    waiting_.push_front(failed);
+    waiting_.push_front(run);
     return seconds;
   }
 
@@ -414,14 +412,11 @@ void log_plan(const experiments::Experiment& experiment, const Plan& plan, const
                              {"devices", joined(plan.devices, &Device::name, ",")},
                              {"max_retries", options.max_retries}});
   for (const PlannedRun& run : plan.runs) {
-    const log::Fields fields{{"run", run.key}, {"label", experiments::label(run.run)}};
-    const auto with_why = [&](const std::string& why) {
-      log::Fields all = fields;
-      all.emplace_back("why", why);
-      return all;
+    const auto fields = [&](const std::string& why) {
+      return log::Fields{{"run", run.key}, {"label", experiments::label(run.run)}, {"why", why}};
     };
-    if (!plan.waits(run)) log::info("skipped", with_why(why_skipped(run.state)));
-    if (!run.times_problem.empty()) log::info("times do not count", with_why(run.times_problem));
+    if (!plan.waits(run)) log::info("skipped", fields(why_skipped(run.state)));
+    if (!run.times_problem.empty()) log::info("times do not count", fields(run.times_problem));
   }
 }
 

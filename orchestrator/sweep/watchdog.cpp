@@ -1,6 +1,7 @@
 #include "orchestrator/sweep/watchdog.h"
 
 #include <algorithm>
+#include <array>
 #include <system_error>
 
 #include <fmt/format.h>
@@ -31,21 +32,8 @@ std::string place_of(const std::optional<experiments::Progress>& progress) {
 }  // namespace
 
 const char* phase_name(experiments::Phase phase) {
-  switch (phase) {
-    case experiments::Phase::setup:
-      return "set-up";
-    case experiments::Phase::probe:
-      return "parity check";
-    case experiments::Phase::train:
-      return "training";
-    case experiments::Phase::validation:
-      return "validation";
-    case experiments::Phase::test:
-      return "test";
-    case experiments::Phase::done:
-      return "shutdown";
-  }
-  return "";
+  static constexpr std::array names{"set-up", "training", "validation", "test", "shutdown", "parity check"};
+  return names.at(static_cast<std::size_t>(phase));
 }
 
 Watchdog::Watchdog(fs::path attempt_folder, int ranks, Clock::time_point now)
@@ -69,15 +57,12 @@ void Watchdog::poll(Clock::time_point now) {
 }
 
 double Watchdog::silent_seconds(Clock::time_point now) const {
-  Clock::time_point last = Clock::time_point::min();
-  for (const Rank& rank : ranks_) last = std::max(last, rank.last_sign);
-  return std::chrono::duration<double>(now - last).count();
+  const auto last = std::ranges::max_element(ranks_, {}, &Rank::last_sign);
+  return std::chrono::duration<double>(now - last->last_sign).count();
 }
 
 int Watchdog::first_stalled_rank() const {
-  const auto first = std::min_element(ranks_.begin(), ranks_.end(),
-                                      [](const Rank& a, const Rank& b) { return a.last_sign < b.last_sign; });
-  return static_cast<int>(first - ranks_.begin());
+  return static_cast<int>(std::ranges::min_element(ranks_, {}, &Rank::last_sign) - ranks_.begin());
 }
 
 std::string Watchdog::text() const {

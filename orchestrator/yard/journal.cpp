@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <string_view>
 #include <system_error>
 
 #include <fcntl.h>

@@ -90,34 +90,6 @@ bool pin_to(const std::vector<int>& cores) {
   return sched_setaffinity(0, sizeof set, &set) == 0;
 }
 
-std::vector<int> affinity() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  std::vector<int> cores;
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(static_cast<std::size_t>(core), &set)) cores.push_back(core);
-  }
-  return cores;
-}
-
-int available_cores() {
-  return std::max<int>(1, static_cast<int>(affinity().size()));
-}
-
-std::string cpu_list(const std::vector<int>& cores) {
-  std::string text;
-  for (std::size_t i = 0; i < cores.size();) {
-    std::size_t last = i;
-    while (last + 1 < cores.size() && cores[last + 1] == cores[last] + 1) ++last;
-    if (!text.empty()) text += ",";
-    text += std::to_string(cores[i]);
-    if (last > i) text += "-" + std::to_string(cores[last]);
-    i = last + 1;
-  }
-  return text;
-}
-
 Environment read_environment() {
   constexpr int most_ranks = 1 << 20;
   Environment environment;

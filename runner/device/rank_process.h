@@ -32,10 +32,6 @@ void ignore_broken_pipes();
 // Pins the process to `cores`, or does nothing if `cores` is empty. False if the system does not allow it.
 bool pin_to(const std::vector<int>& cores);
 
-int available_cores();                                // in this process's affinity
-std::string cpu_list(const std::vector<int>& cores);  // {0, 1, 2, 5} → "0-2,5"
-std::vector<int> affinity();                          // the cores of this process
-
 // Environment variables that the launcher sets: those of torchrun, and TRAINYARD_RUN. Without torchrun's
 // variables the process is the only rank.
 struct Environment {

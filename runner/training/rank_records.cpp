@@ -55,7 +55,7 @@ Json to_json(const GpuSettings& gpu) {
 
 std::string device_name(const experiments::Launch& launch, int rank) {
   const auto index = static_cast<std::size_t>(rank);
-  return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list(affinity());
+  return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list_text(affinity());
 }
 
 // Adds means over an epoch, for the log.

@@ -6,6 +6,7 @@
 #include <ATen/Parallel.h>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "runner/data/sampler.h"
@@ -32,11 +33,11 @@ int configure_threads(const experiments::Launch& launch, int rank, const DeviceA
                       RankRecords& records) {
   const auto index = static_cast<std::size_t>(rank);
   if (index < launch.cores.size() && !pin_to(launch.cores[index])) {
-    records.message("warning", "could not pin this rank to cores " + cpu_list(launch.cores[index]));
+    records.message("warning", "could not pin this rank to cores " + cpu_list_text(launch.cores[index]));
   }
   // a launch on a cluster may have no cores
   const bool own_cores = index < launch.cores.size() && assignment.device.is_cpu();
-  const int own = own_cores ? available_cores() : launch.circumstances.threads_per_rank;
+  const int own = own_cores ? static_cast<int>(affinity().size()) : launch.circumstances.threads_per_rank;
   const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);
@@ -218,7 +219,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
                        {"model", run.model},
                        {"strategy", run.strategy.kind},
                        {"device", ranks.device.str()},
-                       {"cores", cpu_list(affinity())},
+                       {"cores", cpu_list_text(affinity())},
                        {"transport", ranks.transport()},
                        {"threads", threads},
                        {"replicas", mesh.replicas},

@@ -6,6 +6,7 @@
 #include <doctest/doctest.h>
 
 #include "base/files.h"
+#include "base/text.h"
 #include "orchestrator/rank/process.h"
 #include "tests/cluster/cluster_sweep.h"
 #include "tests/cluster/real_slurm.h"
@@ -26,7 +27,7 @@ constexpr const char* as_jobs = "launcher = \"slurm\"\nexclusive = \"devices\"\n
 std::vector<std::string> running_jobs(const RealSlurm& cluster, std::size_t wanted) {
   std::vector<std::string> ids;
   comes_true([&] {
-    ids = orchestrator::lines_of(cluster.client({"squeue", "-h", "--states=RUNNING", "--format=%i"}));
+    ids = nonempty_lines(cluster.client({"squeue", "-h", "--states=RUNNING", "--format=%i"}));
     return ids.size() >= wanted;
   });
   REQUIRE(ids.size() >= wanted);

@@ -5,6 +5,7 @@
 
 #include <doctest/doctest.h>
 
+#include "base/text.h"
 #include "orchestrator/rank/process.h"
 #include "tests/cluster/cluster_sweep.h"
 #include "tests/cluster/real_slurm.h"
@@ -76,8 +77,7 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
   scratch.write("train.py", e2e::documented_example());
   scratch.write("shared.toml", mixed_file(two_nodes));
   cluster->client({"salloc", "--no-shell", "--ntasks=4", "--nodes=2"});
-  const std::string allocation =
-      orchestrator::lines_of(cluster->client({"squeue", "-h", "--format=%i"})).at(0);
+  const std::string allocation = nonempty_lines(cluster->client({"squeue", "-h", "--format=%i"})).at(0);
   const std::map<std::string, std::string> inside{{"SLURM_JOB_ID", allocation}};
   const auto there = scratch.at(
       {"run", "shared.toml", "--no-report", "--yard", "there", "--exclude-where", "strategy=mine"}, inside);

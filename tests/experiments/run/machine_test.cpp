@@ -39,8 +39,9 @@ TEST_CASE("ranks on other hosts have the GPUs that they request") {
 }
 
 TEST_CASE("options that trainyard sets are recognised, for Slurm even if abbreviated") {
-  const LauncherRules& slurm = *rules_or_null("slurm");
-  const LauncherRules& mpi = *rules_or_null("mpi");
+  const Machine on_slurm = machine_of("slurm", true), on_mpi = machine_of("mpi", true);
+  const LauncherRules& slurm = on_slurm.rules();
+  const LauncherRules& mpi = on_mpi.rules();
   CHECK(is_own_option(slurm, "--chdir=/tmp"));
   CHECK(is_own_option(slurm, "--outp"));
   CHECK_FALSE(is_own_option(slurm, "--constraint=fast"));

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include "base/error.h"
+#include "base/host.h"
 #include "orchestrator/resources/cpu_topology.h"
 #include "tests/support/contains.h"
 #include "tests/support/user_error.h"
@@ -28,7 +29,7 @@ TEST_CASE("CPU lists are read and written as the kernel writes them") {
   CHECK(parse_cpu_list("0-3,8,10-11\n") == Cores{0, 1, 2, 3, 8, 10, 11});
   CHECK(parse_cpu_list("5") == Cores{5});
   CHECK(parse_cpu_list("").empty());
-  CHECK(cpu_list_text({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11");
+  CHECK(trainyard::cpu_list_text({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11");
 }
 
 TEST_CASE("one allowed hyper-thread of each physical core is used") {

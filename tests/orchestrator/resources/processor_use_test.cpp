@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "base/error.h"
-#include "orchestrator/resources/memory_kills.h"
+#include "base/host.h"
 #include "tests/orchestrator/support/sweep_fixture.h"
 
 using namespace trainyard;

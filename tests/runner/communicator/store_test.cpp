@@ -14,7 +14,6 @@
 #include <vector>
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -219,9 +218,8 @@ TEST_CASE("NCCL gets a connection that its sender has closed, and nobody else do
   void* library = ::dlopen(FAKE_NCCL, RTLD_NOW);
   REQUIRE(library != nullptr);
   auto* const accept_in_nccl = reinterpret_cast<int (*)(int)>(::dlsym(library, "fake_nccl_accept"));
-  std::uint16_t port = 0;
-  const FileDescriptor listening = listen_on_loopback(port);
-  REQUIRE(::fcntl(listening.get(), F_SETFL, O_NONBLOCK) == 0);
+  const FileDescriptor listening = listen_on_loopback();
+  const int port = port_of(listening.get());
   const auto send_and_close = [&] { REQUIRE(::send(connection_to(port).get(), "hello", 5, 0) == 5); };
   send_and_close();
   CHECK_FALSE(FileDescriptor(::accept(listening.get(), nullptr, nullptr)));

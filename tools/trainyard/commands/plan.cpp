@@ -15,6 +15,7 @@
 #include <fmt/ranges.h>
 #include <unistd.h>
 
+#include "base/host.h"
 #include "base/text.h"
 #include "experiments/design/cell_place.h"
 #include "experiments/file/file.h"
@@ -22,7 +23,6 @@
 #include "experiments/run/run_model.h"
 #include "models/tasks.h"
 #include "orchestrator/plan/status.h"
-#include "orchestrator/resources/cpu_topology.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/words.h"
 #include "reports/statistics/power_analysis.h"
@@ -242,8 +242,7 @@ std::string gpu_lines(const orchestrator::Plan& plan) {
   std::vector<std::string> gpus;
   for (const auto& device : plan.devices)
     if (!device.gpu.empty() && !device.cores.empty())
-      gpus.push_back(fmt::format("{} {} (cores {})", device.name, device.gpu,
-                                 orchestrator::cpu_list_text(device.cores)));
+      gpus.push_back(fmt::format("{} {} (cores {})", device.name, device.gpu, cpu_list_text(device.cores)));
   return gpus.empty() ? "" : fmt::format("\nGPUs: {}\n", fmt::join(gpus, ", "));
 }
 
@@ -318,8 +317,7 @@ reports::Table runs_table(const experiments::Experiment& experiment, const orche
 
 std::string plan_text(const experiments::Experiment& experiment, const orchestrator::Plan& plan,
                       const orchestrator::Yard& yard) {
-  const auto not_needed = static_cast<std::size_t>(
-      std::ranges::count(plan.runs, orchestrator::PlanState::not_needed, &orchestrator::PlannedRun::state));
+  const std::size_t not_needed = plan.in_state(orchestrator::PlanState::not_needed);
   return reports::aligned_table(runs_table(experiment, plan), output_width()) + stages_lines(plan) +
          gpu_lines(plan) +
          fmt::format("\n{}: {}, {} finished, {}{}{}; yard {}\n", experiment.name,
