@@ -28,6 +28,13 @@ const auto* row_or_null(Rows&& rows, NameOf name_of, std::string_view name) {
   return found == std::ranges::end(rows) ? nullptr : &*found;
 }
 
+// The value of a key in a map, or nullptr if there is none.
+template <typename Map>
+const auto* value_or_null(const Map& map, const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
 // The row with this name. UserError if there is none: `there is no NOUN "NAME"`, with `name_advice`.
 // Rows with an empty name are never suggested, because a user cannot choose them.
 template <std::ranges::borrowed_range Rows, typename NameOf>

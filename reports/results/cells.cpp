@@ -237,6 +237,12 @@ class CellBuilder {
 
 }  // namespace
 
+std::vector<const ArmRuns*> CellRuns::compared() const {
+  std::vector<const ArmRuns*> all{&baseline};
+  for (const ArmRuns& arm : arms) all.push_back(&arm);
+  return all;
+}
+
 std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare) {
   CellBuilder builder(data, compare);
   for (const db::RunSummary& run : data.runs) builder.add(run);

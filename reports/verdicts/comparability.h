@@ -21,12 +21,12 @@ namespace trainyard::reports {
 struct RunTerms {
   experiments::StatedTerms stated;
   bool foreign = false;
-  bool recorded = false;  // the run has records
   // What a recorded script takes its data order from: "RandomSampler of train.py:12". Empty: not known.
   std::string order = {};
   double first_gradient =
-      std::numeric_limits<double>::quiet_NaN();  // its norm at step 1 in a recorded script; NaN: not known
-  std::size_t batch_statistics = 0;              // ranks of a recorded script with batch normalisation
+      std::numeric_limits<double>::quiet_NaN();     // its norm at step 1 in a recorded script; NaN: not known
+  std::size_t batch_statistics = 0;                 // ranks of a recorded script with batch normalisation
+  std::string term(const std::string& name) const;  // its text; empty: not stated
 };
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
 
