@@ -38,9 +38,8 @@ std::vector<const db::RunSummary*> drawn_runs(const ArmRuns& arm, const Metric& 
 // The rows of a run are adjacent, so there is one search per run.
 Rows rows_of(const CellRuns& cell, const std::vector<db::EpochRow>& all) {
   Rows rows;
-  for (const Observation& observation : cell.baseline.runs) rows[observation.run->run_key];
-  for (const ArmRuns& arm : cell.arms)
-    for (const Observation& observation : arm.runs) rows[observation.run->run_key];
+  for (const ArmRuns* arm : cell.compared())
+    for (const Observation& observation : arm->runs) rows[observation.run->run_key];
   auto found = rows.end();
   const std::string* last = nullptr;
   for (const db::EpochRow& row : all) {

@@ -32,10 +32,6 @@ bool is_at(const db::RunSummary& run, const PublishedTable& table) {
       table.at, [&](const auto& setting) { return value_of(run, setting.first) == setting.second; });
 }
 
-double mean_or_nan(const std::vector<double>& values) {
-  return values.empty() ? std::nan("") : mean_of(values);
-}
-
 class NumberMaker {
  public:
   NumberMaker(const ReportData& data, const std::vector<JudgedComparison>& comparisons)
@@ -105,15 +101,11 @@ class NumberMaker {
   void add_absolute(const PublishedSource& source, const PublishedTable& table) {
     std::vector<const Observation*> runs;
     std::set<std::string> keys;
-    const auto add = [&](const ArmRuns& arm) {
-      for (const Observation& one : arm.runs)
-        if (is_at(*one.run, table) && keys.insert(one.run->run_key).second) runs.push_back(&one);
-    };
     for (const JudgedComparison& comparison : comparisons_)
-      for (const CellVerdicts& judged : comparison.cells) {
-        add(judged.cell.baseline);
-        std::ranges::for_each(judged.cell.arms, add);
-      }
+      for (const CellVerdicts& judged : comparison.cells)
+        for (const ArmRuns* arm : judged.cell.compared())
+          for (const Observation& one : arm->runs)
+            if (is_at(*one.run, table) && keys.insert(one.run->run_key).second) runs.push_back(&one);
     if (runs.empty()) return;
     for (const auto& [name, numbers] : table.numbers) {
       const bool by_epoch = numbers.size() > 1 && !table.repeats && !metric_of(name).epoch_column.empty();
@@ -128,7 +120,7 @@ class NumberMaker {
         std::vector<double> published = by_epoch ? std::vector<double>{numbers[i]} : numbers;
         for (double& one : published) one *= metric.kind->scale;
         number.repeats = static_cast<int>(published.size());
-        number.published = mean_or_nan(published);
+        number.published = mean_of(published);
         if (published.size() > 1) number.published_sd = paired_estimate(published).spread;
         std::vector<double> values;
         for (const Observation* one : runs)
