@@ -69,8 +69,11 @@ std::string legend_of(const Comparison& comparison) {
 // One row per model and one column per arm, with a symbol per metric.
 Markup matrix(const Comparison& comparison, bool several) {
   Table head;
-  head.caption = fmt::format("{}{} {}.", several ? heading(comparison) + ". " : "",
-                             matrix_explanation(comparison), legend_of(comparison));
+  const auto text = [&](const Metric* metric) {
+    return fmt::format("{} ({})", lower_first(metric->title), margin_of(*metric, comparison.compare.margins));
+  };
+  head.caption = fmt::format("{}In each cell: {}. {}.", several ? heading(comparison) + ". " : "",
+                             joined(published_in(comparison), text), legend_of(comparison));
   head.columns = {"Model"};
   for (const std::string& arm : arms_of(comparison)) head.columns.emplace_back(arm);
   Markup out;
