@@ -234,6 +234,28 @@ std::vector<DeviceUse> devices_of(const ReportData& data) {
   return uses;
 }
 
+// The comparisons of each experiment, judged on its own runs.
+std::vector<JudgedComparison> judged_comparisons(const ReportData& data) {
+  std::vector<JudgedComparison> comparisons;
+  std::set<std::string> slug_ends;
+  for (const ReportData* one : experiments_of(data)) {
+    std::vector<experiments::Compare> compares = one->plan.compare;
+    if (compares.empty()) compares.emplace_back();
+    for (const experiments::Compare& compare : compares) {
+      const std::string experiment = data.parts.empty() ? "" : one->experiment;
+      const std::string end =
+          "-" + slug_of(fmt::format("{} {} {}", experiment, compare.axis, compare.baseline));
+      const bool first = comparisons.empty() && experiment.empty();
+      JudgedComparison comparison{compare, judge(*one, compare), experiment, first ? "" : end};
+      for (int i = 2; !slug_ends.insert(comparison.slug_end).second; ++i)
+        comparison.slug_end = fmt::format("{}-{}", end, i);
+      comparisons.push_back(std::move(comparison));
+    }
+  }
+  name_experiments(comparisons);
+  return comparisons;
+}
+
 // The part that every report has.
 Report common_report(const ReportData& data, const std::vector<JudgedComparison>& judged,
                      NewCells& new_cells) {
@@ -257,27 +279,6 @@ Report common_report(const ReportData& data, const std::vector<JudgedComparison>
 }
 
 }  // namespace
-
-std::vector<JudgedComparison> judged_comparisons(const ReportData& data) {
-  std::vector<JudgedComparison> comparisons;
-  std::set<std::string> slug_ends;
-  for (const ReportData* one : experiments_of(data)) {
-    std::vector<experiments::Compare> compares = one->plan.compare;
-    if (compares.empty()) compares.emplace_back();
-    for (const experiments::Compare& compare : compares) {
-      const std::string experiment = data.parts.empty() ? "" : one->experiment;
-      const std::string end =
-          "-" + slug_of(fmt::format("{} {} {}", experiment, compare.axis, compare.baseline));
-      const bool first = comparisons.empty() && experiment.empty();
-      JudgedComparison comparison{compare, judge(*one, compare), experiment, first ? "" : end};
-      for (int i = 2; !slug_ends.insert(comparison.slug_end).second; ++i)
-        comparison.slug_end = fmt::format("{}-{}", end, i);
-      comparisons.push_back(std::move(comparison));
-    }
-  }
-  name_experiments(comparisons);
-  return comparisons;
-}
 
 Report make_report(const ReportData& data, const std::vector<JudgedComparison>& comparisons) {
   NewCells new_cells;

@@ -163,7 +163,6 @@ class NumberMaker {
         start(source, table, fmt::format("{}, {} {}", cell.label, with_spaces(table.axis), arm.value), name);
     number.unit = "% of the benchmark";
     number.published = published;
-    const Metric& metric = metric_of(name);
     std::vector<const Observation*> runs;
     std::vector<double> ratios;
     for (std::size_t i = 0; i < arm.runs.size(); ++i) {
@@ -174,10 +173,8 @@ class NumberMaker {
       if (std::isfinite(ratio)) ratios.push_back(ratio);
     }
     const Comparability& comparability = place.judged.comparability[place.arm];
-    std::vector<std::string> refused = comparability.refused;
-    if (metric.kind->is_cost())
-      refused.insert(refused.end(), comparability.times_refused.begin(), comparability.times_refused.end());
-    if (!comparability.broken.empty()) refused.push_back(comparability.broken);
+    std::string refused = refusal(comparability, metric_of(name));
+    if (!comparability.broken.empty()) refused += (refused.empty() ? "" : "; ") + comparability.broken;
     if (refused.empty()) {
       const Point point = mean_point(0, ratios);
       number.here = {0, 100 * std::exp(point.mean), 100 * std::exp(point.low), 100 * std::exp(point.high),
@@ -185,7 +182,7 @@ class NumberMaker {
       add_left_out(arm.runs.size(), point.n, "pairs", number);
     } else {
       number.here = {0, NAN, NAN, NAN, 0};
-      number.remarks.push_back("not comparable: " + joined(refused, {}, "; "));
+      number.remarks.push_back("not comparable: " + refused);
     }
     add_data(source, runs, number);
     add_word(place, name, number);

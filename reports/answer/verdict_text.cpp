@@ -194,6 +194,8 @@ std::string word_with_reason(const Verdict& verdict) {
   return text;
 }
 
+namespace {
+
 std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::vector<std::string> parts;
   if (verdict.identical) {
@@ -214,6 +216,8 @@ std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::ranges::copy(left_out(verdict), std::back_inserter(parts));
   return parts;
 }
+
+}  // namespace
 
 std::string remarks_of(const Verdict& verdict) {
   return joined(remark_parts(verdict), {}, "; ");

@@ -235,65 +235,8 @@ class Examiner {
   int pairs_without_times_ = 0;
 };
 
-}  // namespace
-
-std::string RunTerms::term(const std::string& name) const {
-  const std::string* text = value_or_null(stated, name);
-  return text == nullptr ? "" : *text;
-}
-
-RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
-  const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
-  if (evidence == nullptr) return {experiments::stated_by(run.axes), run.kind == "foreign"};
-  if (is_foreign(*evidence)) {
-    RunTerms terms{foreign_evidence(*evidence), true};
-    add_observed(*evidence, terms);
-    return terms;
-  }
-  RunTerms terms{experiments::stated_by(run.axes), false};
-  add_native_evidence(*evidence, terms.stated);
-  return terms;
-}
-
-std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
-  if (compare.pair.empty()) return "run " + observation.run->run_key;
-  if (compare.pair.size() == 1) return fmt::format("{} {}", compare.pair.front(), observation.pair);
-  return observation.pair;
-}
-
-Comparability comparability_of(const ReportData& data, const experiments::Compare& compare,
-                               const CellRuns& cell, const ArmRuns& arm) {
-  if (data.of_file) {
-    Comparability unknown;
-    unknown.times_refused = {"times get no word, because host and load are not known"};
-    unknown.not_stated = {"data", "initial weights", "data order", "host", "load of other processes"};
-    return unknown;
-  }
-  experiments::Compare rules = compare;
-  // Runs that are not paired have different seeds, so they differ in initial weights and data order.
-  if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});
-  Examiner examiner(data, rules);
-  for (std::size_t i = 0; i < arm.runs.size(); ++i) {
-    const Observation* partner = compared_with(cell.baseline, arm, i, !compare.pair.empty());
-    if (partner != nullptr) examiner.take(*partner, arm.runs[i]);
-  }
-  Comparability result = examiner.result();
-  if (compare.pair.empty())
-    std::erase_if(result.declared, [](const std::string& text) {
-      return text.starts_with("initial weights") || text.starts_with("data order");
-    });
-  result.broken = broken_by_probes(data, arm);
-  if (result.broken.empty()) {
-    const std::string of_baseline = broken_by_probes(data, cell.baseline);
-    if (!of_baseline.empty()) result.broken = "the baseline: " + of_baseline;
-  }
-  return result;
-}
-
 // Evaluation of `probe` records. After each step the parity check records a rank's loss and, per layer, the
 // norm of the reduced gradient, its distance from the reference (‖Δ‖) and a hash of the parameters.
-
-namespace {
 
 using nlohmann::json;
 
@@ -378,8 +321,8 @@ std::string other_parameters(const db::Probe& probe, std::map<std::string, json>
   return "";
 }
 
-}  // namespace
-
+// The first failure in the parity checks of an arm's runs: replicas with different parameters, or a loss or
+// gradient that differs from the reference by more than the tolerance. Empty if there is none.
 std::string broken_by_probes(const ReportData& data, const ArmRuns& arm) {
   std::map<std::string, json> hashes;
   for (const Observation& observation : arm.runs) {
@@ -394,6 +337,68 @@ std::string broken_by_probes(const ReportData& data, const ArmRuns& arm) {
     }
   }
   return "";
+}
+
+}  // namespace
+
+std::string refusal(const Comparability& found, const Metric& metric) {
+  std::vector<std::string> reasons = found.refused;
+  if (metric.kind->is_cost())
+    reasons.insert(reasons.end(), found.times_refused.begin(), found.times_refused.end());
+  return joined(reasons, {}, "; ");
+}
+
+std::string RunTerms::term(const std::string& name) const {
+  const std::string* text = value_or_null(stated, name);
+  return text == nullptr ? "" : *text;
+}
+
+RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
+  const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+  if (evidence == nullptr) return {experiments::stated_by(run.axes), run.kind == "foreign"};
+  if (is_foreign(*evidence)) {
+    RunTerms terms{foreign_evidence(*evidence), true};
+    add_observed(*evidence, terms);
+    return terms;
+  }
+  RunTerms terms{experiments::stated_by(run.axes), false};
+  add_native_evidence(*evidence, terms.stated);
+  return terms;
+}
+
+std::string pair_name(const Observation& observation, const experiments::Compare& compare) {
+  if (compare.pair.empty()) return "run " + observation.run->run_key;
+  if (compare.pair.size() == 1) return fmt::format("{} {}", compare.pair.front(), observation.pair);
+  return observation.pair;
+}
+
+Comparability comparability_of(const ReportData& data, const experiments::Compare& compare,
+                               const CellRuns& cell, const ArmRuns& arm) {
+  if (data.of_file) {
+    Comparability unknown;
+    unknown.times_refused = {"times get no word, because host and load are not known"};
+    unknown.not_stated = {"data", "initial weights", "data order", "host", "load of other processes"};
+    return unknown;
+  }
+  experiments::Compare rules = compare;
+  // Runs that are not paired have different seeds, so they differ in initial weights and data order.
+  if (compare.pair.empty()) rules.differs.insert(rules.differs.end(), {"initial_weights", "batches"});
+  Examiner examiner(data, rules);
+  for (std::size_t i = 0; i < arm.runs.size(); ++i) {
+    const Observation* partner = compared_with(cell.baseline, arm, i, !compare.pair.empty());
+    if (partner != nullptr) examiner.take(*partner, arm.runs[i]);
+  }
+  Comparability result = examiner.result();
+  if (compare.pair.empty())
+    std::erase_if(result.declared, [](const std::string& text) {
+      return text.starts_with("initial weights") || text.starts_with("data order");
+    });
+  result.broken = broken_by_probes(data, arm);
+  if (result.broken.empty()) {
+    const std::string of_baseline = broken_by_probes(data, cell.baseline);
+    if (!of_baseline.empty()) result.broken = "the baseline: " + of_baseline;
+  }
+  return result;
 }
 
 // Probes of a foreign program do not count: trainyard did not compare anything.

@@ -43,9 +43,8 @@ std::string pair_name(const Observation& observation, const experiments::Compare
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare,
                                const CellRuns& cell, const ArmRuns& arm);
 
-// The first failure in the parity checks of an arm's runs: replicas with different parameters, or a loss or
-// gradient that differs from the reference by more than the tolerance. Empty if there is none.
-std::string broken_by_probes(const ReportData& data, const ArmRuns& arm);
+// Why the arms must not be compared in a metric, whatever their values are; empty if they may be.
+std::string refusal(const Comparability& found, const Metric& metric);
 
 // Whether a run of the arm had a parity check.
 bool has_parity_check(const ReportData& data, const ArmRuns& arm);

@@ -14,11 +14,6 @@
 
 namespace trainyard::reports {
 
-bool has_verdicts(const JudgedComparison& comparison) {
-  return std::ranges::any_of(comparison.cells,
-                             [](const CellVerdicts& judged) { return !judged.verdicts.empty(); });
-}
-
 namespace {
 
 constexpr const char* group_axis = "group";
@@ -189,7 +184,7 @@ JudgedComparison compare_groups(ReportData& data, const GroupOptions& options) {
     return names(a, name) || names(b, name) || !a.run_key.empty() || !b.run_key.empty();
   });
   comparison.cells = judge(data, comparison.compare);
-  if (!has_verdicts(comparison))
+  if (std::ranges::all_of(comparison.cells, [](const CellVerdicts& one) { return one.verdicts.empty(); }))
     throw UserError(
         fmt::format("nothing to compare: {} and {} have no model and metric in common", a.text, b.text));
   for (CellVerdicts& judged : comparison.cells)

@@ -244,13 +244,6 @@ double transformed(double value, const Measure& measure) {
   return value;
 }
 
-std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
-  std::vector<double> result;
-  result.reserve(values.size());
-  for (const double value : values) result.push_back(measure.sign * transformed(value, measure));
-  return result;
-}
-
 Measure loss_measure(const std::vector<double>& baseline, const experiments::LossMargin& margin) {
   if (!baseline.empty() && margin.absolute > (margin.ratio - 1) * mean_of(baseline))
     return {Scale::absolute, margin.absolute};
@@ -331,19 +324,11 @@ Measure measure_for(const Differences& differences, const Metric& metric,
   throw InternalError("no margin for " + metric.name);
 }
 
-double mean_difference(const Differences& differences, const Measure& measure) {
-  return mean_of(transformed(differences.arm, measure)) - mean_of(transformed(differences.baseline, measure));
-}
-
-std::vector<double> paired_differences(const Differences& differences, const Measure& measure) {
-  const std::vector<double> a = transformed(differences.baseline, measure);
-  std::vector<double> b = transformed(differences.arm, measure);
-  for (std::size_t i = 0; i < b.size(); ++i) b[i] -= a[i];
-  return b;
-}
-
-Estimate welch(const Differences& differences, const Measure& measure) {
-  return welch_estimate(transformed(differences.baseline, measure), transformed(differences.arm, measure));
+std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) result.push_back(measure.sign * transformed(value, measure));
+  return result;
 }
 
 }  // namespace trainyard::reports

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
@@ -110,8 +111,7 @@ bool has_ratio(const TestedCell& tested) {
 }
 
 // Adds effect and spread, or a reason if there are fewer values than `least`.
-void estimate(TestedCell& tested, const Differences& differences, const Measure& measure, bool paired,
-              int least) {
+void estimate(TestedCell& tested, const Measure& measure, bool paired, int least) {
   TestedVerdict& verdict = tested.verdict;
   verdict.n = static_cast<int>(std::min(tested.baseline.size(), tested.arm.size()));
   verdict.baseline_mean = mean_of(tested.baseline);
@@ -124,13 +124,15 @@ void estimate(TestedCell& tested, const Differences& differences, const Measure&
     verdict.n = 0;
     return;
   }
-  if (paired) tested.differences = paired_differences(differences, measure);
+  const std::vector<double> baseline = transformed(tested.baseline, measure);
+  const std::vector<double> arm = transformed(tested.arm, measure);
+  if (paired) std::ranges::transform(arm, baseline, std::back_inserter(tested.differences), std::minus());
   if (verdict.n == 1)
-    verdict.difference = mean_difference(differences, measure);
+    verdict.difference = mean_of(arm) - mean_of(baseline);
   else if (paired)
     verdict.estimate = with_least_spread(paired_estimate(tested.differences), tested.least_spread);
   else
-    verdict.estimate = welch(differences, measure);
+    verdict.estimate = welch_estimate(baseline, arm);
 }
 
 // The p after each look. `looks`: those of the plan; all pairs are one look if the plan has one.
@@ -174,7 +176,7 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   tested.least_spread = paired ? step_of(data, baseline, metric) : 0;
   tested.baseline = differences.baseline;
   tested.arm = differences.arm;
-  estimate(tested, differences, measure, paired, least);
+  estimate(tested, measure, paired, least);
   if (verdict.reason.kind == ReasonKind::no_ratio && !metric.own_name.empty())
     verdict.reason.text +=
         fmt::format("; [metric.{}] of the file needs a margin before the first run", metric.own_name);
@@ -249,10 +251,8 @@ std::optional<TestedCell> tested_later(const ReportData& data, const CellRuns& c
 void keep_pairs(TestedCell& tested, int n) {
   const auto count = static_cast<std::size_t>(n);
   if (tested.differences.size() <= count) return;
-  const auto cut = [&](std::vector<double>& values) { values.resize(count); };
-  cut(tested.differences);
-  cut(tested.baseline);
-  cut(tested.arm);
+  for (std::vector<double>* values : {&tested.differences, &tested.baseline, &tested.arm})
+    values->resize(count);
   TestedVerdict& verdict = tested.verdict;
   verdict.n = n;
   verdict.baseline_mean = mean_of(tested.baseline);

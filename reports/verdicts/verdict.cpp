@@ -77,17 +77,10 @@ void take_decision(TestedVerdict& verdict, const SequentialDecision& decision) {
   verdict.notes.push_back(std::move(note));
 }
 
-// Why the arms must not be compared, whatever their values are; empty if they may be.
-std::string refusal(const Hypothesis& one) {
-  const Comparability& found = *one.comparability;
-  std::string text = joined(found.refused, {}, "; ");
-  if (!find_metric(one.tested.verdict.metric).kind->is_cost() || found.times_refused.empty()) return text;
-  return text + (text.empty() ? "" : "; ") + joined(found.times_refused, {}, "; ");
-}
-
 bool in_family(const Hypothesis& one) {
-  if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
   const TestedVerdict& verdict = one.tested.verdict;
+  const Comparability& found = *one.comparability;
+  if (!found.broken.empty() || !refusal(found, find_metric(verdict.metric)).empty()) return false;
   return verdict.tested || verdict.kind == VerdictKind::interim ||
          (one.tested.open_pairs > 0 && !verdict.diverged);
 }
@@ -102,12 +95,13 @@ void refuse(TestedVerdict& verdict, VerdictKind kind, const Reason& why) {
 void apply(const Hypothesis& one, TestedVerdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
-  if (!find_metric(verdict.metric).kind->is_cost())
+  const Metric& metric = find_metric(verdict.metric);
+  if (!metric.kind->is_cost())
     verdict.caveats.insert(verdict.caveats.end(), found.caveats.begin(), found.caveats.end());
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
     refuse(verdict, VerdictKind::broken, {ReasonKind::broken, found.broken});
-  } else if (const std::string why = refusal(one); !why.empty()) {
+  } else if (const std::string why = refusal(found, metric); !why.empty()) {
     refuse(verdict, VerdictKind::not_comparable, {ReasonKind::not_comparable, why});
   }
 }
