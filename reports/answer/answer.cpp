@@ -1,7 +1,6 @@
 #include "reports/answer/answer.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <map>

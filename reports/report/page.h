@@ -4,7 +4,6 @@
 
 #include <set>
 #include <string>
-#include <vector>
 
 #include "reports/content/content.h"
 #include "reports/format/markup.h"

@@ -3,7 +3,6 @@
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"

@@ -1,7 +1,5 @@
 #include "reports/report/report.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "base/disk_failure.h"
@@ -16,7 +14,6 @@
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
 #include "reports/format/aligned_text.h"
-#include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/report/page.h"
 

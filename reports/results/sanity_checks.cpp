@@ -7,9 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/named_row.h"
-#include "base/text.h"
 #include "models/catalogue.h"
 #include "models/tasks.h"
 #include "reports/format/number_text.h"

@@ -1,7 +1,6 @@
 #include "reports/verdicts/differences.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -51,6 +50,10 @@ std::string every_run_of(const ArmRuns& arm) {
   return fmt::format("{} of {}", which, arm.value);
 }
 
+std::string not_counted(const Metric& metric) {
+  return metric.kind->plural ? "do not count" : "does not count";
+}
+
 std::string words_of(const Metric& metric) {
   std::string words = metric.name;
   std::ranges::replace(words, '-', ' ');
@@ -81,16 +84,16 @@ std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& met
   if (lacks.all() < runs) return "";
   if (lacks.failed == runs) return every_run_of(arm) + " failed";
   const std::string_view cost = metric.kind->measured;
-  const std::string not_counted = metric.kind->plural ? " do not count" : " does not count";
   if (lacks.uncounted == runs)
-    return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, causes_of({&lacks}));
+    return fmt::format("the {} of {} {}{}", cost, every_run_of(arm), not_counted(metric),
+                       causes_of({&lacks}));
   if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
   std::vector<std::string> parts;
   const auto add = [&](int count, const std::string& what) {
     if (count > 0) parts.push_back(fmt::format("{} {}", in_words(count), what));
   };
   add(lacks.failed, "failed");
-  add(lacks.uncounted, fmt::format("measured {} that{}", cost, not_counted));
+  add(lacks.uncounted, fmt::format("measured {} that {}", cost, not_counted(metric)));
   add(lacks.unmeasured, "recorded no " + words_of(metric));
   return fmt::format("no run of {} has a value: {}", arm.value, joined(parts));
 }
@@ -131,8 +134,8 @@ class Collector {
     std::vector<std::string> parts;
     const Lacks &first = lacks_[baseline_.value], &second = lacks_[arm_.value];
     if (all_uncounted(baseline_) && all_uncounted(arm_)) {
-      parts.push_back(fmt::format("the {} of all runs of {} and {} {} not count{}", metric_.kind->measured,
-                                  baseline_.value, arm_.value, metric_.kind->plural ? "do" : "does",
+      parts.push_back(fmt::format("the {} of all runs of {} and {} {}{}", metric_.kind->measured,
+                                  baseline_.value, arm_.value, not_counted(metric_),
                                   causes_of({&first, &second})));
     } else {
       for (const ArmRuns* arm : {&baseline_, &arm_})
@@ -155,14 +158,15 @@ class Collector {
     if (observation.final == nullptr) return false;
     if (!value_counts(observation, metric_)) {
       ++lacks.uncounted;
-      const std::string& problem = observation.final->times_problem;
       const db::FinalMetrics& final = *observation.final;
+      const std::string& problem = final.times_problem;
       if (final.other_share > final.others_limit)
         lacks.loads.push_back(final.other_share);
       else if (!problem.empty())
         lacks.problems.insert(problem);
       if (problem != db::times_not_needed || !compare_.seeds)  // else the pair stays open
-        drop(observation, fmt::format("{}: {}: {} not count", arm, problem, costs("its")));
+        drop(observation,
+             fmt::format("{}: {}: its {} {}", arm, problem, metric_.kind->measured, not_counted(metric_)));
       return false;
     }
     if (!std::isfinite((*observation.final)[column_])) {
@@ -171,10 +175,6 @@ class Collector {
       return false;
     }
     return true;
-  }
-
-  std::string costs(const std::string& whose) const {
-    return fmt::format("{} {} {}", whose, metric_.kind->measured, metric_.kind->plural ? "do" : "does");
   }
 
   double number_of(const Observation& observation) {

@@ -181,7 +181,7 @@ std::string reasons_text(const std::map<std::string, int>& runs_by_reason) {
 
 // Whether the times of the finished runs count.
 Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare& compare) {
-  int finished = 0, not_recorded = 0, packed = 0;
+  int finished = 0, used = 0, not_recorded = 0, packed = 0;
   std::map<std::string, int> problems;
   double most_taken = 0;         // largest share of cores taken by other processes, over runs that count
   int timed = 0, disturbed = 0;  // their epochs: used, and left out
@@ -201,6 +201,7 @@ Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare
         ++problems[final.times_problem.empty() ? "the host or a device was shared" : final.times_problem];
       continue;
     }
+    ++used;
     timed += final.timed_epochs;
     disturbed += final.disturbed_epochs;
     if (std::isnan(final.other_share))
@@ -221,9 +222,7 @@ Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare
     more += fmt::format(" {} trained beside others, because times were not needed any more.",
                         counted(packed, "run"));
   std::vector<std::string> faults;
-  int flagged = 0;
-  for (const auto& [problem, count] : problems) flagged += count;
-  if (flagged > 0)
+  if (const int flagged = finished - used - packed; flagged > 0)
     faults.push_back(fmt::format("those of {} of {} are flagged and not used in verdicts ({})",
                                  counted(flagged, "run"), finished, reasons_text(problems)));
   if (limit > experiments::others_limit)

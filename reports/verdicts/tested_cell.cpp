@@ -1,7 +1,6 @@
 #include "reports/verdicts/tested_cell.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <initializer_list>
 #include <utility>
