@@ -19,10 +19,6 @@ namespace {
 
 using experiments::StatedTerms;
 
-bool is_foreign(const db::RunEvidence& evidence) {
-  return experiments::strategy_or_null(evidence.strategy_kind) == nullptr;
-}
-
 // The GPU model that the rank recorded (on a cluster only the rank has it), else the processor of the launch.
 std::string processor_of(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
   const auto gpu = rank.start.find("gpu");
@@ -86,12 +82,10 @@ void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
 
 // Terms from the `start` records of a foreign run's ranks. Ranks agree, else the run has failed
 // (db/database/record_faults.h). Only the layers of their stage, threads and device differ between ranks.
-StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
-  StatedTerms terms;
+void add_foreign_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
   for (const db::RunEvidence::Rank& rank : evidence.ranks)
     for (const auto& [name, text] : experiments::stated_by_start(rank.start)) terms.emplace(name, text);
   add_recorded(evidence, true, terms);
-  return terms;
 }
 
 // What the first rank of a recorded script observed (docs/python.md), by its place in the record. Null if it did not.
@@ -114,11 +108,6 @@ void add_observed(const db::RunEvidence& evidence, RunTerms& terms) {
     terms.batch_statistics = evidence.ranks.size();
 }
 
-// Whether the program ended before it stated anything.
-bool is_silent(const RunTerms& terms, const db::RunSummary& run) {
-  return run.status == "failed" && terms.stated.empty();
-}
-
 class Examiner {
  public:
   Examiner(const ReportData& data, const experiments::Compare& compare) : data_(data), compare_(compare) {}
@@ -129,11 +118,14 @@ class Examiner {
     const RunTerms first = terms_of(data_, baseline);
     const RunTerms second = terms_of(data_, arm);
     bool times_differ = take_settings(a, b);
-    take_first_losses(first, a, second, b);
-    for (const auto& [terms, run] : {std::pair(&first, &baseline), std::pair(&second, &arm)})
-      if (terms->foreign && !is_silent(*terms, *run))
+    take_first_losses(first, second, pair_name(b, compare_));
+    for (const auto& [terms, run] : {std::pair(&first, &baseline), std::pair(&second, &arm)}) {
+      const bool is_silent =
+          run->status == "failed" && terms->stated.empty();  // it ended before it stated anything
+      if (terms->foreign && !is_silent)
         for (const std::string& title : experiments::not_stated(terms->stated))
           add_new(result_.not_stated, title);
+    }
     if (first.foreign || second.foreign)
       for (const std::string& title : experiments::without_common_part(first.stated, second.stated, compare_))
         add_new(result_.not_stated, title);
@@ -145,14 +137,12 @@ class Examiner {
         difference.baseline += fmt::format(" ({})", first.order);
         difference.arm += fmt::format(" ({})", second.order);
       }
-      if (difference.declared) {
-        add_once(result_.declared, difference);
-      } else if (difference.only_times) {
-        times_differ = true;
-        add_once(result_.times_refused, difference);
-      } else {
-        add_once(result_.refused, difference);
-      }
+      times_differ = times_differ || (difference.only_times && !difference.declared);
+      std::vector<std::string>& texts = difference.declared     ? result_.declared
+                                        : difference.only_times ? result_.times_refused
+                                                                : result_.refused;
+      // Each difference once, with the values of the first pair that has it.
+      if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
     }
     if (times_differ) ++pairs_without_times_;
     const std::string mesh = experiments::declared_mesh_difference(baseline.axes, arm.axes);
@@ -185,11 +175,6 @@ class Examiner {
   }
 
  private:
-  // Adds each difference once, with the values of the first pair that has it.
-  void add_once(std::vector<std::string>& texts, const experiments::TermDifference& difference) {
-    if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
-  }
-
   // Other settings change times, and may change the rounding of other values. Returns whether there are any.
   bool take_settings(const Observation& a, const Observation& b) {
     if (a.launched == nullptr || b.launched == nullptr) return false;
@@ -204,25 +189,19 @@ class Examiner {
   }
 
   // The first gradients and the losses of the first epoch of equal networks are similar, whatever the strategy is.
-  void take_first_losses(const RunTerms& first, const Observation& a, const RunTerms& second,
-                         const Observation& b) {
+  void take_first_losses(const RunTerms& first, const RunTerms& second, const std::string& pair) {
     const std::string weights = first.term("initial_weights");
     if (weights.empty() || weights != second.term("initial_weights")) return;
     const auto take = [&](double own, double other, double most, std::vector<std::string>& texts) {
       if (std::max(own / other, other / own) > most)
-        texts.push_back(fmt::format("{} against {} ({})", plain_number(other, 3), plain_number(own, 3),
-                                    pair_name(b, compare_)));
+        texts.push_back(
+            fmt::format("{} against {} ({})", plain_number(other, 3), plain_number(own, 3), pair));
     };
     // The first gradients differ by less, unless the loss is scaled: dropout and clipping change them a little.
     if (experiments::have_same_first_order(first.stated, second.stated))
       take(first.first_gradient, second.first_gradient, 1.25, scaled_);
-    const double loss = first_loss(a), other = first_loss(b);
-    if (loss > 0 && other > 0) take(loss, other, 10, doubtful_);
-  }
-
-  double first_loss(const Observation& observation) const {
-    const auto* evidence = value_or_null(data_.evidence, observation.run->run_key);
-    return evidence == nullptr ? std::nan("") : evidence->first_loss;
+    if (first.first_loss > 0 && second.first_loss > 0)
+      take(first.first_loss, second.first_loss, 10, doubtful_);
   }
 
   const ReportData& data_;
@@ -356,13 +335,16 @@ std::string RunTerms::term(const std::string& name) const {
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
   const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
   if (evidence == nullptr) return {experiments::stated_by(run.axes), run.kind == "foreign"};
-  if (is_foreign(*evidence)) {
-    RunTerms terms{foreign_evidence(*evidence), true};
+  RunTerms terms;
+  terms.first_loss = evidence->first_loss;
+  terms.foreign = experiments::strategy_or_null(evidence->strategy_kind) == nullptr;
+  if (terms.foreign) {
+    add_foreign_evidence(*evidence, terms.stated);
     add_observed(*evidence, terms);
-    return terms;
+  } else {
+    terms.stated = experiments::stated_by(run.axes);
+    add_native_evidence(*evidence, terms.stated);
   }
-  RunTerms terms{experiments::stated_by(run.axes), false};
-  add_native_evidence(*evidence, terms.stated);
   return terms;
 }
 

@@ -5,8 +5,8 @@
 // - NOT VERIFIED: a foreign arm does not state all terms.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -23,8 +23,8 @@ struct RunTerms {
   bool foreign = false;
   // What a recorded script takes its data order from: "RandomSampler of train.py:12". Empty: not known.
   std::string order = {};
-  double first_gradient =
-      std::numeric_limits<double>::quiet_NaN();     // its norm at step 1 in a recorded script; NaN: not known
+  double first_gradient = NAN;                      // its norm at step 1 in a recorded script; NaN: not known
+  double first_loss = NAN;                          // training loss of epoch 1; NaN: not known
   std::size_t batch_statistics = 0;                 // ranks of a recorded script with batch normalisation
   std::string term(const std::string& name) const;  // its text; empty: not stated
 };
