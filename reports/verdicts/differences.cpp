@@ -104,19 +104,19 @@ class Collector {
             const experiments::Compare& compare)
       : baseline_(baseline), arm_(arm), metric_(metric), column_(final_column(metric)), compare_(compare) {}
 
-  Differences paired() {
-    for (const Observation& a : baseline_.runs)
-      if (const Observation* b = partner_of(a, arm_)) add_pair(a, *b);
-    if (result_.baseline.empty()) say_what_is_missing();
-    return std::move(result_);
-  }
-
-  Differences unpaired() {
-    for (const Observation& a : baseline_.runs)
-      add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
-    for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
-    result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+  Differences result() {
+    if (compare_.pair.empty()) {
+      for (const Observation& a : baseline_.runs)
+        add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
+      for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
+      result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+    } else {
+      for (const Observation& a : baseline_.runs)
+        if (const Observation* b = partner_of(a, arm_)) add_pair(a, *b);
+    }
     if (result_.baseline.empty() || result_.arm.empty()) say_what_is_missing();
+    for (const ArmRuns* arm : {&baseline_, &arm_})
+      result_.open_runs += static_cast<int>(std::ranges::count_if(arm->runs, is_open));
     return std::move(result_);
   }
 
@@ -226,10 +226,6 @@ class Collector {
   Differences result_;
 };
 
-int count_open(const ArmRuns& arm) {
-  return static_cast<int>(std::ranges::count_if(arm.runs, is_open));
-}
-
 double transformed(double value, const Measure& measure) {
   switch (measure.scale) {
     case Scale::log_ratio:
@@ -267,10 +263,8 @@ bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metri
   if (metric.is_total() && (baseline.runs.empty() || arm.runs.empty() ||
                             baseline.runs.front().run->epochs == arm.runs.front().run->epochs))
     return false;
-  bool known = false;
-  bool finished = false;
-  bool diverged = false;
-  for (const ArmRuns* side : {&baseline, &arm}) {
+  bool known = false, finished = false, diverged = false;
+  for (const ArmRuns* side : {&baseline, &arm})
     for (const Observation& observation : side->runs) {
       known = known || known_to_have(*observation.run, metric);
       if (observation.final == nullptr) continue;
@@ -278,16 +272,12 @@ bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metri
       finished = true;
       diverged = diverged || has_diverged(observation);
     }
-  }
   return known && (!finished || diverged);
 }
 
 Differences collect_differences(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
                                 const experiments::Compare& compare) {
-  Collector collector(baseline, arm, metric, compare);
-  Differences result = compare.pair.empty() ? collector.unpaired() : collector.paired();
-  result.open_runs = count_open(baseline) + count_open(arm);
-  return result;
+  return Collector(baseline, arm, metric, compare).result();
 }
 
 std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns& arm,
