@@ -37,6 +37,13 @@ std::vector<std::string> names_of(const Rows& rows, NameOf name_of) {
   return names;
 }
 
+// The value of a key in a map, or nullptr if there is none.
+template <typename Map>
+const auto* value_or_null(const Map& map, const typename Map::key_type& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? nullptr : &found->second;
+}
+
 // The row with this name. UserError if there is none: `there is no NOUN "NAME"`, with `name_advice`.
 template <std::ranges::borrowed_range Rows, typename NameOf>
 const auto& named_row(Rows&& rows, NameOf name_of, const std::string& noun, std::string_view name) {

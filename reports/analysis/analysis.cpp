@@ -7,11 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "reports/analysis/curves.h"
 #include "reports/analysis/published_numbers.h"
 #include "reports/analysis/samples.h"
 #include "reports/analysis/scaling.h"
 #include "reports/analysis/studies.h"
+#include "reports/format/words.h"
 #include "reports/results/provenance.h"
 #include "reports/results/sanity_checks.h"
 #include "reports/verdicts/fairness.h"
@@ -21,8 +23,7 @@ namespace trainyard::reports {
 namespace {
 
 std::string dataset_of(const CellRuns& cell) {
-  std::vector<const ArmRuns*> arms{&cell.baseline};
-  for (const ArmRuns& arm : cell.arms) arms.push_back(&arm);
+  const std::vector<const ArmRuns*> arms = cell.compared();
   const auto first = std::ranges::find_if(arms, [](const ArmRuns* arm) { return !arm->runs.empty(); });
   if (first == arms.end()) return "";
   const db::RunSummary& run = *(*first)->runs.front().run;
@@ -35,11 +36,11 @@ std::vector<std::string> not_defined(const CellRuns& cell) {
   std::vector<std::string> names;
   for (const Metric& metric : metrics()) {
     if (metric.epoch_column.empty() || !is_of_every_model(metric)) continue;
-    const auto has = [&](const ArmRuns& arm) {
-      return std::ranges::any_of(arm.runs,
+    const auto has = [&](const ArmRuns* arm) {
+      return std::ranges::any_of(arm->runs,
                                  [&](const Observation& one) { return known_to_have(*one.run, metric); });
     };
-    if (!has(cell.baseline) && std::ranges::none_of(cell.arms, has)) names.push_back(metric.name);
+    if (std::ranges::none_of(cell.compared(), has)) names.push_back(metric.name);
   }
   return names;
 }
@@ -84,13 +85,8 @@ class SeenRuns {
  public:
   bool adds(const Cell& cell) {
     bool added = false;
-    const auto add = [&](const Arm& arm) {
-      for (const ArmRun& run : arm.runs)
-        added = (!earlier_.contains(run.key) && here_.insert(run.key).second) || added;
-    };
-    add(cell.baseline);
-    std::ranges::for_each(cell.arms, add);
-    std::ranges::for_each(cell.limits, add);
+    for (const std::string& key : run_keys(cell))
+      added = (!earlier_.contains(key) && here_.insert(key).second) || added;
     return added;
   }
   void end_comparison() { earlier_.merge(here_); }
@@ -215,8 +211,8 @@ std::vector<RunRow> rows_of(const ReportData& data) {
   for (const db::FinalMetrics& final : data.finals) finals[final.run_key] = &final;
   std::vector<RunRow> rows;
   for (const db::RunSummary& run : data.runs) {
-    const auto final = finals.find(run.run_key);
-    rows.push_back(row_of(run, final == finals.end() ? nullptr : final->second));
+    const auto* final = value_or_null(finals, run.run_key);
+    rows.push_back(row_of(run, final == nullptr ? nullptr : *final));
   }
   return rows;
 }
@@ -225,41 +221,20 @@ std::vector<RunRow> rows_of(const ReportData& data) {
 std::vector<DeviceUse> devices_of(const ReportData& data) {
   std::vector<DeviceUse> uses;
   for (const db::RunSummary& run : data.runs) {
-    const auto evidence = data.evidence.find(run.run_key);
-    if (evidence == data.evidence.end()) continue;
-    for (const db::RunEvidence::Rank& rank : evidence->second.ranks) {
+    const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+    if (evidence == nullptr) continue;
+    for (const db::RunEvidence::Rank& rank : evidence->ranks) {
       const std::string device = rank.device.substr(0, rank.device.find(':'));
       if (device.empty()) continue;
       auto known = std::ranges::find(uses, device, &DeviceUse::device);
       if (known == uses.end()) known = uses.insert(known, {device, {}});
-      if (std::ranges::find(known->strategies, run.strategy) == known->strategies.end())
-        known->strategies.push_back(run.strategy);
+      add_new(known->strategies, run.strategy);
     }
   }
   return uses;
 }
 
-// All but the comparisons.
-Report frame_of(const ReportData& data) {
-  Report report;
-  report.name = data.experiment;
-  for (const ReportData* one : experiments_of(data)) report.experiments.push_back(one->experiment);
-  report.selected = data.selected;
-  report.date = last_record_time(data);
-  report.varying = varying_axes(data);
-  report.runs = rows_of(data);
-  report.expectations = check_expectations(data);
-  report.published = data.plan.published;
-  report.data_profiles = data.plan.data_profiles;
-  report.own_metrics = data.own_metrics;
-  report.devices = devices_of(data);
-  report.has_records = !data.evidence.empty();
-  report.provenance = provenance(data);
-  return report;
-}
-
-}  // namespace
-
+// The comparisons of each experiment, judged on its own runs.
 std::vector<JudgedComparison> judged_comparisons(const ReportData& data) {
   std::vector<JudgedComparison> comparisons;
   std::set<std::string> slug_ends;
@@ -281,30 +256,48 @@ std::vector<JudgedComparison> judged_comparisons(const ReportData& data) {
   return comparisons;
 }
 
-Report make_report(const ReportData& data, const std::vector<JudgedComparison>& comparisons) {
-  Report report = frame_of(data);
-  NewCells new_cells;
-  report.comparisons = plain(comparisons, new_cells);
-  report.published_numbers = published_numbers(data, comparisons);
+// The part that every report has.
+Report common_report(const ReportData& data, const std::vector<JudgedComparison>& judged,
+                     NewCells& new_cells) {
+  Report report;
+  report.name = data.experiment;
+  for (const ReportData* one : experiments_of(data)) report.experiments.push_back(one->experiment);
+  report.selected = data.selected;
+  report.date = last_record_time(data);
+  report.varying = varying_axes(data);
+  report.runs = rows_of(data);
+  report.expectations = check_expectations(data);
+  report.published = data.plan.published;
+  report.data_profiles = data.plan.data_profiles;
+  report.own_metrics = data.own_metrics;
+  report.devices = devices_of(data);
+  report.has_records = !data.evidence.empty();
+  report.provenance = provenance(data);
+  report.comparisons = plain(judged, new_cells);
+  report.published_numbers = published_numbers(data, judged);
   return report;
+}
+
+}  // namespace
+
+Report make_report(const ReportData& data, const std::vector<JudgedComparison>& comparisons) {
+  NewCells new_cells;
+  return common_report(data, comparisons, new_cells);
 }
 
 Report make_report(const ReportData& data) {
   const std::vector<JudgedComparison> judged = judged_comparisons(data);
-  Report report = frame_of(data);
   NewCells new_cells;
-  report.comparisons = plain(judged, new_cells);
+  Report report = common_report(data, judged, new_cells);
   report.studies = parameter_studies(data, judged);
-  report.published_numbers = published_numbers(data, judged);
   report.fairness = statements_of(data, judged, new_cells);
   for (std::size_t i = 0; i < judged.size(); ++i)
     for (std::size_t j = 0; j < judged[i].cells.size(); ++j) {
+      const CellRuns& runs = judged[i].cells[j].cell;
       Cell& cell = report.comparisons[i].cells[j];
       if (cell.repeated) continue;
-      add_curves(data, judged[i].cells[j].cell, cell);
-      add_scaling(data, judged[i].cells[j].cell, cell, report.fairness);
-      add_time_parts(data, judged[i].cells[j].cell, cell);
-      add_timelines(data, judged[i].cells[j].cell, cell);
+      add_curves(data, runs, cell);
+      add_scaling(data, runs, cell, report.fairness);
     }
   return report;
 }

@@ -15,7 +15,4 @@ Report make_report(const ReportData& data);
 // The same on these comparisons, without curves, speed-ups and time parts, for `compare`.
 Report make_report(const ReportData& data, const std::vector<JudgedComparison>& comparisons);
 
-// The comparisons of each experiment, judged on its own runs.
-std::vector<JudgedComparison> judged_comparisons(const ReportData& data);
-
 }  // namespace trainyard::reports

@@ -22,15 +22,12 @@ using Rows = std::map<std::string, std::vector<const db::EpochRow*>>;       // b
 
 // The finished runs whose values of the metric count. While no run has finished, those that train.
 std::vector<const db::RunSummary*> drawn_runs(const ArmRuns& arm, const Metric& metric) {
-  std::vector<const db::RunSummary*> counted;
-  std::vector<const db::RunSummary*> open;
+  std::vector<const db::RunSummary*> counted, open;
   bool finished = false;
   for (const Observation& observation : arm.runs) {
     finished = finished || observation.final != nullptr;
     if (observation.final != nullptr && value_counts(observation, metric)) counted.push_back(observation.run);
-    if (observation.final == nullptr && observation.run->status != "failed" &&
-        observation.run->epochs_done > 0)
-      open.push_back(observation.run);
+    if (is_open(observation) && observation.run->epochs_done > 0) open.push_back(observation.run);
   }
   return finished ? counted : open;
 }
@@ -38,9 +35,8 @@ std::vector<const db::RunSummary*> drawn_runs(const ArmRuns& arm, const Metric& 
 // The rows of a run are adjacent, so there is one search per run.
 Rows rows_of(const CellRuns& cell, const std::vector<db::EpochRow>& all) {
   Rows rows;
-  for (const Observation& observation : cell.baseline.runs) rows[observation.run->run_key];
-  for (const ArmRuns& arm : cell.arms)
-    for (const Observation& observation : arm.runs) rows[observation.run->run_key];
+  for (const ArmRuns* arm : cell.compared())
+    for (const Observation& observation : arm->runs) rows[observation.run->run_key];
   auto found = rows.end();
   const std::string* last = nullptr;
   for (const db::EpochRow& row : all) {

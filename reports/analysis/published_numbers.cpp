@@ -32,10 +32,6 @@ bool is_at(const db::RunSummary& run, const PublishedTable& table) {
       table.at, [&](const auto& setting) { return value_of(run, setting.first) == setting.second; });
 }
 
-double mean_or_nan(const std::vector<double>& values) {
-  return values.empty() ? std::nan("") : mean_of(values);
-}
-
 class NumberMaker {
  public:
   NumberMaker(const ReportData& data, const std::vector<JudgedComparison>& comparisons)
@@ -105,15 +101,11 @@ class NumberMaker {
   void add_absolute(const PublishedSource& source, const PublishedTable& table) {
     std::vector<const Observation*> runs;
     std::set<std::string> keys;
-    const auto add = [&](const ArmRuns& arm) {
-      for (const Observation& one : arm.runs)
-        if (is_at(*one.run, table) && keys.insert(one.run->run_key).second) runs.push_back(&one);
-    };
     for (const JudgedComparison& comparison : comparisons_)
-      for (const CellVerdicts& judged : comparison.cells) {
-        add(judged.cell.baseline);
-        std::ranges::for_each(judged.cell.arms, add);
-      }
+      for (const CellVerdicts& judged : comparison.cells)
+        for (const ArmRuns* arm : judged.cell.compared())
+          for (const Observation& one : arm->runs)
+            if (is_at(*one.run, table) && keys.insert(one.run->run_key).second) runs.push_back(&one);
     if (runs.empty()) return;
     for (const auto& [name, numbers] : table.numbers) {
       const bool by_epoch = numbers.size() > 1 && !table.repeats && !metric_of(name).epoch_column.empty();
@@ -128,7 +120,7 @@ class NumberMaker {
         std::vector<double> published = by_epoch ? std::vector<double>{numbers[i]} : numbers;
         for (double& one : published) one *= metric.kind->scale;
         number.repeats = static_cast<int>(published.size());
-        number.published = mean_or_nan(published);
+        number.published = mean_of(published);
         if (published.size() > 1) number.published_sd = paired_estimate(published).spread;
         std::vector<double> values;
         for (const Observation* one : runs)
@@ -171,7 +163,6 @@ class NumberMaker {
         start(source, table, fmt::format("{}, {} {}", cell.label, with_spaces(table.axis), arm.value), name);
     number.unit = "% of the benchmark";
     number.published = published;
-    const Metric& metric = metric_of(name);
     std::vector<const Observation*> runs;
     std::vector<double> ratios;
     for (std::size_t i = 0; i < arm.runs.size(); ++i) {
@@ -182,10 +173,8 @@ class NumberMaker {
       if (std::isfinite(ratio)) ratios.push_back(ratio);
     }
     const Comparability& comparability = place.judged.comparability[place.arm];
-    std::vector<std::string> refused = comparability.refused;
-    if (metric.kind->is_cost())
-      refused.insert(refused.end(), comparability.times_refused.begin(), comparability.times_refused.end());
-    if (!comparability.broken.empty()) refused.push_back(comparability.broken);
+    std::string refused = refusal(comparability, metric_of(name));
+    if (!comparability.broken.empty()) refused += (refused.empty() ? "" : "; ") + comparability.broken;
     if (refused.empty()) {
       const Point point = mean_point(0, ratios);
       number.here = {0, 100 * std::exp(point.mean), 100 * std::exp(point.low), 100 * std::exp(point.high),
@@ -193,7 +182,7 @@ class NumberMaker {
       add_left_out(arm.runs.size(), point.n, "pairs", number);
     } else {
       number.here = {0, NAN, NAN, NAN, 0};
-      number.remarks.push_back("not comparable: " + joined(refused, {}, "; "));
+      number.remarks.push_back("not comparable: " + refused);
     }
     add_data(source, runs, number);
     add_word(place, name, number);

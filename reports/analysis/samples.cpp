@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 
 #include "reports/format/number_text.h"
 #include "reports/results/metrics.h"
@@ -50,22 +51,15 @@ Sample sample_of(const std::vector<const Observation*>& runs, const Metric& metr
   std::vector<double> values;
   values.reserve(runs.size());
   for (const Observation* one : runs) values.push_back((*one->final)[column]);
-  Sample sample;
-  sample.metric = metric.name;
-  sample.n = static_cast<int>(values.size());
-  if (sample.n > 0) sample.mean = mean_of(values);
-  if (sample.n < 2) return sample;
-  const Estimate estimate = paired_estimate(values);
-  sample.sd = estimate.spread;
-  sample.interval = confidence_interval(estimate, 0.95);
+  const Point point = mean_point(0, values);
+  Sample sample{.metric = metric.name, .n = point.n, .mean = point.mean, .interval = {point.low, point.high}};
+  if (point.n > 1) sample.sd = paired_estimate(values).spread;
   return sample;
 }
 
-std::vector<std::string> pairs_of(const std::vector<const Observation*>& runs) {
-  std::vector<std::string> pairs;
-  pairs.reserve(runs.size());
-  for (const Observation* one : runs) pairs.push_back(one->pair);
-  std::ranges::sort(pairs);
+std::set<std::string> pairs_of(const std::vector<const Observation*>& runs) {
+  std::set<std::string> pairs;
+  for (const Observation* one : runs) pairs.insert(one->pair);
   return pairs;
 }
 

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/analysis/samples.h"
 #include "reports/statistics/statistics.h"
@@ -34,8 +35,8 @@ std::vector<double> log_ratios(const ArmRuns& baseline, const ArmRuns& arm) {
   const std::map<std::string, double> before = seconds_by_pair(baseline);
   std::vector<double> logarithms;
   for (const auto& [pair, seconds] : seconds_by_pair(arm)) {
-    const auto partner = before.find(pair);
-    if (partner != before.end()) logarithms.push_back(std::log(partner->second / seconds));
+    const double* partner = value_or_null(before, pair);
+    if (partner != nullptr) logarithms.push_back(std::log(*partner / seconds));
   }
   return logarithms;
 }
@@ -51,8 +52,8 @@ bool is_like(const std::map<std::string, Value>& one, const std::map<std::string
              const std::set<std::string>& free) {
   const auto same_in = [&](const auto& these, const auto& those) {
     return std::ranges::all_of(these, [&](const auto& axis) {
-      const auto found = those.find(axis.first);
-      return free.contains(axis.first) || (found != those.end() && found->second == axis.second);
+      const Value* found = value_or_null(those, axis.first);
+      return free.contains(axis.first) || (found != nullptr && *found == axis.second);
     });
   };
   return same_in(one, other) && same_in(other, one);
@@ -118,10 +119,10 @@ using PartsByRun = std::map<std::string, const db::TimeParts*>;
 void add_mean_parts(const ArmRuns& runs, const PartsByRun& by_run, Arm& arm) {
   int count = 0;
   for (const Observation& observation : runs.runs) {
-    const auto found = by_run.find(observation.run->run_key);
-    if (observation.final == nullptr || !observation.final->times_count || found == by_run.end()) continue;
+    const auto* found = value_or_null(by_run, observation.run->run_key);
+    if (observation.final == nullptr || !observation.final->times_count || found == nullptr) continue;
     ++count;
-    for (const auto& [part, seconds] : found->second->seconds) arm.time_parts[part] += seconds;
+    for (const auto& [part, seconds] : (*found)->seconds) arm.time_parts[part] += seconds;
   }
   for (auto& [part, seconds] : arm.time_parts) seconds /= count;
 }
@@ -156,7 +157,15 @@ void add_timeline(const ReportData& data, const ArmRuns& runs, Arm& arm) {
 
 void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
                  std::vector<Statement>& statements) {
-  for (std::size_t i = 0; i < cell.arms.size(); ++i) add_speed_up(runs.baseline, runs.arms[i], cell.arms[i]);
+  PartsByRun by_run;
+  for (const db::TimeParts& time : data.times) by_run[time.run_key] = &time;
+  const std::vector<const ArmRuns*> arms = runs.compared();
+  for (std::size_t i = 0; i < arms.size(); ++i) {
+    Arm& arm = i == 0 ? cell.baseline : cell.arms[i - 1];
+    if (i > 0) add_speed_up(runs.baseline, *arms[i], arm);
+    add_mean_parts(*arms[i], by_run, arm);
+    add_timeline(data, *arms[i], arm);
+  }
   Limits limits = packed_limits(data, runs);
   for (const ArmRuns& arm : runs.limits)
     if (MeasuredLimit found = independent_limit(runs.baseline, arm); found.limit.pairs > 0)
@@ -172,18 +181,6 @@ void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
                "This limit of the machine is not drawn. Its runs: {}.",
                cell.label, count, found.limit.speed_up, joined(found.runs))});
   }
-}
-
-void add_time_parts(const ReportData& data, const CellRuns& runs, Cell& cell) {
-  PartsByRun by_run;
-  for (const db::TimeParts& time : data.times) by_run[time.run_key] = &time;
-  add_mean_parts(runs.baseline, by_run, cell.baseline);
-  for (std::size_t i = 0; i < cell.arms.size(); ++i) add_mean_parts(runs.arms[i], by_run, cell.arms[i]);
-}
-
-void add_timelines(const ReportData& data, const CellRuns& runs, Cell& cell) {
-  add_timeline(data, runs.baseline, cell.baseline);
-  for (std::size_t i = 0; i < cell.arms.size(); ++i) add_timeline(data, runs.arms[i], cell.arms[i]);
 }
 
 }  // namespace trainyard::reports

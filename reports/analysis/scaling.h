@@ -6,18 +6,12 @@
 
 namespace trainyard::reports {
 
-// Adds the speed-up of each arm and the machine's limits, from times that count. Runs of a limit differ from
-// the cell's baseline only in seed and epochs, and ran under the same circumstances. Source: runs of a strategy
-// of kind `independent`, by pair, else single runs of a packed sweep. A limit above the number of runs at once
+// Adds to each arm its speed-up, the mean seconds of each part of an epoch over the runs that recorded them, from times
+// that count, and the timeline of a step that all ranks of a run have recorded. Adds the machine's limits: their runs
+// differ from the cell's baseline only in seed and epochs, and ran under the same circumstances. Source: runs of a
+// strategy of kind `independent`, by pair, else single runs of a packed sweep. A limit above the number of runs at once
 // is impossible: it is left out, and a statement names its runs.
 void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
                  std::vector<Statement>& statements);
-
-// Adds the mean seconds of each part of an epoch, over the runs that recorded them and whose times
-// count.
-void add_time_parts(const ReportData& data, const CellRuns& runs, Cell& cell);
-
-// Adds the timeline of each arm. All ranks of its run have recorded the step.
-void add_timelines(const ReportData& data, const CellRuns& runs, Cell& cell);
 
 }  // namespace trainyard::reports

@@ -6,6 +6,7 @@
 #include <optional>
 #include <set>
 
+#include "base/named_row.h"
 #include "reports/analysis/samples.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
@@ -16,11 +17,10 @@ namespace {
 
 // Empty if the value is not one number.
 std::optional<double> number_of(const db::RunSummary& run, const std::string& axis) {
-  const auto found = run.axes.find(axis);
-  if (found == run.axes.end()) return std::nullopt;
-  if (const auto* integer = std::get_if<std::int64_t>(&found->second)) return static_cast<double>(*integer);
-  if (const auto* number = std::get_if<double>(&found->second)) return *number;
-  if (const auto* list = std::get_if<std::vector<std::int64_t>>(&found->second); list && list->size() == 1)
+  const Value* value = value_or_null(run.axes, axis);
+  if (const auto* integer = std::get_if<std::int64_t>(value)) return static_cast<double>(*integer);
+  if (const auto* number = std::get_if<double>(value)) return *number;
+  if (const auto* list = std::get_if<std::vector<std::int64_t>>(value); list && list->size() == 1)
     return static_cast<double>(list->front());
   return std::nullopt;
 }
@@ -30,15 +30,11 @@ using Runs = std::vector<const Observation*>;
 // The finished runs of all comparisons, each once, in the order of the plan.
 Runs finished_runs(const ReportData& data, const std::vector<JudgedComparison>& comparisons) {
   std::map<std::string, const Observation*> by_key;
-  const auto add = [&](const ArmRuns& arm) {
-    for (const Observation& observation : arm.runs)
-      if (observation.final != nullptr) by_key.emplace(observation.run->run_key, &observation);
-  };
   for (const JudgedComparison& comparison : comparisons)
-    for (const CellVerdicts& judged : comparison.cells) {
-      add(judged.cell.baseline);
-      std::ranges::for_each(judged.cell.arms, add);
-    }
+    for (const CellVerdicts& judged : comparison.cells)
+      for (const ArmRuns* arm : judged.cell.compared())
+        for (const Observation& observation : arm->runs)
+          if (observation.final != nullptr) by_key.emplace(observation.run->run_key, &observation);
   Runs runs;
   for (const db::RunSummary& run : data.runs)
     if (const auto found = by_key.extract(run.run_key)) runs.push_back(found.mapped());

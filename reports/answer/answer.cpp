@@ -1,7 +1,6 @@
 #include "reports/answer/answer.h"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <iterator>
 #include <map>
@@ -58,8 +57,7 @@ std::string counted_range(const std::set<std::int64_t>& values, const std::strin
 std::vector<std::string> arms_of(const Comparison& comparison) {
   std::vector<std::string> arms;
   for (const Cell& cell : comparison.cells)
-    for (const Arm& arm : cell.arms)
-      if (std::ranges::find(arms, arm.value) == arms.end()) arms.push_back(arm.value);
+    for (const Arm& arm : cell.arms) add_new(arms, arm.value);
   return arms;
 }
 
@@ -89,13 +87,6 @@ std::string subtitle(const Comparison& comparison) {
       arms.empty() ? "compared with " + compare.baseline : some_of(arms) + " against " + compare.baseline;
   const std::string axis = compare.axis == "group" ? "the choice of runs" : with_spaces(compare.axis);
   return fmt::format("Effect of {} ({}){}", axis, what, with_label(" on ", on));
-}
-
-std::string matrix_explanation(const Comparison& comparison) {
-  return fmt::format("In each cell: {}.", joined(published_in(comparison), [&](const Metric* metric) {
-                       return fmt::format("{} ({})", lower_first(metric->title),
-                                          margin_of(*metric, comparison.compare.margins));
-                     }));
 }
 
 namespace {
@@ -337,8 +328,8 @@ std::string weakened(const Comparison& comparison) {
   return counts.empty() ? "" : "Weakened: " + joined(counts, text) + ".";
 }
 
-}  // namespace
-
+// Up to four short paragraphs: which models get faster or slower, what happens to accuracy and loss, what is not
+// decided and why, and marks. Long lists end with a count.
 std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
   if (!has_verdicts(comparison)) return {no_verdicts_text(comparison)};
   std::vector<std::string> quality;
@@ -354,6 +345,8 @@ std::vector<std::string> answer_paragraphs(const Comparison& comparison) {
   paragraphs.front().insert(0, comparison.experiment.empty() ? "" : comparison.experiment + ": ");
   return paragraphs;
 }
+
+}  // namespace
 
 std::string setting_values(const std::vector<RunRow>& runs, const std::string& setting) {
   std::map<std::string, std::pair<std::set<std::string>, std::set<std::string>>> users;  // by value

@@ -12,7 +12,7 @@
 namespace trainyard::reports {
 
 struct Answer {
-  std::vector<std::vector<std::string>> paragraphs;  // `answer_paragraphs` of each comparison
+  std::vector<std::vector<std::string>> paragraphs;  // up to four short ones on each comparison
   std::vector<std::string> published;                // one per publication that the experiment file names
   std::string compared;                              // what was compared
   std::string machine;                               // on which machine, on CPU or GPU
@@ -29,10 +29,6 @@ std::vector<std::string> published_answers(const Report& report);
 // "Effect of threads (2 and 4 against 1) on MLP".
 std::string subtitle(const Comparison& comparison);
 
-// Up to four short paragraphs: which models get faster or slower, what happens to accuracy and loss, what is not
-// decided and why, and marks. Long lists end with a count.
-std::vector<std::string> answer_paragraphs(const Comparison& comparison);
-
 // A published verdict and ours on the same model, arm and metric.
 struct PublishedPair {
   std::string metric;  // "training time"
@@ -48,9 +44,6 @@ std::string setting_values(const std::vector<RunRow>& runs, const std::string& s
 
 // The published studies and the machine, each with its name: "Machine: …".
 std::vector<std::string> answer_facts(const Answer& answer);
-
-// What the symbols in the cells of the table of models and arms are on, with the margins.
-std::string matrix_explanation(const Comparison& comparison);
 
 // Values of the compared axis in the order of the cells.
 std::vector<std::string> arms_of(const Comparison& comparison);

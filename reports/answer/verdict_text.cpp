@@ -87,7 +87,6 @@ std::vector<std::string> left_out(const Verdict& verdict) {
     value_of_key(runs_by_reason, dropped.substr(colon)).push_back(dropped.substr(0, colon));
   }
   std::vector<std::string> texts;
-  texts.reserve(runs_by_reason.size());
   for (const auto& [reason, runs] : runs_by_reason) texts.push_back("left out: " + joined(runs) + reason);
   return texts;
 }
@@ -166,8 +165,7 @@ std::string phase_and_metric(const Verdict& verdict) {
 
 std::vector<std::string> marks_of(const std::vector<Caveat>& caveats) {
   std::vector<std::string> marks;
-  for (const Caveat& caveat : caveats)
-    if (std::ranges::find(marks, caveat.mark) == marks.end()) marks.push_back(caveat.mark);
+  for (const Caveat& caveat : caveats) add_new(marks, caveat.mark);
   return marks;
 }
 
@@ -196,6 +194,8 @@ std::string word_with_reason(const Verdict& verdict) {
   return text;
 }
 
+namespace {
+
 std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::vector<std::string> parts;
   if (verdict.identical) {
@@ -216,6 +216,8 @@ std::vector<std::string> remark_parts(const Verdict& verdict) {
   std::ranges::copy(left_out(verdict), std::back_inserter(parts));
   return parts;
 }
+
+}  // namespace
 
 std::string remarks_of(const Verdict& verdict) {
   return joined(remark_parts(verdict), {}, "; ");

@@ -52,8 +52,7 @@ std::string word_with_reason(const Verdict& verdict);
 // "all 10: −21.3 % [−22.0, −20.5]", if seeds were added after the decision; else empty.
 std::string later_text(const Verdict& verdict);
 
-// Reason, caveats, notes and dropped pairs: in parts, and as one text.
-std::vector<std::string> remark_parts(const Verdict& verdict);
+// Reason, caveats, notes and dropped pairs.
 std::string remarks_of(const Verdict& verdict);
 
 // Remarks on the verdicts, one line per distinct remark with its arms and metrics:

@@ -1,6 +1,7 @@
 // Words and lists in sentences.
 #pragma once
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,6 +29,12 @@ Value& value_of_key(std::vector<std::pair<Key, Value>>& rows, const Key& key) {
   for (auto& [known, value] : rows)
     if (known == key) return value;
   return rows.emplace_back(key, Value{}).second;
+}
+
+// Adds a row, unless it is there.
+template <typename Row>
+void add_new(std::vector<Row>& rows, const Row& row) {
+  if (std::ranges::find(rows, row) == rows.end()) rows.push_back(row);
 }
 
 }  // namespace trainyard::reports

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/content/paper_tables.h"
@@ -16,11 +17,20 @@
 #include "reports/draw/svg.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
+#include "reports/format/words.h"
 #include "reports/report/report.h"
 
 namespace trainyard::reports {
 
 namespace {
+
+// For legends: colour and dash as in the figures.
+Markup line_sample(const std::string& style, const char* line) {
+  Markup out;
+  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
+  out.open("g", {{"class", style}}).empty("path", {{"class", line}, {"d", "M0 5H20"}}).close().close();
+  return out;
+}
 
 // Content security policy: only our own style sheet and script are active, whatever the data contains.
 std::string policy(const std::string& style) {
@@ -136,11 +146,8 @@ std::string labels_of(const Series& series, const std::vector<Figure>& figures) 
   std::vector<std::string> labels;
   for (const Figure& figure : figures)
     for (const Series& one : series_of(figure))
-      if (one.key == series.key && std::ranges::find(labels, one.label) == labels.end())
-        labels.push_back(one.label);
-  std::string text;
-  for (const std::string& label : labels) text += (text.empty() ? "" : "\n") + label;
-  return text;
+      if (one.key == series.key) add_new(labels, one.label);
+  return joined(labels, {}, "\n");
 }
 
 // Buttons of the series: the arms, then "Ranks", then the ranks, which it shows.
@@ -158,60 +165,6 @@ void add_keys(Markup& out, const std::vector<Figure>& figures) {
                         {"aria-pressed", "true"}});
     out.add(series_sample(series)).text(series.label).close();
   }
-}
-
-}  // namespace
-
-std::string page_html(const Content& content, const std::set<std::string>& formats) {
-  const std::string style = std::string(page_css()) + std::string(figure_css());
-  Markup out;
-  out.verbatim("<!DOCTYPE html>\n").open("html", {{"lang", "en"}}).line();
-  add_head(out, content, style);
-  out.open("body").line();
-  out.leaf("a", {{"class", "skip"}, {"href", "#verdicts"}}, "Skip to the verdicts").line();
-  out.add(page_top(content)).line().add(page_navigation(content)).line();
-  out.open("main").line();
-  const std::vector<Comparison>& comparisons = content.report->comparisons;
-  for (std::size_t i = 0; i < comparisons.size(); ++i) {
-    out.add(page_verdicts(comparisons[i], content.palette, i == 0)).line();
-    if (i == 0) out.add(page_results(content)).line();
-    out.add(page_effects(content.effects[i], formats)).line();
-  }
-  out.add(page_expectations(content)).line();
-  for (const Study& study : content.studies)
-    out.add(page_figures(study.slug, study.title, study.figures, formats)).line();
-  out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
-  for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
-  out.add(page_breakdown(content.breakdown, formats)).line();
-  out.add(page_figures("timeline", "Timeline of one step", content.timelines, formats)).line();
-  out.add(page_figures("data", "Data", content.data_figures, formats)).line();
-  out.add(page_runs(content)).line();
-  out.add(page_provenance(content)).line();
-  out.close().line();
-  out.leaf("footer", {},
-           "Made by trainyard from the results database only. The same database always gives the same page.")
-      .line();
-  out.open("div", {{"id", "tip"}, {"hidden", "hidden"}}).close();
-  out.open("div", {{"id", "live"}, {"class", "sr"}, {"aria-live", "polite"}}).close().line();
-  out.open("script").verbatim(page_js()).close().line();
-  out.close().close().line();
-  return out.str();
-}
-
-Markup series_sample(const Series& series) {
-  Markup out;
-  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
-  out.open("g", {{"class", series_class(series)}}).empty("path", {{"class", "l"}, {"d", "M0 5H20"}}).close();
-  out.close();
-  return out;
-}
-
-Markup guide_sample(const std::string& colour) {
-  Markup out;
-  out.open("svg", {{"class", "sample"}, {"width", "20"}, {"height", "10"}, {"aria-hidden", "true"}});
-  out.open("g", {{"class", "gd gd-" + colour}}).empty("path", {{"class", "gl"}, {"d", "M0 5H20"}}).close();
-  out.close();
-  return out;
 }
 
 Markup page_navigation(const Content& content) {
@@ -237,31 +190,13 @@ Markup page_navigation(const Content& content) {
                         {"data-key", "gd gd-published"},
                         {"data-label", label},
                         {"aria-pressed", "true"}});
-    out.add(guide_sample("published")).text(label).close();
+    out.add(line_sample("gd gd-published", "gl")).text(label).close();
   }
   out.close();
   out.open("span", {{"class", "js"}});
   out.leaf("button", {{"id", "theme"}, {"type", "button"}, {"class", "tool"}}, "Theme: auto");
   out.leaf("button", {{"id", "print"}, {"type", "button"}, {"class", "tool"}}, "Print");
   out.close().close().close();
-  return out;
-}
-
-Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats) {
-  Markup out;
-  out.open("section", {{"class", "model"}, {"id", "cell-" + figures.cell->slug}});
-  out.open("h2").text(figures.cell->label).leaf("small", {}, figures.cell->dataset).close();
-  const std::string shared = shared_intervals(figures.panels);
-  for (const std::string& text : {figures.lacking, shared})
-    if (!text.empty()) out.leaf("p", {{"class", "sub"}}, text);
-  out.open("div", {{"class", "printkeys"}});
-  for (const Series& series : legend(figures.panels)) {
-    out.open("span", {{"class", series.dash > 0 ? "rk" : "arm"}});
-    out.add(series_sample(series)).text(series.label).close();
-  }
-  out.close().open("div", {{"class", "grid"}}).line();
-  for (const Figure& figure : figures.panels) add_figure(out, figure, formats, "", shared);
-  out.close().close();
   return out;
 }
 
@@ -329,8 +264,6 @@ Markup page_results(const Content& content) {
 
 // Expectations of the experiment file, and whether the finished runs meet them.
 
-namespace {
-
 // "0.912 – 0.934"; values that are not finite are left out.
 std::string range_of(const std::vector<double>& values) {
   std::vector<double> finite;
@@ -387,18 +320,15 @@ std::string percent(double fraction) {
 
 // "BLEU 21.3, perplexity 12.41", "PSNR 18.22 dB": test set metrics, scores first.
 std::string of_the_task(const RunRow& run) {
-  std::string text;
+  std::vector<std::string> texts;
   const std::deque<Metric>& all = metrics();
-  for (auto row = all.rbegin(); row != all.rend(); ++row) {
-    const Metric& metric = *row;
-    if (metric.task.empty() || !metric.epoch_column.empty()) continue;
-    const double value = metric.kind->scale * value_in(run, metric.column);
-    if (!std::isfinite(value)) continue;
-    text +=
-        fmt::format("{}{} {}{}", text.empty() ? "" : ", ", metric.quantity,
-                    metric.higher_is_better() ? fixed(value, 2) : for_table(value), metric.kind->suffix());
+  for (auto metric = all.rbegin(); metric != all.rend(); ++metric) {
+    const double value = metric->kind->scale * value_in(run, metric->column);
+    if (metric->task.empty() || !metric->epoch_column.empty() || !std::isfinite(value)) continue;
+    const std::string number = metric->higher_is_better() ? fixed(value, 2) : for_table(value);
+    texts.push_back(metric->quantity + " " + number + metric->kind->suffix());
   }
-  return text;
+  return joined(texts);
 }
 
 // The final values that any run has.
@@ -419,27 +349,26 @@ struct Measured {
 };
 
 std::string remarks(const RunRow& run) {
-  std::string text = run.times_count ? "" : "times not compared";
+  std::vector<std::string> texts;
+  if (!run.times_count) texts.emplace_back("times not compared");
   if (run.disturbed_epochs > 0)
-    text += fmt::format("{}times of {} left out", text.empty() ? "" : ", ",
-                        counted(run.disturbed_epochs, "epoch"));
-  if (run.attempts > 1) text += fmt::format("{}{} attempts", text.empty() ? "" : ", ", run.attempts);
-  if (!run.failure.empty()) text += (text.empty() ? "" : ", ") + run.failure;
-  return text;
+    texts.push_back(fmt::format("times of {} left out", counted(run.disturbed_epochs, "epoch")));
+  if (run.attempts > 1) texts.push_back(fmt::format("{} attempts", run.attempts));
+  if (!run.failure.empty()) texts.push_back(run.failure);
+  return joined(texts);
 }
 
 bool has_numbers(const Report& report, const std::string& axis) {
   return std::ranges::all_of(report.runs, [&](const RunRow& run) {
-    const auto value = run.settings.find(axis);
-    return value == run.settings.end() || std::holds_alternative<std::int64_t>(value->second) ||
-           std::holds_alternative<double>(value->second);
+    const Value* value = value_or_null(run.settings, axis);
+    return value == nullptr || std::holds_alternative<std::int64_t>(*value) ||
+           std::holds_alternative<double>(*value);
   });
 }
 
 void add_axis(Markup& out, const RunRow& run, const std::string& name) {
-  const auto value = run.settings.find(name);
   const std::string text = setting_text(run, name);
-  const Value* const set = value == run.settings.end() ? nullptr : &value->second;  // std::get_if takes none
+  const Value* const set = value_or_null(run.settings, name);  // std::get_if takes none
   if (const auto* integer = std::get_if<std::int64_t>(set))
     add_number(out, static_cast<double>(*integer), text);
   else if (const auto* number = std::get_if<double>(set))
@@ -472,8 +401,6 @@ void add_row(Markup& out, const RunRow& run, const std::vector<std::string>& axe
   add_number(out, run.total_seconds, for_table(run.total_seconds));
   out.leaf("td", {}, run.status).leaf("td", {{"class", "why"}}, remarks(run)).close().line();
 }
-
-}  // namespace
 
 Markup page_expectations(const Content& content) {
   Markup out;
@@ -516,6 +443,66 @@ Markup page_runs(const Content& content) {
   for (const RunRow& run : report.runs) add_row(out, run, axes, measured);
   out.close().close().close().close();
   return out;
+}
+
+}  // namespace
+
+Markup series_sample(const Series& series) {
+  return line_sample(series_class(series), "l");
+}
+
+Markup page_panels(const CellFigures& figures, const std::set<std::string>& formats) {
+  Markup out;
+  out.open("section", {{"class", "model"}, {"id", "cell-" + figures.cell->slug}});
+  out.open("h2").text(figures.cell->label).leaf("small", {}, figures.cell->dataset).close();
+  const std::string shared = shared_intervals(figures.panels);
+  for (const std::string& text : {figures.lacking, shared})
+    if (!text.empty()) out.leaf("p", {{"class", "sub"}}, text);
+  out.open("div", {{"class", "printkeys"}});
+  for (const Series& series : legend(figures.panels)) {
+    out.open("span", {{"class", series.dash > 0 ? "rk" : "arm"}});
+    out.add(series_sample(series)).text(series.label).close();
+  }
+  out.close().open("div", {{"class", "grid"}}).line();
+  for (const Figure& figure : figures.panels) add_figure(out, figure, formats, "", shared);
+  out.close().close();
+  return out;
+}
+
+std::string page_html(const Content& content, const std::set<std::string>& formats) {
+  const std::string style = std::string(page_css()) + std::string(figure_css());
+  Markup out;
+  out.verbatim("<!DOCTYPE html>\n").open("html", {{"lang", "en"}}).line();
+  add_head(out, content, style);
+  out.open("body").line();
+  out.leaf("a", {{"class", "skip"}, {"href", "#verdicts"}}, "Skip to the verdicts").line();
+  out.add(page_top(content)).line().add(page_navigation(content)).line();
+  out.open("main").line();
+  const std::vector<Comparison>& comparisons = content.report->comparisons;
+  for (std::size_t i = 0; i < comparisons.size(); ++i) {
+    out.add(page_verdicts(comparisons[i], content.palette, i == 0)).line();
+    if (i == 0) out.add(page_results(content)).line();
+    out.add(page_effects(content.effects[i], formats)).line();
+  }
+  out.add(page_expectations(content)).line();
+  for (const Study& study : content.studies)
+    out.add(page_figures(study.slug, study.title, study.figures, formats)).line();
+  out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
+  for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
+  out.add(page_breakdown(content.breakdown, formats)).line();
+  out.add(page_figures("timeline", "Timeline of one step", content.timelines, formats)).line();
+  out.add(page_figures("data", "Data", content.data_figures, formats)).line();
+  out.add(page_runs(content)).line();
+  out.add(page_provenance(content)).line();
+  out.close().line();
+  out.leaf("footer", {},
+           "Made by trainyard from the results database only. The same database always gives the same page.")
+      .line();
+  out.open("div", {{"id", "tip"}, {"hidden", "hidden"}}).close();
+  out.open("div", {{"id", "live"}, {"class", "sr"}, {"aria-live", "polite"}}).close().line();
+  out.open("script").verbatim(page_js()).close().line();
+  out.close().close().line();
+  return out.str();
 }
 
 }  // namespace trainyard::reports

@@ -46,21 +46,18 @@ std::string marks_of(const Cell& cell, const Arm& arm) {
 // " ▲ improves, = no change": the symbols that the comparison has.
 std::string legend_of(const Comparison& comparison) {
   std::set<VerdictKind> kinds;
-  for (const Cell& cell : comparison.cells)
-    for (const Verdict& verdict : cell.verdicts)
+  bool undefined = false, contradicted = false;
+  for (const Cell& cell : comparison.cells) {
+    for (const Verdict& verdict : cell.verdicts) {
       if (find_metric(verdict.metric).published) kinds.insert(verdict.kind);
+      contradicted = contradicted || contradicts(cell, verdict);
+    }
+    for (const Arm& arm : cell.arms)
+      for (const Metric* metric : published_in(comparison))
+        undefined = undefined || cell.find(arm.value, metric->name) == nullptr;
+  }
   const std::string legend = joined(kinds, [](VerdictKind kind) {
     return fmt::format("{} {}", badge_of(kind).glyph, lower_first(badge_of(kind).text));
-  });
-  const std::vector<const Metric*> published = published_in(comparison);
-  const bool undefined = std::ranges::any_of(comparison.cells, [&](const Cell& cell) {
-    return std::ranges::any_of(published, [&](const Metric* metric) {
-      return std::ranges::any_of(
-          cell.arms, [&](const Arm& arm) { return cell.find(arm.value, metric->name) == nullptr; });
-    });
-  });
-  const bool contradicted = std::ranges::any_of(comparison.cells, [](const Cell& cell) {
-    return std::ranges::any_of(cell.verdicts, [&](const Verdict& one) { return contradicts(cell, one); });
   });
   return legend + (undefined ? ", · not defined for the model" : "") +
          (contradicted ? std::string(". ") + contradiction_note : "");
@@ -69,8 +66,11 @@ std::string legend_of(const Comparison& comparison) {
 // One row per model and one column per arm, with a symbol per metric.
 Markup matrix(const Comparison& comparison, bool several) {
   Table head;
-  head.caption = fmt::format("{}{} {}.", several ? heading(comparison) + ". " : "",
-                             matrix_explanation(comparison), legend_of(comparison));
+  const auto text = [&](const Metric* metric) {
+    return fmt::format("{} ({})", lower_first(metric->title), margin_of(*metric, comparison.compare.margins));
+  };
+  head.caption = fmt::format("{}In each cell: {}. {}.", several ? heading(comparison) + ". " : "",
+                             joined(published_in(comparison), text), legend_of(comparison));
   head.columns = {"Model"};
   for (const std::string& arm : arms_of(comparison)) head.columns.emplace_back(arm);
   Markup out;

@@ -1,11 +1,8 @@
-#include "reports/report/page_verdicts.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include <fmt/format.h>
 
-#include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/paper_tables.h"
@@ -16,127 +13,6 @@
 namespace trainyard::reports {
 
 namespace {
-
-void add_head(Markup& out, const experiments::Compare& compare, const std::vector<const Metric*>& columns) {
-  out.open("thead")
-      .open("tr")
-      .leaf("th", {{"scope", "col"}}, "Model")
-      .leaf("th", {{"scope", "col"}}, compare.axis);
-  for (const Metric* metric : columns) {
-    out.open("th", {{"scope", "col"}}).text(metric->title);
-    out.leaf("small", {}, metric->higher_is_better() ? "higher is better" : "lower is better");
-    out.leaf("small", {}, margin_of(*metric, compare.margins)).close();
-  }
-  out.close().close();
-}
-
-void add_rows(Markup& out, const Cell& cell, const Palette& palette, bool linked,
-              const std::vector<const Metric*>& columns) {
-  out.open("tbody");
-  bool first = true;
-  for (const Arm& arm : cell.arms) {
-    out.open("tr");
-    if (first) {
-      out.open("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(cell.arms.size())}});
-      if (linked) {
-        out.leaf("a", {{"class", "ml"}, {"href", "#cell-" + cell.slug}}, cell.label);
-      } else {
-        out.text(cell.label);
-      }
-      out.close();
-    }
-    first = false;
-    const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
-    out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value);
-    if (const std::string why = not_verified(arm); !why.empty())
-      out.leaf("small", {{"title", why}}, "NOT VERIFIED");
-    out.close();
-    for (const Metric* metric : columns) out.add(verdict_cell(cell.find(arm.value, metric->name)));
-    out.close();
-  }
-  out.close().line();
-}
-
-Markup numbers(const Comparison& comparison) {
-  const Table table = effects_table(comparison).table;
-  Markup out;
-  out.open("details").leaf("summary", {}, "All numbers: intervals and p-values");
-  return out.leaf("p", {{"class", "sub"}}, table.caption).add(html_table(table, "numbers")).close();
-}
-
-}  // namespace
-
-Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first) {
-  Markup out;
-  out.open("section", {{"id", first ? "verdicts" : "verdicts" + comparison.slug_end}});
-  out.leaf("h2", {}, heading(comparison));
-  if (!has_verdicts(comparison)) {
-    out.leaf("p", {{"class", "sub"}}, no_verdicts_text(comparison)).close();
-    return out;
-  }
-  out.leaf("p", {{"class", "sub"}},
-           "Shaded strip in a cell: the margin. A change inside it counts as no change. Bar: 95 % confidence "
-           "interval of the change against the baseline. Two ticks: the interval that decides, if the bar "
-           "contradicts the word. Inconclusive: the runs cannot decide. The "
-           "remarks below the table give the number of seeds to plan, or the reason.");
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
-  out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
-  const std::vector<const Metric*> columns = judged_in(comparison);
-  add_head(out, comparison.compare, columns);
-  for (const Cell& cell : comparison.cells) add_rows(out, cell, palette, first, columns);
-  out.close().close();
-  out.add(page_task_metrics(comparison, palette));
-  out.open("ul", {{"class", "remarks"}});
-  for (const std::string& remark : grouped_remarks({comparison})) out.leaf("li", {}, remark);
-  out.close().add(numbers(comparison)).close();
-  return out;
-}
-
-// Verdicts on metrics that only some tasks have: perplexity (translation, language-model), BLEU
-// (translation), PSNR (reconstruction).
-// One row per model and metric, one column per arm.
-
-namespace {
-
-std::vector<const Metric*> task_metrics_of(const Cell& cell) {
-  std::vector<const Metric*> found;
-  for (const Metric& metric : metrics()) {
-    const bool judges = std::ranges::any_of(
-        cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name; });
-    if (!metric.task.empty() && judges) found.push_back(&metric);
-  }
-  return found;
-}
-
-void add_head(Markup& out, const std::vector<std::string>& arms, const Palette& palette) {
-  out.open("thead").open("tr");
-  out.leaf("th", {{"scope", "col"}}, "Model").leaf("th", {{"scope", "col"}}, "Metric");
-  for (const std::string& arm : arms) {
-    const Series sample{"", "", "", palette.at(arm), 0, {}, std::nullopt};
-    out.open("th", {{"scope", "col"}}).add(series_sample(sample)).text(arm).close();
-  }
-  out.close().close();
-}
-
-void add_rows(Markup& out, const Cell& cell, const std::vector<const Metric*>& metrics,
-              const std::vector<std::string>& arms, const experiments::Margins& margins) {
-  out.open("tbody");
-  for (const Metric* metric : metrics) {
-    out.open("tr");
-    if (metric == metrics.front()) {
-      out.leaf("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(metrics.size())}},
-               cell.label);
-    }
-    out.open("th", {{"scope", "row"}}).text(metric->title);
-    out.leaf("small", {},
-             fmt::format("{}, {}", metric->higher_is_better() ? "higher is better" : "lower is better",
-                         margin_of(*metric, margins)));
-    out.close();
-    for (const std::string& arm : arms) out.add(verdict_cell(cell.find(arm, metric->name)));
-    out.close();
-  }
-  out.close().line();
-}
 
 constexpr double picture_width = 120;
 constexpr double middle = picture_width / 2;
@@ -181,26 +57,8 @@ std::string spoken(const Verdict& verdict) {
                      margin_text(verdict), with_label("; ", verdict.reason.text));
 }
 
-}  // namespace
-
-Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
-  const std::vector<std::string> arms = arms_of(comparison);
-  Markup rows;
-  for (const Cell& cell : comparison.cells) {
-    const std::vector<const Metric*> metrics = task_metrics_of(cell);
-    if (!metrics.empty()) add_rows(rows, cell, metrics, arms, comparison.compare.margins);
-  }
-  Markup out;
-  if (rows.str().empty()) return out;
-  out.leaf("h3", {}, "Task-specific metrics");
-  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd tasks"}});
-  out.leaf("caption", {{"class", "sr"}},
-           "Verdicts on task-specific metrics: one row per model and metric, one column per arm");
-  add_head(out, arms, palette);
-  out.add(rows).close().close();
-  return out;
-}
-
+// One verdict as a table cell: glyph, word, effect, interval, and a small picture of interval and margin. Colour is never
+// the only sign. Null: not defined.
 Markup verdict_cell(const Verdict* verdict) {
   Markup out;
   out.open("td");
@@ -226,6 +84,143 @@ Markup verdict_cell(const Verdict* verdict) {
   if (verdict->later) out.leaf("i", {}, later_text(*verdict));
   for (const std::string& mark : marks_of(verdict->caveats)) out.leaf("i", {}, mark);
   out.close().close();
+  return out;
+}
+
+void add_head(Markup& out, const experiments::Compare& compare, const std::vector<const Metric*>& columns) {
+  out.open("thead")
+      .open("tr")
+      .leaf("th", {{"scope", "col"}}, "Model")
+      .leaf("th", {{"scope", "col"}}, compare.axis);
+  for (const Metric* metric : columns) {
+    out.open("th", {{"scope", "col"}}).text(metric->title);
+    out.leaf("small", {}, metric->higher_is_better() ? "higher is better" : "lower is better");
+    out.leaf("small", {}, margin_of(*metric, compare.margins)).close();
+  }
+  out.close().close();
+}
+
+void add_rows(Markup& out, const Cell& cell, const Palette& palette, bool linked,
+              const std::vector<const Metric*>& columns) {
+  out.open("tbody");
+  bool first = true;
+  for (const Arm& arm : cell.arms) {
+    out.open("tr");
+    if (first) {
+      out.open("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(cell.arms.size())}});
+      if (linked) {
+        out.leaf("a", {{"class", "ml"}, {"href", "#cell-" + cell.slug}}, cell.label);
+      } else {
+        out.text(cell.label);
+      }
+      out.close();
+    }
+    first = false;
+    const Series sample{"", "", "", palette.at(arm.value), 0, {}, std::nullopt};
+    out.open("th", {{"scope", "row"}}).add(series_sample(sample)).text(arm.value);
+    if (const std::string why = not_verified(arm); !why.empty())
+      out.leaf("small", {{"title", why}}, "NOT VERIFIED");
+    out.close();
+    for (const Metric* metric : columns) out.add(verdict_cell(cell.find(arm.value, metric->name)));
+    out.close();
+  }
+  out.close().line();
+}
+
+// Verdicts on metrics that only some tasks have: perplexity (translation, language-model), BLEU
+// (translation), PSNR (reconstruction).
+// One row per model and metric, one column per arm.
+
+std::vector<const Metric*> task_metrics_of(const Cell& cell) {
+  std::vector<const Metric*> found;
+  for (const Metric& metric : metrics()) {
+    const bool judges = std::ranges::any_of(
+        cell.verdicts, [&](const Verdict& verdict) { return verdict.metric == metric.name; });
+    if (!metric.task.empty() && judges) found.push_back(&metric);
+  }
+  return found;
+}
+
+void add_head(Markup& out, const std::vector<std::string>& arms, const Palette& palette) {
+  out.open("thead").open("tr");
+  out.leaf("th", {{"scope", "col"}}, "Model").leaf("th", {{"scope", "col"}}, "Metric");
+  for (const std::string& arm : arms) {
+    const Series sample{"", "", "", palette.at(arm), 0, {}, std::nullopt};
+    out.open("th", {{"scope", "col"}}).add(series_sample(sample)).text(arm).close();
+  }
+  out.close().close();
+}
+
+void add_rows(Markup& out, const Cell& cell, const std::vector<const Metric*>& metrics,
+              const std::vector<std::string>& arms, const experiments::Margins& margins) {
+  out.open("tbody");
+  for (const Metric* metric : metrics) {
+    out.open("tr");
+    if (metric == metrics.front()) {
+      out.leaf("th", {{"class", "m"}, {"scope", "rowgroup"}, {"rowspan", std::to_string(metrics.size())}},
+               cell.label);
+    }
+    out.open("th", {{"scope", "row"}}).text(metric->title);
+    out.leaf("small", {},
+             fmt::format("{}, {}", metric->higher_is_better() ? "higher is better" : "lower is better",
+                         margin_of(*metric, margins)));
+    out.close();
+    for (const std::string& arm : arms) out.add(verdict_cell(cell.find(arm, metric->name)));
+    out.close();
+  }
+  out.close().line();
+}
+
+Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
+  const std::vector<std::string> arms = arms_of(comparison);
+  Markup rows;
+  for (const Cell& cell : comparison.cells) {
+    const std::vector<const Metric*> metrics = task_metrics_of(cell);
+    if (!metrics.empty()) add_rows(rows, cell, metrics, arms, comparison.compare.margins);
+  }
+  Markup out;
+  if (rows.str().empty()) return out;
+  out.leaf("h3", {}, "Task-specific metrics");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd tasks"}});
+  out.leaf("caption", {{"class", "sr"}},
+           "Verdicts on task-specific metrics: one row per model and metric, one column per arm");
+  add_head(out, arms, palette);
+  out.add(rows).close().close();
+  return out;
+}
+
+Markup numbers(const Comparison& comparison) {
+  const Table table = effects_table(comparison).table;
+  Markup out;
+  out.open("details").leaf("summary", {}, "All numbers: intervals and p-values");
+  return out.leaf("p", {{"class", "sub"}}, table.caption).add(html_table(table, "numbers")).close();
+}
+
+}  // namespace
+
+Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool first) {
+  Markup out;
+  out.open("section", {{"id", first ? "verdicts" : "verdicts" + comparison.slug_end}});
+  out.leaf("h2", {}, heading(comparison));
+  if (!has_verdicts(comparison)) {
+    out.leaf("p", {{"class", "sub"}}, no_verdicts_text(comparison)).close();
+    return out;
+  }
+  out.leaf("p", {{"class", "sub"}},
+           "Shaded strip in a cell: the margin. A change inside it counts as no change. Bar: 95 % confidence "
+           "interval of the change against the baseline. Two ticks: the interval that decides, if the bar "
+           "contradicts the word. Inconclusive: the runs cannot decide. The "
+           "remarks below the table give the number of seeds to plan, or the reason.");
+  out.open("div", {{"class", "scroll"}}).open("table", {{"class", "verd"}});
+  out.leaf("caption", {{"class", "sr"}}, "Verdict per model, arm and metric");
+  const std::vector<const Metric*> columns = judged_in(comparison);
+  add_head(out, comparison.compare, columns);
+  for (const Cell& cell : comparison.cells) add_rows(out, cell, palette, first, columns);
+  out.close().close();
+  out.add(page_task_metrics(comparison, palette));
+  out.open("ul", {{"class", "remarks"}});
+  for (const std::string& remark : grouped_remarks({comparison})) out.leaf("li", {}, remark);
+  out.close().add(numbers(comparison)).close();
   return out;
 }
 

@@ -1,7 +1,5 @@
 #include "reports/report/report.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "base/disk_failure.h"
@@ -16,7 +14,6 @@
 #include "reports/draw/image.h"
 #include "reports/draw/svg.h"
 #include "reports/format/aligned_text.h"
-#include "reports/format/number_text.h"
 #include "reports/format/table.h"
 #include "reports/report/page.h"
 
@@ -46,35 +43,24 @@ void refuse_link(const std::filesystem::path& folder) {
     throw UserError(folder.string() + " is a link", "move it away, or write the report elsewhere with --out");
 }
 
-// What a figure's file depends on besides the figure.
-struct FigureContext {
-  const Content& content;
-  const FigureSize& size;
-};
-
-// A file format of figures.
-struct FigureFormat {
-  const char* name;  // also the extension of its files
-  std::string (*bytes)(const Figure& figure, const FigureContext& context);
-};
-
 constexpr double screen_scale = 2;                    // pixels per unit of a PNG
 constexpr double print_scale = 300 / units_per_inch;  // of a PNG with a size on paper
 
-constexpr std::array<FigureFormat, 4> figure_formats{{
-    {"svg",
-     [](const Figure& figure, const FigureContext& context) { return svg_document(figure, context.size); }},
-    {"png",
-     [](const Figure& figure, const FigureContext& context) {
-       return png_of(svg_document(figure, context.size), context.size.sized() ? print_scale : screen_scale);
-     }},
-    {"pdf",
-     [](const Figure& figure, const FigureContext& context) {
-       return pdf_of(svg_document(figure, context.size), context.content.report->date,
-                     whole_title(figure, " "));
-     }},
-    {"csv", [](const Figure& figure, const FigureContext&) { return csv_table(figure.data); }},
-}};
+std::string svg_bytes(const Figure& figure, const Content&, const FigureSize& size) {
+  return svg_document(figure, size);
+}
+
+std::string png_bytes(const Figure& figure, const Content&, const FigureSize& size) {
+  return png_of(svg_document(figure, size), size.sized() ? print_scale : screen_scale);
+}
+
+std::string pdf_bytes(const Figure& figure, const Content& content, const FigureSize& size) {
+  return pdf_of(svg_document(figure, size), content.report->date, whole_title(figure, " "));
+}
+
+std::string csv_bytes(const Figure& figure, const Content&, const FigureSize&) {
+  return csv_table(figure.data);
+}
 
 // Writes files below one folder and keeps a list of them.
 class Writer {
@@ -121,10 +107,11 @@ std::span<const Format> report_formats() {
   static const std::vector<Format> formats{
       {"html", "index.html, the page"},
       {"json", "report.json: the whole report for other programs and for --from"},
-      {"svg", "figures/*.svg", true},
-      {"png", "figures/*.png", true},
-      {"pdf", "figures/*.pdf", true},
-      {"csv", "figures/*.csv, tables/*.csv: the data of figures, results, verdicts and runs"},
+      {"svg", "figures/*.svg", true, svg_bytes},
+      {"png", "figures/*.png", true, png_bytes},
+      {"pdf", "figures/*.pdf", true, pdf_bytes},
+      {"csv", "figures/*.csv, tables/*.csv: the data of figures, results, verdicts and runs", false,
+       csv_bytes},
       {"latex", "tables/*.tex: booktabs tables of results and verdicts"},
       {"markdown", "report.md"}};
   return formats;
@@ -141,11 +128,10 @@ std::vector<std::filesystem::path> write_report(const Content& content, const st
   for (const Figure* figure : all_figures(content)) {
     if (!figure->missing.empty()) continue;
     const Figure drawn = ranks ? *figure : without_ranks(*figure);
-    for (const FigureFormat& format : figure_formats) {
-      if (formats.count(format.name) != 0)
+    for (const Format& format : report_formats())
+      if (format.figure_bytes != nullptr && formats.count(format.name) != 0)
         writer.write(fmt::format("figures/{}.{}", figure->slug, format.name),
-                     format.bytes(drawn, {content, size}));
-    }
+                     format.figure_bytes(drawn, content, size));
     if (!size.title)
       writer.write(fmt::format("figures/{}.txt", figure->slug),
                    whole_title(*figure, ": ") + "\n\n" + caption_of(*figure, size) + "\n");

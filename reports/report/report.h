@@ -19,6 +19,8 @@ struct Format {
   std::string name;      // "html"
   std::string files;     // the files it writes: "index.html, the page"
   bool picture = false;  // a picture of each figure: it has the size of `--width`
+  std::string (*figure_bytes)(const Figure&, const Content&,
+                              const FigureSize&) = nullptr;  // null: not per figure
 };
 std::span<const Format> report_formats();
 std::set<std::string> usual_formats();  // without those that cannot be written here

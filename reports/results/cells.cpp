@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "experiments/design/cell_place.h"
 #include "reports/document/report.h"
 #include "reports/results/metrics.h"
@@ -90,16 +91,12 @@ class CellBuilder {
   void add(const db::RunSummary& run) {
     const auto value_in = [&](const std::string& name) { return value_of(run, name); };
     const experiments::CellPlace place = experiments::cell_place(value_in, compare_, varied_);
-    Observation observation{compare_.pair.empty() ? run.run_key : place.pair, &run, nullptr, nullptr};
-    if (const auto found = finals_.find(run.run_key); found != finals_.end())
-      observation.final = found->second;
-    if (const auto found = data_.launched.find(run.run_key); found != data_.launched.end()) {
-      observation.launched = &found->second;
-    }
+    const auto* final = value_or_null(finals_, run.run_key);
     CellRuns& cell = cell_for(run, place);
     ArmRuns& arm = experiments::is_limit(compare_, run.kind, place.arm) ? arm_in(cell.limits, place.arm)
                                                                         : arm_for(cell, place.arm);
-    arm.runs.push_back(observation);
+    arm.runs.push_back({compare_.pair.empty() ? run.run_key : place.pair, &run,
+                        final == nullptr ? nullptr : *final, value_or_null(data_.launched, run.run_key)});
   }
 
   std::vector<CellRuns> result() {
@@ -159,8 +156,8 @@ class CellBuilder {
   }
 
   std::size_t entry_of(const Observation& observation) const {
-    const auto found = last_.find(observation.run->run_key);
-    return found == last_.end() ? 0 : found->second;
+    const std::size_t* entry = value_or_null(last_, observation.run->run_key);
+    return entry == nullptr ? 0 : *entry;
   }
 
   const std::string& toml_of(std::size_t entry) const {
@@ -237,6 +234,12 @@ class CellBuilder {
 
 }  // namespace
 
+std::vector<const ArmRuns*> CellRuns::compared() const {
+  std::vector<const ArmRuns*> all{&baseline};
+  for (const ArmRuns& arm : arms) all.push_back(&arm);
+  return all;
+}
+
 std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare) {
   CellBuilder builder(data, compare);
   for (const db::RunSummary& run : data.runs) builder.add(run);
@@ -249,8 +252,7 @@ bool value_counts(const Observation& observation, const Metric& metric) {
 }
 
 const Observation* partner_of(const Observation& run, const ArmRuns& arm) {
-  const auto found = std::ranges::find(arm.runs, run.pair, &Observation::pair);
-  return found == arm.runs.end() ? nullptr : &*found;
+  return row_or_null(arm.runs, &Observation::pair, run.pair);
 }
 
 const Observation* compared_with(const ArmRuns& baseline, const ArmRuns& arm, std::size_t i, bool paired) {

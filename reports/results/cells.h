@@ -36,6 +36,7 @@ struct CellRuns {
   ArmRuns baseline;
   std::vector<ArmRuns> arms;
   std::vector<ArmRuns> limits;  // if strategies are compared: independent runs at once, without verdicts
+  std::vector<const ArmRuns*> compared() const;  // the baseline, then the arms
 };
 
 std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Compare& compare);

@@ -1,7 +1,6 @@
 #include "reports/results/metrics.h"
 
-#include <algorithm>
-
+#include "base/named_row.h"
 #include "models/catalogue.h"
 
 namespace trainyard::reports {
@@ -20,9 +19,8 @@ bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (metric.of == nullptr) return true;
   if (metric.of->part > 0) return metric.of->part <= run.loss_parts.size();
   if (!run.model_title.empty()) return metric.of->is_of(run.task);
-  const auto& catalogue = models::catalogue();
-  const auto row = std::ranges::find(catalogue, run.model, &models::Model::name);
-  return row != catalogue.end() && metric.of->is_of(run.task.empty() ? row->task : run.task);
+  const models::Model* row = row_or_null(models::catalogue(), &models::Model::name, run.model);
+  return row != nullptr && metric.of->is_of(run.task.empty() ? row->task : run.task);
 }
 
 }  // namespace trainyard::reports

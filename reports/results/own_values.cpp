@@ -1,6 +1,5 @@
 #include "reports/results/own_values.h"
 
-#include <algorithm>
 #include <map>
 #include <set>
 #include <utility>

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/run/strategies.h"
 #include "reports/results/cells.h"
@@ -55,65 +56,52 @@ std::string runs_text(const ReportData& data) {
          (before.empty() ? "" : "; planned before, not in the latest plan: " + before);
 }
 
-Texts data_sets(const ReportData& data) {
-  Texts texts;
-  for (const db::RunSummary& run : data.runs) {
-    const bool replaced = !run.data_source.empty() && run.data_source != run.dataset;
-    texts.insert(run.dataset + (replaced ? " (stand-in: " + run.data_source + ")" : ""));
-  }
-  return texts;
+std::string data_text(const ReportData&, const db::RunSummary& run) {
+  const bool replaced = !run.data_source.empty() && run.data_source != run.dataset;
+  return run.dataset + (replaced ? " (stand-in: " + run.data_source + ")" : "");
 }
 
-Texts meshes(const ReportData& data) {
-  Texts texts;
-  for (const db::RunSummary& run : data.runs)
-    if (const std::string mesh = mesh_text(run); !mesh.empty())
-      texts.insert(fmt::format("{}: {}", run.strategy, mesh));
-  return texts;
+std::string strategy_text(const ReportData&, const db::RunSummary& run) {
+  const std::string mesh = mesh_text(run);
+  return mesh.empty() ? "" : fmt::format("{}: {}", run.strategy, mesh);
 }
 
 // "cifar10: 2000 of 40000".
-Texts training_samples(const ReportData& data) {
-  Texts texts;
-  for (const db::RunSummary& run : data.runs) {
-    const auto launched = data.launched.find(run.run_key);
-    const std::int64_t all = launched == data.launched.end() ? 0 : launched->second.available_samples;
-    const std::string used = value_of(run, "train_samples");
-    if (all > 0)
-      texts.insert(fmt::format("{}: {} {}", run.dataset, used.empty() ? "all" : used + " of", all));
-    else if (!used.empty())
-      texts.insert(run.dataset + ": " + used);
-  }
-  return texts;
+std::string samples_text(const ReportData& data, const db::RunSummary& run) {
+  const Launched* launched = value_or_null(data.launched, run.run_key);
+  const std::int64_t all = launched == nullptr ? 0 : launched->available_samples;
+  const std::string used = value_of(run, "train_samples");
+  if (all > 0) return fmt::format("{}: {} {}", run.dataset, used.empty() ? "all" : used + " of", all);
+  return used.empty() ? "" : run.dataset + ": " + used;
 }
 
 // "MLP 235146": those of all stages of one replica.
-Texts parameters(const ReportData& data) {
-  Texts texts;
-  for (const db::RunSummary& run : data.runs) {
-    const auto evidence = data.evidence.find(run.run_key);
-    if (evidence == data.evidence.end()) continue;
-    std::int64_t sum = 0;
-    for (const db::RunEvidence::Rank& rank : evidence->second.ranks)
-      if (rank.replica == 0) sum += rank.parameters;
-    if (sum > 0) texts.insert(fmt::format("{} {}", title_of(run), sum));
-  }
-  return texts;
+std::string parameters_text(const ReportData& data, const db::RunSummary& run) {
+  const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+  if (evidence == nullptr) return "";
+  std::int64_t sum = 0;
+  for (const db::RunEvidence::Rank& rank : evidence->ranks)
+    if (rank.replica == 0) sum += rank.parameters;
+  return sum > 0 ? fmt::format("{} {}", title_of(run), sum) : "";
 }
 
 // "VAE: 1 reconstruction, 2 kl".
-Texts loss_parts(const ReportData& data) {
-  Texts texts;
-  for (const db::RunSummary& run : data.runs) {
-    std::vector<std::string> parts;
-    for (const std::string& name : run.loss_parts)
-      parts.push_back(fmt::format("{} {}", parts.size() + 1, name));
-    if (!parts.empty()) texts.insert(fmt::format("{}: {}", title_of(run), joined(parts)));
-  }
-  return texts;
+std::string loss_parts_text(const ReportData&, const db::RunSummary& run) {
+  std::vector<std::string> parts;
+  for (const std::string& name : run.loss_parts)
+    parts.push_back(fmt::format("{} {}", parts.size() + 1, name));
+  return parts.empty() ? "" : fmt::format("{}: {}", title_of(run), joined(parts));
 }
 
-// All texts of the launches, or of the ranks that have recorded them.
+// All texts of the runs, of their launches, or of the ranks that have recorded them.
+std::string of_runs(const ReportData& data, std::string (*text_of)(const ReportData&, const db::RunSummary&),
+                    std::string_view between) {
+  Texts texts;
+  for (const db::RunSummary& run : data.runs) texts.insert(text_of(data, run));
+  texts.erase("");
+  return joined(texts, {}, between);
+}
+
 template <typename TextOf>
 std::string of_launches(const ReportData& data, const TextOf& text_of) {
   Texts texts;
@@ -156,11 +144,11 @@ std::vector<std::pair<std::string, std::string>> provenance(const ReportData& da
   std::vector<std::pair<std::string, std::string>> result{
       {"Runs", runs_text(data)},
       {"Last record", last_record_time(data)},
-      {"Data", joined(data_sets(data))},
-      {"Training samples", joined(training_samples(data), {}, "; ")},
-      {"Parameters", joined(parameters(data))},
-      {"Parts of the loss", joined(loss_parts(data), {}, "; ")},
-      {"Strategies", joined(meshes(data), {}, "; ")},
+      {"Data", of_runs(data, data_text, ", ")},
+      {"Training samples", of_runs(data, samples_text, "; ")},
+      {"Parameters", of_runs(data, parameters_text, ", ")},
+      {"Parts of the loss", of_runs(data, loss_parts_text, "; ")},
+      {"Strategies", of_runs(data, strategy_text, "; ")},
       {"Host", of_launches(data, [](const Launched& one) { return one.circumstances.host; })},
       {"Processor", of_launches(data, [](const Launched& one) { return one.circumstances.processor; })},
       {"Cores and memory", of_ranks(data, size_text)},

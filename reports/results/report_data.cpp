@@ -1,16 +1,18 @@
 #include "reports/results/report_data.h"
 
 #include <algorithm>
-#include <chrono>
 #include <map>
 #include <set>
 #include <tuple>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/text.h"
+#include "experiments/protocol/record.h"
+#include "reports/format/words.h"
 #include "reports/results/cells.h"
 #include "reports/results/own_values.h"
 
@@ -30,7 +32,6 @@ Launched launched_from(const nlohmann::json& launch) {
     if (device.is_string()) devices.insert(device.get<std::string>());
   result.ranks = launch.value("devices", nlohmann::json::array()).size();
   result.devices = devices.size();
-  result.host_exclusive = launch.value("host_exclusive", true);
   result.devices_shared = launch.value("devices_shared", false);
   static const auto place = nlohmann::json::json_pointer() / "work" / "data" / "available";
   result.available_samples = launch.value(place, std::int64_t{0});
@@ -114,9 +115,7 @@ void append_new(std::vector<Row>& all, std::vector<Row> more, const std::set<std
 
 template <typename Value>
 void append_missing(std::vector<Value>& all, const std::vector<Value>& more) {
-  for (const Value& value : more) {
-    if (std::ranges::find(all, value) == all.end()) all.push_back(value);
-  }
+  for (const Value& value : more) add_new(all, value);
 }
 
 void add_profiles(std::vector<experiments::ProfiledData>& all,
@@ -139,38 +138,22 @@ void add_published(std::optional<experiments::Published>& all,
       sources.push_back(source);
 }
 
-// A copy for verdicts, without epochs. They are moved aside, because they may be large.
-ReportData without_epochs(ReportData& data) {
-  ReportData aside;
-  const auto swap_epochs = [&] {
-    data.averages.swap(aside.averages);
-    data.replicas.swap(aside.replicas);
-    data.times.swap(aside.times);
-    data.step_events.swap(aside.step_events);
-    data.packed.swap(aside.packed);
-  };
-  swap_epochs();
-  ReportData copy = data;
-  swap_epochs();
-  return copy;
-}
-
-// Adds what one experiment has more than the others.
-void add_part(ReportData& all, ReportData part) {
+// Adds what one experiment has more than the others, and leaves it without epochs, which may be large.
+void add_part(ReportData& all, ReportData& part) {
   std::set<std::string> known;
   for (const db::RunSummary& run : all.runs) known.insert(run.run_key);
   all.experiment += (all.experiment.empty() ? "" : ", ") + part.experiment;
-  append_new(all.runs, std::move(part.runs), known);
-  append_new(all.finals, std::move(part.finals), known);
+  append_new(all.runs, part.runs, known);
+  append_new(all.finals, part.finals, known);
   append_new(all.averages, std::move(part.averages), known);
   append_new(all.replicas, std::move(part.replicas), known);
   append_new(all.times, std::move(part.times), known);
   append_new(all.step_events, std::move(part.step_events), known);
-  all.packed = std::move(part.packed);
-  all.launched.merge(part.launched);
-  all.evidence.merge(part.evidence);
-  all.probes.merge(part.probes);
-  all.earlier.merge(part.earlier);
+  all.packed = std::exchange(part.packed, {});
+  all.launched.insert(part.launched.begin(), part.launched.end());
+  all.evidence.insert(part.evidence.begin(), part.evidence.end());
+  all.probes.insert(part.probes.begin(), part.probes.end());
+  all.earlier.insert(part.earlier.begin(), part.earlier.end());
   append_missing(all.plan.varied, part.plan.varied);
   append_missing(all.plan.keys, part.plan.keys);
   append_missing(all.own_metrics, part.own_metrics);
@@ -200,27 +183,12 @@ Conditions conditions_of(const ReportData& data, const std::vector<std::string>&
   return conditions;
 }
 
-// Whether `text` has the form "2026-11-20" or a longer beginning of "2026-11-20T09:30:12.345Z".
-bool is_written_as_time(const std::string& text) {
-  const std::string pattern = "dddd-dd-ddTdd:dd:dd.dddZ";
-  if (text.size() < 10 || text.size() > pattern.size()) return false;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool digit = text[i] >= '0' && text[i] <= '9';
-    if (pattern[i] == 'd' ? !digit : text[i] != pattern[i]) return false;
-  }
-  return text.size() == pattern.size() || (pattern[text.size()] != 'd' && text.back() != 'T');
-}
-
-// Whether `text` also is a valid date and time of day.
+// Whether `text` has the form "2026-11-20" or a longer beginning of "2026-11-20T09:30:12.345Z", and is a valid time.
 bool is_time(const std::string& text) {
-  if (!is_written_as_time(text)) return false;
-  const auto number = [&](std::size_t at, std::size_t digits) {
-    return at < text.size() ? std::stoi(text.substr(at, digits)) : 0;
-  };
-  const std::chrono::year_month_day day{std::chrono::year(number(0, 4)),
-                                        std::chrono::month(static_cast<unsigned>(number(5, 2))),
-                                        std::chrono::day(static_cast<unsigned>(number(8, 2)))};
-  return day.ok() && number(11, 2) < 24 && number(14, 2) < 60 && number(17, 2) < 60;
+  const std::string first = "0000-01-01T00:00:00.000Z";
+  if (text.size() < 10 || text.size() > first.size()) return false;
+  const std::string whole = text + first.substr(text.size());
+  return first[text.size()] != '0' && experiments::utc_time(whole) == whole;
 }
 
 std::string description(const Selection& selection) {
@@ -257,8 +225,8 @@ ReportData merged(std::vector<ReportData> parts) {
   ReportData all;
   for (ReportData& part : parts) {
     if (std::ranges::find(all.parts, part.experiment, &ReportData::experiment) != all.parts.end()) continue;
-    all.parts.push_back(without_epochs(part));
-    add_part(all, std::move(part));
+    add_part(all, part);
+    all.parts.push_back(std::move(part));
   }
   return all;
 }

@@ -17,7 +17,6 @@ namespace trainyard::reports {
 struct Launched {
   experiments::Circumstances circumstances;
   std::vector<std::size_t> cores;  // per rank; empty if ranks are not pinned
-  bool host_exclusive = true;
   bool devices_shared = false;
   std::size_t devices = 0;             // distinct ones; 0: unknown
   std::size_t ranks = 0;               // 0: unknown

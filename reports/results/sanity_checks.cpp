@@ -7,8 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
-#include "base/text.h"
+#include "base/named_row.h"
 #include "models/catalogue.h"
 #include "models/tasks.h"
 #include "reports/format/number_text.h"
@@ -29,12 +28,10 @@ constexpr std::size_t fewest_epochs = 3;  // for a constant loss
 
 // Number of classes; 0 if the task has none.
 double classes_of(const db::RunSummary& run) {
-  const auto models = models::catalogue();
-  const auto model = std::ranges::find(models, run.model, &models::Model::name);
-  if (!run.model_title.empty() || model == models.end() || !models::has_chance_level(model->task)) return 0;
-  const auto datasets = models::datasets();
-  const auto dataset = std::ranges::find(datasets, run.dataset, &models::Dataset::name);
-  return dataset == datasets.end() ? 0 : static_cast<double>(dataset->classes);
+  const models::Model* model = row_or_null(models::catalogue(), &models::Model::name, run.model);
+  if (!run.model_title.empty() || model == nullptr || !models::has_chance_level(model->task)) return 0;
+  const auto* dataset = row_or_null(models::datasets(), &models::Dataset::name, run.dataset);
+  return dataset == nullptr ? 0 : static_cast<double>(dataset->classes);
 }
 
 bool is_at_chance(const db::EpochRow& last, double classes) {

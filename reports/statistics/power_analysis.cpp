@@ -6,7 +6,6 @@
 #include <boost/math/distributions/chi_squared.hpp>
 #include <boost/math/distributions/non_central_t.hpp>
 #include <boost/math/distributions/normal.hpp>
-#include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss_kronrod.hpp>
 
 #include "reports/statistics/sequential.h"
@@ -15,10 +14,9 @@ namespace trainyard::reports {
 
 using boost::math::cdf;
 using boost::math::complement;
-using boost::math::students_t;
 
 double equivalence_power(double mean, double margin, double standard_error, double freedom, double alpha) {
-  const double critical = boost::math::quantile(complement(students_t(freedom), alpha));
+  const double critical = upper_quantile(alpha, freedom);
   const boost::math::normal normal;
   const boost::math::chi_squared squared_spread(freedom);
   // If the estimated spread is u times the true one, both tests reject if the mean is within ±(δ − t·u·SE).
@@ -36,7 +34,7 @@ double equivalence_power(double mean, double margin, double standard_error, doub
 }
 
 double shift_power(double mean, double margin, double standard_error, double freedom, double alpha) {
-  const double critical = boost::math::quantile(complement(students_t(freedom), alpha / 2));
+  const double critical = upper_quantile(alpha / 2, freedom);
   const boost::math::non_central_t shifted(freedom, (std::abs(mean) - margin) / standard_error);
   return cdf(complement(shifted, critical));
 }
@@ -59,14 +57,6 @@ std::optional<int> seeds_needed(double mean, double spread, double margin, doubl
 
 namespace {
 
-double freedom_of(const PlannedTest& test) {
-  return test.paired ? test.n - 1 : 2 * test.n - 2;
-}
-
-double standard_error_of(const PlannedTest& test, double spread) {
-  return spread * std::sqrt((test.paired ? 1.0 : 2.0) / test.n);
-}
-
 // Bisection: the place in [low, high] where `holds` changes from true to false.
 template <typename Predicate>
 double last_that_holds(double low, double high, const Predicate& holds) {
@@ -81,14 +71,15 @@ double last_that_holds(double low, double high, const Predicate& holds) {
 
 std::optional<Outlook> outlook_of(const PlannedTest& test, double power) {
   if (test.n < fewest_pairs) return std::nullopt;
+  const double freedom = test.paired ? test.n - 1 : 2 * test.n - 2;
+  const double error_per_spread = std::sqrt((test.paired ? 1.0 : 2.0) / test.n);
   Outlook outlook;
   outlook.widest_spread = last_that_holds(1e-6 * test.margin, 100 * test.margin, [&](double spread) {
-    return equivalence_power(0, test.margin, standard_error_of(test, spread), freedom_of(test), test.level) >=
-           power;
+    return equivalence_power(0, test.margin, spread * error_per_spread, freedom, test.level) >= power;
   });
-  const double error = standard_error_of(test, outlook.widest_spread);
+  const double error = outlook.widest_spread * error_per_spread;
   outlook.smallest_effect = last_that_holds(test.margin, 1000 * test.margin, [&](double effect) {
-    return shift_power(effect, test.margin, error, freedom_of(test), test.level) < power;
+    return shift_power(effect, test.margin, error, freedom, test.level) < power;
   });
   return outlook;
 }

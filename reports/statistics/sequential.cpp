@@ -5,28 +5,14 @@
 #include <cmath>
 #include <utility>
 
-#include <boost/math/distributions/students_t.hpp>
-
 #include "base/error.h"
 
 namespace trainyard::reports {
-
-using boost::math::complement;
-using boost::math::students_t;
 
 namespace {
 
 constexpr int fewest_for_futility = 5;
 constexpr double least_power = 0.05;  // of a cell that gets more pairs
-
-// P(T ≥ t). Also for small p, so not 1 − cdf.
-double beyond(double t, double freedom) {
-  return boost::math::cdf(complement(students_t(freedom), t));
-}
-
-double boundary(double nominal, double freedom) {
-  return boost::math::quantile(complement(students_t(freedom), nominal));
-}
 
 // For mean > δ, < δ, > −δ, < −δ, in this order.
 std::array<double, 4> p_of_look(std::span<const double> differences, double margin, Looks looks,
@@ -37,7 +23,7 @@ std::array<double, 4> p_of_look(std::span<const double> differences, double marg
   const auto p = [&](double distance) {
     if (constant) return distance > 0 ? std::pow(0.5, estimate.n) : 1.0;
     if (distance <= 0 && looks.several()) return 1.0;  // as every nominal p above 0.4
-    return crossing_probability(beyond(distance / estimate.standard_error, estimate.freedom), looks);
+    return crossing_probability(upper_tail(distance / estimate.standard_error, estimate.freedom), looks);
   };
   const double above = estimate.mean - margin;
   const double below = estimate.mean + margin;
@@ -127,7 +113,7 @@ std::vector<SequentialDecision> decide_family(std::span<const SequentialCell> ce
 Interval repeated_interval(const Estimate& estimate, double level, Looks looks) {
   if (estimate.standard_error == 0) return {estimate.mean, estimate.mean};
   const double half =
-      boundary(nominal_level((1 - level) / 2, looks), estimate.freedom) * estimate.standard_error;
+      upper_quantile(nominal_level((1 - level) / 2, looks), estimate.freedom) * estimate.standard_error;
   return {estimate.mean - half, estimate.mean + half};
 }
 
@@ -139,12 +125,12 @@ double power_if_continued(const Estimate& estimate, double margin, Looks looks, 
   // The mean of all pairs, given the data, is d̄ + scale · T.
   const double scale = estimate.spread * std::sqrt((last - n) / (n * last));
   const double error = estimate.spread / std::sqrt(last);
-  const double shift = margin + boundary(nominal_level(alpha / 2, looks), last - 1) * error;
-  const double inside = margin - boundary(nominal_level(alpha, looks), last - 1) * error;
-  const auto above = [&](double place) { return beyond((place - estimate.mean) / scale, n - 1); };
-  const auto below = [&](double place) { return beyond((estimate.mean - place) / scale, n - 1); };
+  const double shift = margin + upper_quantile(nominal_level(alpha / 2, looks), last - 1) * error;
+  const double inside = margin - upper_quantile(nominal_level(alpha, looks), last - 1) * error;
+  const auto above = [&](double place) { return upper_tail((place - estimate.mean) / scale, n - 1); };
+  const double below_shift = upper_tail((estimate.mean + shift) / scale, n - 1);
   const double between = inside > 0 ? above(-inside) - above(inside) : 0;
-  return above(shift) + below(-shift) + between;
+  return above(shift) + below_shift + between;
 }
 
 bool hopeless(const Estimate& estimate, double margin, Looks looks, double alpha) {

@@ -11,16 +11,14 @@
 #include <optional>
 #include <utility>
 
-#include <boost/math/distributions/students_t.hpp>
 #include <boost/math/quadrature/gauss.hpp>
 #include <boost/math/special_functions/beta.hpp>
 #include <boost/math/tools/roots.hpp>
 
 #include "base/error.h"
+#include "reports/statistics/statistics.h"
 
 namespace trainyard::reports {
-
-using boost::math::complement;
 
 namespace {
 
@@ -85,8 +83,7 @@ class BackwardChain {
 
   // The probability that the look at n pairs is the first with p ≤ `nominal`. Then goes to the next look.
   double cross(double nominal) {
-    const boost::math::students_t student(n_ - 1);
-    const double t = boost::math::quantile(complement(student, nominal));
+    const double t = upper_quantile(nominal, n_ - 1);
     const double v = std::sqrt(n_) * t / std::sqrt(t * t + n_ - 1);
     const double probability = n_ == first_ ? nominal : exit(v);
     if (n_ > first_)

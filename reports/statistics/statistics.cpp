@@ -31,16 +31,6 @@ double variance_of(std::span<const double> values) {
   return sum / (count - 1);
 }
 
-// P(T ≥ t) and P(T ≤ t), also for t = ±∞.
-double upper_tail(double t, double freedom) {
-  if (std::isinf(t)) return t > 0 ? 0 : 1;
-  return boost::math::cdf(complement(students_t(freedom), t));
-}
-
-double lower_tail(double t, double freedom) {
-  return upper_tail(-t, freedom);
-}
-
 // The t with P(|T| ≤ t) = level. The points of a curve mostly have the same number of seeds, so the last one
 // is kept.
 double two_sided_quantile(double freedom, double level) {
@@ -49,11 +39,19 @@ double two_sided_quantile(double freedom, double level) {
   };
   thread_local Last last{};
   if (last.freedom != freedom || last.level != level)
-    last = {freedom, level, boost::math::quantile(complement(students_t(freedom), (1 - level) / 2))};
+    last = {freedom, level, upper_quantile((1 - level) / 2, freedom)};
   return last.t;
 }
 
 }  // namespace
+
+double upper_tail(double t, double freedom) {
+  return boost::math::cdf(complement(students_t(freedom), t));
+}
+
+double upper_quantile(double p, double freedom) {
+  return boost::math::quantile(complement(students_t(freedom), p));
+}
 
 double mean_of(std::span<const double> values) {
   double sum = 0;
@@ -130,8 +128,8 @@ ThreeSided three_sided_test(const Estimate& estimate, double margin) {
   const double below = (estimate.mean + margin) / estimate.standard_error;
   ThreeSided p;
   p.better = upper_tail(above, estimate.freedom);
-  p.worse = lower_tail(below, estimate.freedom);
-  p.equivalent = std::max(upper_tail(below, estimate.freedom), lower_tail(above, estimate.freedom));
+  p.worse = upper_tail(-below, estimate.freedom);
+  p.equivalent = std::max(upper_tail(below, estimate.freedom), upper_tail(-above, estimate.freedom));
   p.cell = std::min({1.0, 2 * p.better, 2 * p.worse, p.equivalent});
   return p;
 }

@@ -15,6 +15,10 @@ namespace trainyard::reports {
 double mean_of(std::span<const double> values);
 double median(std::vector<double> values);  // NaN if there are no values
 
+// Of Student's t: P(T ≥ t), also if it is small, and the t with P(T ≥ t) = p.
+double upper_tail(double t, double freedom);
+double upper_quantile(double p, double freedom);
+
 // Mean difference, its standard error and degrees of freedom.
 struct Estimate {
   double mean = 0;

@@ -7,19 +7,17 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/run/strategies.h"
 #include "reports/format/number_text.h"
+#include "reports/format/words.h"
 
 namespace trainyard::reports {
 
 namespace {
 
 using experiments::StatedTerms;
-
-bool is_foreign(const db::RunEvidence& evidence) {
-  return experiments::strategy_or_null(evidence.strategy_kind) == nullptr;
-}
 
 // The GPU model that the rank recorded (on a cluster only the rank has it), else the processor of the launch.
 std::string processor_of(const db::RunEvidence& evidence, const db::RunEvidence::Rank& rank) {
@@ -48,8 +46,20 @@ std::string weights_of(const db::RunEvidence& evidence, bool all_replicas) {
   return experiments::weights_text(hashes);
 }
 
-// Numbers of samples, from the recorded weights.
-void add_samples(const db::RunEvidence& evidence, StatedTerms& terms) {
+// What the ranks of any program recorded. Numbers of samples are from the recorded weights.
+void add_recorded(const db::RunEvidence& evidence, bool all_replicas, StatedTerms& terms) {
+  std::set<std::string> threads, devices;
+  for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+    if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
+    if (!rank.device.empty()) devices.insert(device_kind(evidence, rank));
+  }
+  const auto add = [&](const char* name, const std::string& text) {
+    if (!text.empty()) terms[name] = text;
+  };
+  add("threads", joined(threads));
+  add("device", joined(devices));
+  add("initial_weights", weights_of(evidence, all_replicas));
+  add("batches", experiments::batches_text(evidence.batches));
   for (const auto& [name, samples] : {std::pair("samples", evidence.samples_an_epoch),
                                       std::pair("validation_samples", evidence.validation_samples),
                                       std::pair("test_samples", evidence.test_samples)})
@@ -57,46 +67,25 @@ void add_samples(const db::RunEvidence& evidence, StatedTerms& terms) {
 }
 
 void add_native_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
-  std::set<std::string> threads;
-  std::set<std::string> devices;
-  std::set<std::string> versions;
-  std::set<std::string> processors;
+  std::set<std::string> versions, processors;
   for (const db::RunEvidence::Rank& rank : evidence.ranks) {
     processors.insert(processor_of(evidence, rank));
-    if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
-    devices.insert(device_kind(evidence, rank));
     versions.insert(fmt::format("trainyard {}, LibTorch {}", rank.trainyard_version, rank.libtorch_version));
   }
-  terms["threads"] = joined(threads);
-  terms["device"] = joined(devices);
   terms["versions"] = joined(versions);
   terms["data_fingerprint"] = evidence.data_fingerprint;
-  terms["initial_weights"] = weights_of(evidence, false);
-  terms["batches"] = experiments::batches_text(evidence.batches);
   if (processors.empty()) processors.insert(evidence.processor);
   terms["machine"] = fmt::format("{} {}", evidence.host, joined(processors));
-  add_samples(evidence, terms);
+  add_recorded(evidence, false, terms);
   std::erase_if(terms, [](const auto& term) { return term.second.empty() || term.second == " "; });
 }
 
 // Terms from the `start` records of a foreign run's ranks. Ranks agree, else the run has failed
 // (db/database/record_faults.h). Only the layers of their stage, threads and device differ between ranks.
-StatedTerms foreign_evidence(const db::RunEvidence& evidence) {
-  StatedTerms terms;
-  std::set<std::string> threads;
-  std::set<std::string> devices;
-  for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+void add_foreign_evidence(const db::RunEvidence& evidence, StatedTerms& terms) {
+  for (const db::RunEvidence::Rank& rank : evidence.ranks)
     for (const auto& [name, text] : experiments::stated_by_start(rank.start)) terms.emplace(name, text);
-    if (rank.threads > 0) threads.insert(std::to_string(rank.threads));
-    if (!rank.device.empty()) devices.insert(device_kind(evidence, rank));
-  }
-  if (!threads.empty()) terms["threads"] = joined(threads);
-  if (!devices.empty()) terms["device"] = joined(devices);
-  if (const std::string weights = weights_of(evidence, true); !weights.empty())
-    terms["initial_weights"] = weights;
-  if (!evidence.batches.empty()) terms["batches"] = experiments::batches_text(evidence.batches);
-  add_samples(evidence, terms);
-  return terms;
+  add_recorded(evidence, true, terms);
 }
 
 // What the first rank of a recorded script observed (docs/python.md), by its place in the record. Null if it did not.
@@ -119,16 +108,6 @@ void add_observed(const db::RunEvidence& evidence, RunTerms& terms) {
     terms.batch_statistics = evidence.ranks.size();
 }
 
-std::string stated(const RunTerms& terms, const char* name) {
-  const auto found = terms.stated.find(name);
-  return found == terms.stated.end() ? "" : found->second;
-}
-
-// Whether the program ended before it stated anything.
-bool is_silent(const RunTerms& terms, const db::RunSummary& run) {
-  return run.status == "failed" && terms.stated.empty();
-}
-
 class Examiner {
  public:
   Examiner(const ReportData& data, const experiments::Compare& compare) : data_(data), compare_(compare) {}
@@ -139,14 +118,17 @@ class Examiner {
     const RunTerms first = terms_of(data_, baseline);
     const RunTerms second = terms_of(data_, arm);
     bool times_differ = take_settings(a, b);
-    take_first_losses(first, a, second, b);
-    for (const auto& [terms, run] : {std::pair(&first, &baseline), std::pair(&second, &arm)})
-      if (terms->foreign && !is_silent(*terms, *run))
+    take_first_losses(first, second, pair_name(b, compare_));
+    for (const auto& [terms, run] : {std::pair(&first, &baseline), std::pair(&second, &arm)}) {
+      const bool is_silent =
+          run->status == "failed" && terms->stated.empty();  // it ended before it stated anything
+      if (terms->foreign && !is_silent)
         for (const std::string& title : experiments::not_stated(terms->stated))
-          add(result_.not_stated, title);
+          add_new(result_.not_stated, title);
+    }
     if (first.foreign || second.foreign)
       for (const std::string& title : experiments::without_common_part(first.stated, second.stated, compare_))
-        add(result_.not_stated, title);
+        add_new(result_.not_stated, title);
     ++pairs_;
     for (experiments::TermDifference& difference :
          experiments::differing_terms(first.stated, second.stated, compare_)) {
@@ -155,21 +137,19 @@ class Examiner {
         difference.baseline += fmt::format(" ({})", first.order);
         difference.arm += fmt::format(" ({})", second.order);
       }
-      if (difference.declared) {
-        add_once(result_.declared, difference);
-      } else if (difference.only_times) {
-        times_differ = true;
-        add_once(result_.times_refused, difference);
-      } else {
-        add_once(result_.refused, difference);
-      }
+      times_differ = times_differ || (difference.only_times && !difference.declared);
+      std::vector<std::string>& texts = difference.declared     ? result_.declared
+                                        : difference.only_times ? result_.times_refused
+                                                                : result_.refused;
+      // Each difference once, with the values of the first pair that has it.
+      if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
     }
     if (times_differ) ++pairs_without_times_;
     const std::string mesh = experiments::declared_mesh_difference(baseline.axes, arm.axes);
-    if (!mesh.empty()) add(result_.declared, mesh);
+    if (!mesh.empty()) add_new(result_.declared, mesh);
     if (first.batch_statistics > 0 && second.batch_statistics > 0 &&
-        first.batch_statistics != second.batch_statistics && stated(second, "batch_norm") == "local")
-      add(result_.declared, experiments::split_batch_statistics);
+        first.batch_statistics != second.batch_statistics && second.term("batch_norm") == "local")
+      add_new(result_.declared, std::string(experiments::split_batch_statistics));
   }
 
   Comparability result() {
@@ -195,15 +175,6 @@ class Examiner {
   }
 
  private:
-  static void add(std::vector<std::string>& texts, const std::string& text) {
-    if (std::ranges::find(texts, text) == texts.end()) texts.push_back(text);
-  }
-
-  // Adds each difference once, with the values of the first pair that has it.
-  void add_once(std::vector<std::string>& texts, const experiments::TermDifference& difference) {
-    if (seen_.insert(difference.title).second) texts.push_back(to_text(difference));
-  }
-
   // Other settings change times, and may change the rounding of other values. Returns whether there are any.
   bool take_settings(const Observation& a, const Observation& b) {
     if (a.launched == nullptr || b.launched == nullptr) return false;
@@ -211,37 +182,26 @@ class Examiner {
         experiments::differing_settings(a.launched->circumstances, b.launched->circumstances);
     for (const auto& difference : differing) {
       const std::string text = experiments::to_text(difference);
-      add(result_.times_refused, text);
+      add_new(result_.times_refused, text);
       pairs_by_setting_[text].push_back(pair_name(b, compare_));
     }
     return !differing.empty();
   }
 
   // The first gradients and the losses of the first epoch of equal networks are similar, whatever the strategy is.
-  void take_first_losses(const RunTerms& first, const Observation& a, const RunTerms& second,
-                         const Observation& b) {
-    constexpr double most = 10;
-    const auto weights = first.stated.find("initial_weights");
-    const auto others = second.stated.find("initial_weights");
-    if (weights == first.stated.end() || others == second.stated.end() || weights->second != others->second)
-      return;
+  void take_first_losses(const RunTerms& first, const RunTerms& second, const std::string& pair) {
+    const std::string weights = first.term("initial_weights");
+    if (weights.empty() || weights != second.term("initial_weights")) return;
+    const auto take = [&](double own, double other, double most, std::vector<std::string>& texts) {
+      if (std::max(own / other, other / own) > most)
+        texts.push_back(
+            fmt::format("{} against {} ({})", plain_number(other, 3), plain_number(own, 3), pair));
+    };
     // The first gradients differ by less, unless the loss is scaled: dropout and clipping change them a little.
-    constexpr double most_of_gradients = 1.25;
-    const double gradient = first.first_gradient, other_gradient = second.first_gradient;
-    if (experiments::have_same_first_order(first.stated, second.stated) &&
-        std::max(gradient / other_gradient, other_gradient / gradient) > most_of_gradients)
-      scaled_.push_back(fmt::format("{} against {} ({})", plain_number(other_gradient, 3),
-                                    plain_number(gradient, 3), pair_name(b, compare_)));
-    const double loss = first_loss(a);
-    const double other = first_loss(b);
-    if (loss > 0 && other > 0 && std::max(loss / other, other / loss) > most)
-      doubtful_.push_back(fmt::format("{} against {} ({})", plain_number(other, 3), plain_number(loss, 3),
-                                      pair_name(b, compare_)));
-  }
-
-  double first_loss(const Observation& observation) const {
-    const auto found = data_.evidence.find(observation.run->run_key);
-    return found == data_.evidence.end() ? std::nan("") : found->second.first_loss;
+    if (experiments::have_same_first_order(first.stated, second.stated))
+      take(first.first_gradient, second.first_gradient, 1.25, scaled_);
+    if (first.first_loss > 0 && second.first_loss > 0)
+      take(first.first_loss, second.first_loss, 10, doubtful_);
   }
 
   const ReportData& data_;
@@ -254,19 +214,137 @@ class Examiner {
   int pairs_without_times_ = 0;
 };
 
+// Evaluation of `probe` records. After each step the parity check records a rank's loss and, per layer, the
+// norm of the reduced gradient, its distance from the reference (‖Δ‖) and a hash of the parameters.
+
+using nlohmann::json;
+
+// Largest accepted differences from the reference.
+struct Tolerance {
+  double loss;            // relative to the loss
+  double gradient;        // relative to the norm of the layer's gradient
+  double whole_gradient;  // added: relative to the norm of the whole gradient
+};
+constexpr Tolerance of_float32{1e-5, 1e-4, 1e-6};  // as in the parity table
+// Values that differ in the last bits of float32 may be rounded to another bfloat16, 2⁻⁸ away.
+constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
+// The same for float16 and TF32, with steps of 2⁻¹¹.
+constexpr Tolerance of_float16{5e-4, 2.5e-3, 1.25e-4};
+
+// Gradient tolerance with synchronised batch normalisation. Statistics that are summed over replicas are
+// rounded differently. An activation may then change its sign, and a gradient differs by one sample's part.
+constexpr double synchronised_gradient = 0.1;
+
+Tolerance of_precision(const std::string& precision) {
+  if (precision == "bfloat16") return of_bfloat16;
+  return precision == "float16" || precision == "tf32" ? of_float16 : of_float32;
+}
+
+Tolerance tolerance_of(const db::RunSummary& run) {
+  Tolerance tolerance = of_precision(value_of(run, "precision"));
+  if (run.replicas > 1 && value_of(run, "batch_norm") == "sync") tolerance.gradient = synchronised_gradient;
+  return tolerance;
+}
+
+// Layers in the order of the chain.
+json layers_of(const json& body) {
+  return body.value("layers", json::array());
+}
+
+std::string path_of(const json& layer) {
+  return layer.at("path").get<std::string>();
+}
+
+double number_member(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
+}
+
+std::string after_step(const json& body) {
+  const auto step = body.find("step");
+  return step != body.end() && step->is_number_integer()
+             ? fmt::format(" after step {}", step->get<std::int64_t>())
+             : "";
+}
+
+std::string other_gradient(const json& body, const Tolerance& tolerance) {
+  const double whole = number_member(body, "gradient_norm");  // of all stages
+  for (const json& layer : layers_of(body)) {
+    const double norm = number_member(layer, "gradient_norm");
+    const double distance = number_member(layer, "difference");
+    // A NaN distance passes here: the check of the loss finds it.
+    if (distance > tolerance.gradient * norm + tolerance.whole_gradient * (std::isnan(whole) ? 0 : whole))
+      return fmt::format("the gradient of layer {} differs from the reference{}", path_of(layer),
+                         after_step(body));
+  }
+  return "";
+}
+
+std::string other_loss(const json& body, const Tolerance& tolerance) {
+  const double loss = number_member(body, "loss");
+  const double reference = number_member(body, "reference_loss");
+  if (std::isnan(reference) || std::abs(loss - reference) <= tolerance.loss * std::abs(reference)) return "";
+  return "the loss differs from the reference" + after_step(body);
+}
+
+// Checks that all ranks of a run with the same layer have the same parameters after the same step.
+// `hashes`: those of earlier probes.
+std::string other_parameters(const db::Probe& probe, std::map<std::string, json>& hashes) {
+  for (const json& layer : layers_of(probe.body)) {
+    const json hash = layer.value("parameter_hash", json());
+    if (!hash.is_string() || hash == "") continue;
+    const std::string where = path_of(layer) + after_step(probe.body);
+    if (hashes.try_emplace(probe.run_key + where, hash).first->second != hash)
+      return "replicas have different parameters in layer " + where;
+  }
+  return "";
+}
+
+// The first failure in the parity checks of an arm's runs: replicas with different parameters, or a loss or
+// gradient that differs from the reference by more than the tolerance. Empty if there is none.
+std::string broken_by_probes(const ReportData& data, const ArmRuns& arm) {
+  std::map<std::string, json> hashes;
+  for (const Observation& observation : arm.runs) {
+    const auto* probes = value_or_null(data.probes, observation.run->run_key);
+    if (probes == nullptr) continue;
+    const Tolerance tolerance = tolerance_of(*observation.run);
+    for (const db::Probe& probe : *probes) {
+      if (!probe.body.is_object()) continue;
+      for (const std::string& problem : {other_gradient(probe.body, tolerance),
+                                         other_loss(probe.body, tolerance), other_parameters(probe, hashes)})
+        if (!problem.empty()) return problem;
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
+std::string refusal(const Comparability& found, const Metric& metric) {
+  std::vector<std::string> reasons = found.refused;
+  if (metric.kind->is_cost())
+    reasons.insert(reasons.end(), found.times_refused.begin(), found.times_refused.end());
+  return joined(reasons, {}, "; ");
+}
+
+std::string RunTerms::term(const std::string& name) const {
+  const std::string* text = value_or_null(stated, name);
+  return text == nullptr ? "" : *text;
+}
+
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run) {
-  const auto found = data.evidence.find(run.run_key);
-  if (found == data.evidence.end()) return {experiments::stated_by(run.axes), run.kind == "foreign", false};
-  const db::RunEvidence& evidence = found->second;
-  if (is_foreign(evidence)) {
-    RunTerms terms{foreign_evidence(evidence), true, true};
-    add_observed(evidence, terms);
-    return terms;
+  const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+  if (evidence == nullptr) return {experiments::stated_by(run.axes), run.kind == "foreign"};
+  RunTerms terms;
+  terms.first_loss = evidence->first_loss;
+  terms.foreign = experiments::strategy_or_null(evidence->strategy_kind) == nullptr;
+  if (terms.foreign) {
+    add_foreign_evidence(*evidence, terms.stated);
+    add_observed(*evidence, terms);
+  } else {
+    terms.stated = experiments::stated_by(run.axes);
+    add_native_evidence(*evidence, terms.stated);
   }
-  RunTerms terms{experiments::stated_by(run.axes), false, true};
-  add_native_evidence(evidence, terms.stated);
   return terms;
 }
 
@@ -305,129 +383,6 @@ Comparability comparability_of(const ReportData& data, const experiments::Compar
   return result;
 }
 
-// Evaluation of `probe` records. After each step the parity check records a rank's loss and, per layer, the
-// norm of the reduced gradient, its distance from the reference (‖Δ‖) and a hash of the parameters.
-
-namespace {
-
-using nlohmann::json;
-
-// Largest accepted differences from the reference.
-struct Tolerance {
-  double loss;            // relative to the loss
-  double gradient;        // relative to the norm of the layer's gradient
-  double whole_gradient;  // added: relative to the norm of the whole gradient
-};
-constexpr Tolerance of_float32{1e-5, 1e-4, 1e-6};  // as in the parity table
-// Values that differ in the last bits of float32 may be rounded to another bfloat16, 2⁻⁸ away.
-constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
-// The same for float16 and TF32, with steps of 2⁻¹¹.
-constexpr Tolerance of_float16{5e-4, 2.5e-3, 1.25e-4};
-
-// Gradient tolerance with synchronised batch normalisation. Statistics that are summed over replicas are
-// rounded differently. An activation may then change its sign, and a gradient differs by one sample's part.
-constexpr double synchronised_gradient = 0.1;
-
-Tolerance of_precision(const std::string& precision) {
-  if (precision == "bfloat16") return of_bfloat16;
-  return precision == "float16" || precision == "tf32" ? of_float16 : of_float32;
-}
-
-Tolerance tolerance_of(const db::RunSummary& run) {
-  Tolerance tolerance = of_precision(value_of(run, "precision"));
-  if (run.replicas > 1 && value_of(run, "batch_norm") == "sync") tolerance.gradient = synchronised_gradient;
-  return tolerance;
-}
-
-struct LayerProbe {
-  std::string path;
-  json values;
-};
-
-// Layers in the order of the chain.
-std::vector<LayerProbe> layers_of(const json& body) {
-  std::vector<LayerProbe> layers;
-  const auto found = body.find("layers");
-  if (found == body.end()) return layers;
-  for (const json& layer : *found) layers.push_back({layer.at("path").get<std::string>(), layer});
-  return layers;
-}
-
-double number_member(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? found->get<double>() : std::nan("");
-}
-
-std::string text_member(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : "";
-}
-
-std::string after_step(const json& body) {
-  const auto step = body.find("step");
-  return step != body.end() && step->is_number_integer()
-             ? fmt::format(" after step {}", step->get<std::int64_t>())
-             : "";
-}
-
-std::string other_gradient(const json& body, const Tolerance& tolerance) {
-  const double whole = number_member(body, "gradient_norm");  // of all stages
-  for (const LayerProbe& layer : layers_of(body)) {
-    const double norm = number_member(layer.values, "gradient_norm");
-    const double distance = number_member(layer.values, "difference");
-    // A NaN distance passes here: the check of the loss finds it.
-    if (distance > tolerance.gradient * norm + tolerance.whole_gradient * (std::isnan(whole) ? 0 : whole))
-      return fmt::format("the gradient of layer {} differs from the reference{}", layer.path,
-                         after_step(body));
-  }
-  return "";
-}
-
-std::string other_loss(const json& body, const Tolerance& tolerance) {
-  const double loss = number_member(body, "loss");
-  const double reference = number_member(body, "reference_loss");
-  if (std::isnan(reference) || std::abs(loss - reference) <= tolerance.loss * std::abs(reference)) return "";
-  return "the loss differs from the reference" + after_step(body);
-}
-
-// Checks that all ranks of a run with the same layer have the same parameters after the same step.
-class Replicas {
- public:
-  std::string take(const db::Probe& probe) {
-    for (const LayerProbe& layer : layers_of(probe.body)) {
-      const std::string hash = text_member(layer.values, "parameter_hash");
-      if (hash.empty()) continue;
-      const std::string place = fmt::format("{}{}\n{}", probe.run_key, after_step(probe.body), layer.path);
-      const auto [first, added] = hashes_.try_emplace(place, hash);
-      if (!added && first->second != hash)
-        return fmt::format("replicas have different parameters in layer {}{}", layer.path,
-                           after_step(probe.body));
-    }
-    return "";
-  }
-
- private:
-  std::map<std::string, std::string> hashes_;
-};
-
-}  // namespace
-
-std::string broken_by_probes(const ReportData& data, const ArmRuns& arm) {
-  Replicas replicas;
-  for (const Observation& observation : arm.runs) {
-    const auto found = data.probes.find(observation.run->run_key);
-    if (found == data.probes.end()) continue;
-    const Tolerance tolerance = tolerance_of(*observation.run);
-    for (const db::Probe& probe : found->second) {
-      if (!probe.body.is_object()) continue;
-      for (const std::string& problem :
-           {other_gradient(probe.body, tolerance), other_loss(probe.body, tolerance), replicas.take(probe)})
-        if (!problem.empty()) return problem;
-    }
-  }
-  return "";
-}
-
 // Probes of a foreign program do not count: trainyard did not compare anything.
 bool has_parity_check(const ReportData& data, const ArmRuns& arm) {
   return std::ranges::any_of(arm.runs, [&](const Observation& run) {
@@ -437,14 +392,10 @@ bool has_parity_check(const ReportData& data, const ArmRuns& arm) {
 
 std::vector<std::string> not_probed(const ReportData& data, const std::vector<CellRuns>& cells) {
   std::vector<std::string> names;
-  const auto look_at = [&](const CellRuns& cell, const ArmRuns& arm) {
-    if (!arm.runs.empty() && !has_parity_check(data, arm))
-      names.push_back(fmt::format("{} {}", cell.label, arm.value));
-  };
-  for (const CellRuns& cell : cells) {
-    look_at(cell, cell.baseline);
-    for (const ArmRuns& arm : cell.arms) look_at(cell, arm);
-  }
+  for (const CellRuns& cell : cells)
+    for (const ArmRuns* arm : cell.compared())
+      if (!arm->runs.empty() && !has_parity_check(data, *arm))
+        names.push_back(fmt::format("{} {}", cell.label, arm->value));
   return names;
 }
 
@@ -456,8 +407,7 @@ std::vector<std::string> broken_arms(const ReportData& data) {
     for (const CellRuns& cell : make_cells(data, compare))
       for (const ArmRuns& arm : cell.arms) {
         const std::string broken = comparability_of(data, compare, cell, arm).broken;
-        const std::string line = fmt::format("{} {}: {}", cell.label, arm.value, broken);
-        if (!broken.empty() && std::ranges::find(lines, line) == lines.end()) lines.push_back(line);
+        if (!broken.empty()) add_new(lines, fmt::format("{} {}: {}", cell.label, arm.value, broken));
       }
   return lines;
 }

@@ -5,8 +5,8 @@
 // - NOT VERIFIED: a foreign arm does not state all terms.
 #pragma once
 
+#include <cmath>
 #include <cstddef>
-#include <limits>
 #include <string>
 #include <vector>
 
@@ -21,12 +21,12 @@ namespace trainyard::reports {
 struct RunTerms {
   experiments::StatedTerms stated;
   bool foreign = false;
-  bool recorded = false;  // the run has records
   // What a recorded script takes its data order from: "RandomSampler of train.py:12". Empty: not known.
   std::string order = {};
-  double first_gradient =
-      std::numeric_limits<double>::quiet_NaN();  // its norm at step 1 in a recorded script; NaN: not known
-  std::size_t batch_statistics = 0;              // ranks of a recorded script with batch normalisation
+  double first_gradient = NAN;                      // its norm at step 1 in a recorded script; NaN: not known
+  double first_loss = NAN;                          // training loss of epoch 1; NaN: not known
+  std::size_t batch_statistics = 0;                 // ranks of a recorded script with batch normalisation
+  std::string term(const std::string& name) const;  // its text; empty: not stated
 };
 RunTerms terms_of(const ReportData& data, const db::RunSummary& run);
 
@@ -43,9 +43,8 @@ std::string pair_name(const Observation& observation, const experiments::Compare
 Comparability comparability_of(const ReportData& data, const experiments::Compare& compare,
                                const CellRuns& cell, const ArmRuns& arm);
 
-// The first failure in the parity checks of an arm's runs: replicas with different parameters, or a loss or
-// gradient that differs from the reference by more than the tolerance. Empty if there is none.
-std::string broken_by_probes(const ReportData& data, const ArmRuns& arm);
+// Why the arms must not be compared in a metric, whatever their values are; empty if they may be.
+std::string refusal(const Comparability& found, const Metric& metric);
 
 // Whether a run of the arm had a parity check.
 bool has_parity_check(const ReportData& data, const ArmRuns& arm);

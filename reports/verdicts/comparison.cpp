@@ -14,11 +14,6 @@
 
 namespace trainyard::reports {
 
-bool has_verdicts(const JudgedComparison& comparison) {
-  return std::ranges::any_of(comparison.cells,
-                             [](const CellVerdicts& judged) { return !judged.verdicts.empty(); });
-}
-
 namespace {
 
 constexpr const char* group_axis = "group";
@@ -35,17 +30,6 @@ struct Group {
   std::string run_key;
 };
 
-std::vector<std::string> split_at(const std::string& text, char at) {
-  std::vector<std::string> parts(1);
-  for (const char character : text) {
-    if (character == at)
-      parts.emplace_back();
-    else
-      parts.back() += character;
-  }
-  return parts;
-}
-
 std::vector<std::string> names_of(const ReportData& data) {
   std::set<std::string> names{"model", "strategy", "seed"};
   for (const db::RunSummary& run : data.runs)
@@ -55,9 +39,7 @@ std::vector<std::string> names_of(const ReportData& data) {
 
 std::vector<std::string> values_of(const ReportData& data, const std::string& name) {
   std::vector<std::string> values;
-  for (const db::RunSummary& run : data.runs)
-    if (const std::string value = value_of(run, name); std::ranges::find(values, value) == values.end())
-      values.push_back(value);
+  for (const db::RunSummary& run : data.runs) add_new(values, value_of(run, name));
   return values;
 }
 
@@ -75,7 +57,9 @@ void check_condition(const ReportData& data, const GroupValue& condition) {
 Group parsed(const ReportData& data, const std::string& text, const std::string& axis) {
   Group group{text, {}, ""};
   if (text.find('=') != std::string::npos) {
-    for (const std::string& part : split_at(text, ',')) {
+    for (std::size_t start = 0; start <= text.size();) {
+      const std::string part = text.substr(start, text.find(',', start) - start);
+      start += part.size() + 1;
       const std::size_t equals = part.find('=');
       if (equals == std::string::npos)
         throw UserError(fmt::format("\"{}\" in \"{}\" has no =", part, text), "write strategy=ddp,batch=64");
@@ -161,8 +145,7 @@ void keep_groups(ReportData& data, const Group& a, const Group& b) {
 
 void check_differs(const ReportData& data, const std::vector<std::string>& differs) {
   std::vector<std::string> known = names_of(data);
-  for (const std::string& name : experiments::contract_names())
-    if (std::ranges::find(known, name) == known.end()) known.push_back(name);
+  for (const std::string& name : experiments::contract_names()) add_new(known, name);
   for (const std::string& name : differs)
     if (std::ranges::find(known, name) == known.end())
       throw UserError(fmt::format("--differs: unknown name \"{}\"{}", name, name_advice(name, known)));
@@ -201,7 +184,7 @@ JudgedComparison compare_groups(ReportData& data, const GroupOptions& options) {
     return names(a, name) || names(b, name) || !a.run_key.empty() || !b.run_key.empty();
   });
   comparison.cells = judge(data, comparison.compare);
-  if (!has_verdicts(comparison))
+  if (std::ranges::all_of(comparison.cells, [](const CellVerdicts& one) { return one.verdicts.empty(); }))
     throw UserError(
         fmt::format("nothing to compare: {} and {} have no model and metric in common", a.text, b.text));
   for (CellVerdicts& judged : comparison.cells)

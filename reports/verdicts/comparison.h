@@ -15,8 +15,6 @@ struct JudgedComparison {
   std::string slug_end = {};
 };
 
-bool has_verdicts(const JudgedComparison& comparison);
-
 // Two groups of runs, for `trainyard compare A B`. If the experiment file compares them, its rules hold.
 // Other groups use the same method and get a note that the comparison was not planned.
 struct GroupOptions {

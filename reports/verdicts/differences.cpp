@@ -1,7 +1,6 @@
 #include "reports/verdicts/differences.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -51,6 +50,10 @@ std::string every_run_of(const ArmRuns& arm) {
   return fmt::format("{} of {}", which, arm.value);
 }
 
+std::string not_counted(const Metric& metric) {
+  return metric.kind->plural ? "do not count" : "does not count";
+}
+
 std::string words_of(const Metric& metric) {
   std::string words = metric.name;
   std::ranges::replace(words, '-', ' ');
@@ -81,16 +84,16 @@ std::string missing_in(const ArmRuns& arm, const Lacks& lacks, const Metric& met
   if (lacks.all() < runs) return "";
   if (lacks.failed == runs) return every_run_of(arm) + " failed";
   const std::string_view cost = metric.kind->measured;
-  const std::string not_counted = metric.kind->plural ? " do not count" : " does not count";
   if (lacks.uncounted == runs)
-    return fmt::format("the {} of {}{}{}", cost, every_run_of(arm), not_counted, causes_of({&lacks}));
+    return fmt::format("the {} of {} {}{}", cost, every_run_of(arm), not_counted(metric),
+                       causes_of({&lacks}));
   if (lacks.unmeasured == runs) return fmt::format("{} recorded no {}", every_run_of(arm), words_of(metric));
   std::vector<std::string> parts;
   const auto add = [&](int count, const std::string& what) {
     if (count > 0) parts.push_back(fmt::format("{} {}", in_words(count), what));
   };
   add(lacks.failed, "failed");
-  add(lacks.uncounted, fmt::format("measured {} that{}", cost, not_counted));
+  add(lacks.uncounted, fmt::format("measured {} that {}", cost, not_counted(metric)));
   add(lacks.unmeasured, "recorded no " + words_of(metric));
   return fmt::format("no run of {} has a value: {}", arm.value, joined(parts));
 }
@@ -101,19 +104,19 @@ class Collector {
             const experiments::Compare& compare)
       : baseline_(baseline), arm_(arm), metric_(metric), column_(final_column(metric)), compare_(compare) {}
 
-  Differences paired() {
-    for (const Observation& a : baseline_.runs)
-      if (const Observation* b = partner_of(a, arm_)) add_pair(a, *b);
-    if (result_.baseline.empty()) say_what_is_missing();
-    return std::move(result_);
-  }
-
-  Differences unpaired() {
-    for (const Observation& a : baseline_.runs)
-      add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
-    for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
-    result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+  Differences result() {
+    if (compare_.pair.empty()) {
+      for (const Observation& a : baseline_.runs)
+        add_single(a, baseline_.value, result_.baseline, result_.baseline_diverged);
+      for (const Observation& b : arm_.runs) add_single(b, arm_.value, result_.arm, result_.arm_diverged);
+      result_.both_diverged = result_.baseline_diverged && result_.arm_diverged;
+    } else {
+      for (const Observation& a : baseline_.runs)
+        if (const Observation* b = partner_of(a, arm_)) add_pair(a, *b);
+    }
     if (result_.baseline.empty() || result_.arm.empty()) say_what_is_missing();
+    for (const ArmRuns* arm : {&baseline_, &arm_})
+      result_.open_runs += static_cast<int>(std::ranges::count_if(arm->runs, is_open));
     return std::move(result_);
   }
 
@@ -131,8 +134,8 @@ class Collector {
     std::vector<std::string> parts;
     const Lacks &first = lacks_[baseline_.value], &second = lacks_[arm_.value];
     if (all_uncounted(baseline_) && all_uncounted(arm_)) {
-      parts.push_back(fmt::format("the {} of all runs of {} and {} {} not count{}", metric_.kind->measured,
-                                  baseline_.value, arm_.value, metric_.kind->plural ? "do" : "does",
+      parts.push_back(fmt::format("the {} of all runs of {} and {} {}{}", metric_.kind->measured,
+                                  baseline_.value, arm_.value, not_counted(metric_),
                                   causes_of({&first, &second})));
     } else {
       for (const ArmRuns* arm : {&baseline_, &arm_})
@@ -155,14 +158,15 @@ class Collector {
     if (observation.final == nullptr) return false;
     if (!value_counts(observation, metric_)) {
       ++lacks.uncounted;
-      const std::string& problem = observation.final->times_problem;
       const db::FinalMetrics& final = *observation.final;
+      const std::string& problem = final.times_problem;
       if (final.other_share > final.others_limit)
         lacks.loads.push_back(final.other_share);
       else if (!problem.empty())
         lacks.problems.insert(problem);
       if (problem != db::times_not_needed || !compare_.seeds)  // else the pair stays open
-        drop(observation, fmt::format("{}: {}: {} not count", arm, problem, costs("its")));
+        drop(observation,
+             fmt::format("{}: {}: its {} {}", arm, problem, metric_.kind->measured, not_counted(metric_)));
       return false;
     }
     if (!std::isfinite((*observation.final)[column_])) {
@@ -171,10 +175,6 @@ class Collector {
       return false;
     }
     return true;
-  }
-
-  std::string costs(const std::string& whose) const {
-    return fmt::format("{} {} {}", whose, metric_.kind->measured, metric_.kind->plural ? "do" : "does");
   }
 
   double number_of(const Observation& observation) {
@@ -226,10 +226,6 @@ class Collector {
   Differences result_;
 };
 
-int count_open(const ArmRuns& arm) {
-  return static_cast<int>(std::ranges::count_if(arm.runs, is_open));
-}
-
 double transformed(double value, const Measure& measure) {
   switch (measure.scale) {
     case Scale::log_ratio:
@@ -242,13 +238,6 @@ double transformed(double value, const Measure& measure) {
       return value;
   }
   return value;
-}
-
-std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
-  std::vector<double> result;
-  result.reserve(values.size());
-  for (const double value : values) result.push_back(measure.sign * transformed(value, measure));
-  return result;
 }
 
 Measure loss_measure(const std::vector<double>& baseline, const experiments::LossMargin& margin) {
@@ -274,10 +263,8 @@ bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metri
   if (metric.is_total() && (baseline.runs.empty() || arm.runs.empty() ||
                             baseline.runs.front().run->epochs == arm.runs.front().run->epochs))
     return false;
-  bool known = false;
-  bool finished = false;
-  bool diverged = false;
-  for (const ArmRuns* side : {&baseline, &arm}) {
+  bool known = false, finished = false, diverged = false;
+  for (const ArmRuns* side : {&baseline, &arm})
     for (const Observation& observation : side->runs) {
       known = known || known_to_have(*observation.run, metric);
       if (observation.final == nullptr) continue;
@@ -285,16 +272,12 @@ bool is_defined(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metri
       finished = true;
       diverged = diverged || has_diverged(observation);
     }
-  }
   return known && (!finished || diverged);
 }
 
 Differences collect_differences(const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
                                 const experiments::Compare& compare) {
-  Collector collector(baseline, arm, metric, compare);
-  Differences result = compare.pair.empty() ? collector.unpaired() : collector.paired();
-  result.open_runs = count_open(baseline) + count_open(arm);
-  return result;
+  return Collector(baseline, arm, metric, compare).result();
 }
 
 std::vector<std::string> without_partner(const ArmRuns& baseline, const ArmRuns& arm,
@@ -331,19 +314,11 @@ Measure measure_for(const Differences& differences, const Metric& metric,
   throw InternalError("no margin for " + metric.name);
 }
 
-double mean_difference(const Differences& differences, const Measure& measure) {
-  return mean_of(transformed(differences.arm, measure)) - mean_of(transformed(differences.baseline, measure));
-}
-
-std::vector<double> paired_differences(const Differences& differences, const Measure& measure) {
-  const std::vector<double> a = transformed(differences.baseline, measure);
-  std::vector<double> b = transformed(differences.arm, measure);
-  for (std::size_t i = 0; i < b.size(); ++i) b[i] -= a[i];
-  return b;
-}
-
-Estimate welch(const Differences& differences, const Measure& measure) {
-  return welch_estimate(transformed(differences.baseline, measure), transformed(differences.arm, measure));
+std::vector<double> transformed(const std::vector<double>& values, const Measure& measure) {
+  std::vector<double> result;
+  result.reserve(values.size());
+  for (const double value : values) result.push_back(measure.sign * transformed(value, measure));
+  return result;
 }
 
 }  // namespace trainyard::reports

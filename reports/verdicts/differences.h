@@ -50,10 +50,7 @@ struct Measure {
 Measure measure_for(const Differences& differences, const Metric& metric,
                     const experiments::Margins& margins);
 
-// The differences, positive if the arm is better, of each pair and of the means. Welch's estimate of runs without pairs
-// needs two in each arm. On the logarithmic scale, values must be above zero.
-std::vector<double> paired_differences(const Differences& differences, const Measure& measure);
-double mean_difference(const Differences& differences, const Measure& measure);
-Estimate welch(const Differences& differences, const Measure& measure);
+// The values on the scale, larger ones are better. On the logarithmic scale, they must be above zero.
+std::vector<double> transformed(const std::vector<double>& values, const Measure& measure);
 
 }  // namespace trainyard::reports

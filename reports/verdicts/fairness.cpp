@@ -34,13 +34,9 @@ struct ComparedRun {
 // The runs of the baselines and arms of these cells.
 std::vector<ComparedRun> runs_of(std::span<const CellRuns> cells) {
   std::vector<ComparedRun> runs;
-  const auto add = [&](const ArmRuns& arm) {
-    for (const Observation& seen : arm.runs) runs.push_back({arm.value, seen});
-  };
-  for (const CellRuns& cell : cells) {
-    add(cell.baseline);
-    std::ranges::for_each(cell.arms, add);
-  }
+  for (const CellRuns& cell : cells)
+    for (const ArmRuns* arm : cell.compared())
+      for (const Observation& seen : arm->runs) runs.push_back({arm->value, seen});
   return runs;
 }
 
@@ -67,11 +63,6 @@ std::vector<ComparedPair> pairs_of(const ReportData& data, const std::vector<Cel
   return pairs;
 }
 
-std::string value_in(const RunTerms& terms, const std::string& name) {
-  const auto found = terms.stated.find(name);
-  return found == terms.stated.end() ? "" : found->second;
-}
-
 // A term that both runs of a pair must share.
 struct Term {
   const char* name;
@@ -89,8 +80,8 @@ Statement term_statement(const Term& term, const std::vector<ComparedPair>& pair
   Texts values, not_stated, in_part, other;
   bool declared = false;
   for (const ComparedPair& pair : pairs) {
-    const std::string first = value_in(pair.baseline_terms, term.name);
-    const std::string second = value_in(pair.terms, term.name);
+    const std::string first = pair.baseline_terms.term(term.name);
+    const std::string second = pair.terms.term(term.name);
     first.empty() ? not_stated.insert(pair.baseline) : values.insert(first);
     second.empty() ? not_stated.insert(pair.arm) : values.insert(second);
     if (first.empty() || second.empty() || first == second) continue;
@@ -118,8 +109,8 @@ void add_replica_parts(const std::vector<ComparedPair>& pairs, std::vector<State
   Texts shown, foreign, unknown;
   for (const ComparedPair& pair : pairs) {
     if (pair.replicas <= 1) continue;
-    const std::string samples = value_in(pair.terms, "samples");
-    const bool same = !samples.empty() && samples == value_in(pair.baseline_terms, "samples");
+    const std::string samples = pair.terms.term("samples");
+    const bool same = !samples.empty() && samples == pair.baseline_terms.term("samples");
     (pair.terms.foreign ? foreign : same ? shown : unknown).insert(pair.arm);
   }
   for (const std::string& arm : unknown) shown.erase(arm);
@@ -190,7 +181,7 @@ std::string reasons_text(const std::map<std::string, int>& runs_by_reason) {
 
 // Whether the times of the finished runs count.
 Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare& compare) {
-  int finished = 0, not_recorded = 0, packed = 0;
+  int finished = 0, used = 0, not_recorded = 0, packed = 0;
   std::map<std::string, int> problems;
   double most_taken = 0;         // largest share of cores taken by other processes, over runs that count
   int timed = 0, disturbed = 0;  // their epochs: used, and left out
@@ -210,6 +201,7 @@ Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare
         ++problems[final.times_problem.empty() ? "the host or a device was shared" : final.times_problem];
       continue;
     }
+    ++used;
     timed += final.timed_epochs;
     disturbed += final.disturbed_epochs;
     if (std::isnan(final.other_share))
@@ -230,9 +222,7 @@ Statement times(const std::vector<ComparedRun>& runs, const experiments::Compare
     more += fmt::format(" {} trained beside others, because times were not needed any more.",
                         counted(packed, "run"));
   std::vector<std::string> faults;
-  int flagged = 0;
-  for (const auto& [problem, count] : problems) flagged += count;
-  if (flagged > 0)
+  if (const int flagged = finished - used - packed; flagged > 0)
     faults.push_back(fmt::format("those of {} of {} are flagged and not used in verdicts ({})",
                                  counted(flagged, "run"), finished, reasons_text(problems)));
   if (limit > experiments::others_limit)
@@ -307,10 +297,10 @@ Statement machines(const ReportData& data) {
 Statement libtorch(const ReportData& data) {
   Texts versions, not_stated;
   for (const db::RunSummary& run : data.runs) {
-    const auto found = data.evidence.find(run.run_key);
-    if (run.status != "finished" || found == data.evidence.end()) continue;
-    if (found->second.ranks.empty()) not_stated.insert(run.strategy);
-    for (const db::RunEvidence::Rank& rank : found->second.ranks)
+    const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+    if (run.status != "finished" || evidence == nullptr) continue;
+    if (evidence->ranks.empty()) not_stated.insert(run.strategy);
+    for (const db::RunEvidence::Rank& rank : evidence->ranks)
       rank.libtorch_version.empty() ? not_stated.insert(run.strategy)
                                     : versions.insert(rank.libtorch_version);
   }
@@ -330,37 +320,30 @@ Statement parity(const ReportData& data, const std::vector<CellRuns>& cells) {
                               ". It is not known whether they train like a single device."};
 }
 
-// An option, other than the batch, that makes a distributed run another training than a single-device run.
-struct TrainingOption {
-  const char* name;
-  const char* usual;
-  Severity severity;
-  const char* text;  // if some runs have other values
-};
-constexpr std::array<TrainingOption, 2> training_options{
-    {{"sampler", "exact", Severity::unfair,
-      "Sampler: {} in some runs. It pads the replicas' parts, so some samples are used twice."},
-     {"learning_rate_scaling", "none", Severity::note,
-      "Learning rate: scaled with the global batch in some runs ({})."}}};
-
-// Options and data of our own runs. Foreign programs read their own data and may use other values than the
-// file.
+// Options, other than the batch, that make a distributed run another training than a single-device run, and data of our
+// own runs. Foreign programs read their own data and may use other values than the file.
 void add_changed_training(const std::vector<ComparedRun>& runs, std::vector<Statement>& statements) {
-  std::map<std::string, Texts> values;
-  Texts stand_ins, data_sets;
+  Texts samplers, scalings, stand_ins, data_sets;
   for (const ComparedRun& one : runs) {
     const db::RunSummary& run = *one.seen.run;
     if (run.kind == "foreign") continue;
-    for (const TrainingOption& option : training_options)
-      if (const std::string value = value_of(run, option.name); !value.empty() && value != option.usual)
-        values[option.name].insert(value);
+    samplers.insert(value_of(run, "sampler"));
+    scalings.insert(value_of(run, "learning_rate_scaling"));
     if (run.data_source.empty() || run.data_source == run.dataset) continue;
     stand_ins.insert(run.data_source + " instead of " + run.dataset);
     data_sets.insert(run.dataset);
   }
-  for (const TrainingOption& option : training_options)
-    if (const auto found = values.find(option.name); found != values.end())
-      statements.push_back({option.severity, fmt::format(fmt::runtime(option.text), joined(found->second))});
+  for (const char* usual : {"", "exact"}) samplers.erase(usual);
+  for (const char* usual : {"", "none"}) scalings.erase(usual);
+  if (!samplers.empty())
+    statements.push_back(
+        {Severity::unfair,
+         fmt::format("Sampler: {} in some runs. It pads the replicas' parts, so some samples are used twice.",
+                     joined(samplers))});
+  if (!scalings.empty())
+    statements.push_back(
+        {Severity::note,
+         fmt::format("Learning rate: scaled with the global batch in some runs ({}).", joined(scalings))});
   if (!stand_ins.empty())
     statements.push_back({Severity::unfair, fmt::format("Stand-in data: {}. The results do not apply to {}.",
                                                         joined(stand_ins), joined(data_sets))});
@@ -380,7 +363,7 @@ void add_same_weights(const ReportData& data, const std::vector<CellRuns>& cells
       const RunTerms terms = terms_of(data, *seen.run);
       seeds.insert(seen.run->seed);
       titles.insert(title_of(*seen.run));
-      weights.insert(value_in(terms, "initial_weights"));
+      weights.insert(terms.term("initial_weights"));
       others = others || terms.foreign ||
                row_or_null(models::catalogue(), &models::Model::name, seen.run->model) != nullptr;
     }
@@ -418,7 +401,7 @@ void add_failed_runs(const ReportData& data, const std::vector<CellRuns>& cells,
 
 // ", for each of 6 families": arms and published metrics. Empty for one.
 std::string families_text(const experiments::Compare& compare, const std::vector<CellRuns>& cells) {
-  std::set<std::string> arms;
+  Texts arms;
   for (const CellRuns& cell : cells)
     for (const ArmRuns& arm : cell.arms) arms.insert(arm.value);
   const std::size_t families = arms.size() * published_metrics().size();

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/statistics/sequential.h"
@@ -23,10 +24,11 @@ std::map<std::string, std::string> pairs_by_key(const ArmRuns& arm) {
   return pairs;
 }
 
-void add_planned(const std::vector<std::string>& keys, const std::map<std::string, std::string>& pairs,
-                 Pairs& planned) {
+Pairs planned_pairs(const std::vector<std::string>& keys, const std::map<std::string, std::string>& pairs) {
+  Pairs planned;
   for (const std::string& key : keys)
-    if (const auto found = pairs.find(key); found != pairs.end()) planned.insert(found->second);
+    if (const std::string* pair = value_or_null(pairs, key)) planned.insert(*pair);
+  return planned;
 }
 
 // Pairs that both arms have; unpaired: all runs. Empty if there are too few for a test.
@@ -79,85 +81,17 @@ std::vector<std::string> changes_since(const experiments::Compare& first, const 
   return changes;
 }
 
-class Planner {
- public:
-  Planner(const ReportData& data, const experiments::Compare& compare, const CellRuns& cell,
-          const ArmRuns& arm)
-      : data_(data),
-        compare_(compare),
-        cell_(cell),
-        arm_(arm),
-        baseline_keys_(pairs_by_key(cell.baseline)),
-        arm_keys_(pairs_by_key(arm)) {}
-
-  void take(const db::PlanEntry& entry) {
-    Pairs baseline;
-    Pairs arm;
-    add_planned(entry.keys, baseline_keys_, baseline);
-    add_planned(entry.keys, arm_keys_, arm);
-    if (baseline.empty() && arm.empty()) return;
-    if (!rules_) {
-      const auto found = std::ranges::find_if(
-          entry.compare, [&](const experiments::Compare& one) { return same_comparison(one, compare_); });
-      if (found != entry.compare.end()) rules_ = *found;
-    }
-    planned_last_ = baseline;
-    planned_last_.insert(arm.begin(), arm.end());
-    baseline_.insert(baseline.begin(), baseline.end());
-    arm_pairs_.insert(arm.begin(), arm.end());
-    all_ = compared_pairs(baseline_, arm_pairs_, !compare_.pair.empty());
-    if (first_.empty()) first_ = all_;
-  }
-
-  FirstPlan result() {
-    FirstPlan plan;
-    plan.rules = rules_.value_or(compare_);
-    plan.changes = changes_since(plan.rules, compare_);
-    plan.rules.pair = compare_.pair;  // the cells are built with the new pairing: a change is only noted
-    plan.pairs = first_.empty() ? everything() : first_;
-    std::ranges::set_difference(all_, plan.pairs, std::inserter(plan.later, plan.later.end()));
-    const std::size_t planned = plan.pairs.size();
-    const bool sequential = plan.rules.seeds && !compare_.pair.empty();
-    leave_out_abandoned(plan.pairs);
-    // The looks of a range stay, so its errors do too.
-    const int last = static_cast<int>(sequential ? planned : plan.pairs.size());
-    plan.looks = {.first = sequential ? std::min(plan.rules.seeds->min, last) : last, .last = last};
-    if (!sequential) plan.abandoned = planned - plan.pairs.size();
-    return plan;
-  }
-
- private:
-  Pairs everything() const {
-    Pairs pairs = baseline_;
-    pairs.insert(arm_pairs_.begin(), arm_pairs_.end());
-    return pairs;
-  }
-
-  // Abandoned runs were planned, never finished and are not in the latest plan. A plan with them can never be
-  // complete. A removed result is not abandoned.
-  void leave_out_abandoned(Pairs& pairs) const {
-    Pairs left = pairs;
-    for (const ArmRuns* arm : {&cell_.baseline, &arm_})
-      for (const Observation& observation : arm->runs)
-        if (is_open(observation) && !was_removed(data_, observation) &&
-            !planned_last_.contains(observation.pair))
-          left.erase(observation.pair);
-    if (left.size() >= static_cast<std::size_t>(fewest_pairs)) pairs = std::move(left);
-  }
-
-  const ReportData& data_;
-  const experiments::Compare& compare_;
-  const CellRuns& cell_;
-  const ArmRuns& arm_;
-  std::map<std::string, std::string> baseline_keys_;
-  std::map<std::string, std::string> arm_keys_;
-  std::optional<experiments::Compare> rules_;
-  Pairs baseline_;
-  Pairs arm_pairs_;
-  Pairs planned_last_;
-  Pairs first_;
-  Pairs all_;
-};
+// Abandoned runs were planned, never finished and are not in the latest plan. A plan with them can never be
+// complete. A removed result is not abandoned.
+void leave_out_abandoned(const ReportData& data, const CellRuns& cell, const ArmRuns& arm,
+                         const Pairs& planned_last, Pairs& pairs) {
+  Pairs left = pairs;
+  for (const ArmRuns* side : {&cell.baseline, &arm})
+    for (const Observation& observation : side->runs)
+      if (is_open(observation) && !was_removed(data, observation) && !planned_last.contains(observation.pair))
+        left.erase(observation.pair);
+  if (left.size() >= static_cast<std::size_t>(fewest_pairs)) pairs = std::move(left);
+}
 
 }  // namespace
 
@@ -167,9 +101,40 @@ bool same_comparison(const experiments::Compare& a, const experiments::Compare& 
 
 FirstPlan first_plan(const ReportData& data, const experiments::Compare& compare, const CellRuns& cell,
                      const ArmRuns& arm) {
-  Planner planner(data, compare, cell, arm);
-  for (const db::PlanEntry& entry : data.history) planner.take(entry);
-  return planner.result();
+  const bool paired = !compare.pair.empty();
+  const std::map<std::string, std::string> baseline_keys = pairs_by_key(cell.baseline);
+  const std::map<std::string, std::string> arm_keys = pairs_by_key(arm);
+  std::optional<experiments::Compare> rules;
+  FirstPlan plan;
+  Pairs baseline_pairs, arm_pairs, planned_last, all;
+  for (const db::PlanEntry& entry : data.history) {
+    const Pairs of_baseline = planned_pairs(entry.keys, baseline_keys);
+    const Pairs of_arm = planned_pairs(entry.keys, arm_keys);
+    if (of_baseline.empty() && of_arm.empty()) continue;
+    const auto found = std::ranges::find_if(
+        entry.compare, [&](const experiments::Compare& one) { return same_comparison(one, compare); });
+    if (!rules && found != entry.compare.end()) rules = *found;
+    planned_last = of_baseline;
+    planned_last.insert(of_arm.begin(), of_arm.end());
+    baseline_pairs.insert(of_baseline.begin(), of_baseline.end());
+    arm_pairs.insert(of_arm.begin(), of_arm.end());
+    all = compared_pairs(baseline_pairs, arm_pairs, paired);
+    if (plan.pairs.empty()) plan.pairs = all;
+  }
+  if (plan.pairs.empty())
+    std::ranges::set_union(baseline_pairs, arm_pairs, std::inserter(plan.pairs, plan.pairs.end()));
+  plan.rules = rules.value_or(compare);
+  plan.changes = changes_since(plan.rules, compare);
+  plan.rules.pair = compare.pair;  // the cells are built with the new pairing: a change is only noted
+  std::ranges::set_difference(all, plan.pairs, std::inserter(plan.later, plan.later.end()));
+  const std::size_t planned = plan.pairs.size();
+  const bool sequential = plan.rules.seeds && paired;
+  leave_out_abandoned(data, cell, arm, planned_last, plan.pairs);
+  // The looks of a range stay, so its errors do too.
+  const int last = static_cast<int>(sequential ? planned : plan.pairs.size());
+  plan.looks = {.first = sequential ? std::min(plan.rules.seeds->min, last) : last, .last = last};
+  if (!sequential) plan.abandoned = planned - plan.pairs.size();
+  return plan;
 }
 
 ArmRuns runs_in(const ArmRuns& arm, const std::set<std::string>& pairs) {

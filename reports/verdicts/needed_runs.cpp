@@ -78,11 +78,6 @@ class NeedCollector {
     }
   }
 
-  void put(const std::string& key, std::size_t place) {
-    const auto [found, is_new] = needed_.order.try_emplace(key, place);
-    if (!is_new) found->second = std::min(found->second, place);
-  }
-
   void put_in_order() {
     std::ranges::stable_sort(open_, {}, &OpenArm::p);
     std::set<std::string> timed;
@@ -91,7 +86,8 @@ class NeedCollector {
       for (const OpenArm::OpenPair& pair : open_[rank].pairs) {
         const std::size_t place = pair.before_first_look ? 0 : 1 + rank + open_.size() * after_first_look++;
         for (const std::string& key : pair.keys) {
-          put(key, place);
+          std::size_t& earliest = needed_.order.try_emplace(key, place).first->second;
+          earliest = std::min(earliest, place);
           (open_[rank].timed ? timed : needed_.untimed).insert(key);
         }
       }

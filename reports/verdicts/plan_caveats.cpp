@@ -5,9 +5,11 @@
 #include <cmath>
 #include <map>
 #include <optional>
+#include <span>
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/format/number_text.h"
 #include "reports/statistics/statistics.h"
@@ -23,15 +25,8 @@ constexpr std::size_t most_named = 12;
 std::string pairs_text(const std::vector<std::string>& pairs, const experiments::Compare& compare) {
   const std::string of = compare.pair.empty() ? "run" : compare.pair.size() == 1 ? compare.pair.front() : "";
   std::string text = of.empty() ? "" : of + (pairs.size() == 1 ? " " : "s ");
-  text += joined(std::vector(pairs.begin(),
-                             pairs.begin() + static_cast<std::ptrdiff_t>(std::min(pairs.size(), most_named))),
-                 {}, ", ");
+  text += joined(std::span(pairs).first(std::min(pairs.size(), most_named)));
   return pairs.size() > most_named ? fmt::format("{} and {} more", text, pairs.size() - most_named) : text;
-}
-
-const std::vector<db::EarlierResult>* earlier_of(const ReportData& data, const Observation& run) {
-  const auto found = data.earlier.find(run.run->run_key);
-  return found == data.earlier.end() ? nullptr : &found->second;
 }
 
 // --- REMOVED
@@ -40,19 +35,17 @@ std::optional<Caveat> removed(const ReportData& data, const experiments::Compare
                               const CellRuns& cell, const ArmRuns& arm) {
   std::vector<std::string> pairs;
   std::size_t planned = 0;
+  const auto take = [&](const std::string& name, bool lost) {
+    ++planned;
+    if (lost) pairs.push_back(name);
+  };
   if (compare.pair.empty()) {
     for (const ArmRuns* side : {&cell.baseline, &arm})
-      for (const Observation& run : side->runs) {
-        ++planned;
-        if (was_removed(data, run)) pairs.push_back(run.run->run_key);
-      }
+      for (const Observation& run : side->runs) take(run.run->run_key, was_removed(data, run));
   } else {
-    for (const Observation& run : cell.baseline.runs) {
-      const Observation* other = partner_of(run, arm);
-      if (other == nullptr) continue;
-      ++planned;
-      if (was_removed(data, run) || was_removed(data, *other)) pairs.push_back(run.pair);
-    }
+    for (const Observation& run : cell.baseline.runs)
+      if (const Observation* other = partner_of(run, arm))
+        take(run.pair, was_removed(data, run) || was_removed(data, *other));
   }
   if (pairs.empty()) return std::nullopt;
   return Caveat{"REMOVED", fmt::format("{} of {} planned {} {} removed: {}", pairs.size(), planned,
@@ -85,7 +78,7 @@ std::map<std::string, std::string> planned_times(const ReportData& data,
 // and those of the plans.
 std::string first_launch(const ReportData& data, const Observation& run) {
   std::string first = run.final == nullptr ? "" : run.final->launched;
-  if (const auto* earlier = earlier_of(data, run))
+  if (const auto* earlier = value_or_null(data.earlier, run.run->run_key))
     for (const db::EarlierResult& result : *earlier)
       if (first.empty() || result.launched < first) first = result.launched;
   return first;
@@ -96,8 +89,8 @@ std::vector<std::string> seen_before(const ReportData& data, const experiments::
                                      const CellRuns& cell, const ArmRuns& arm) {
   const std::map<std::string, std::string> times = planned_times(data, compare);
   const auto planned = [&](const Observation& run) {
-    const auto found = times.find(run.run->run_key);
-    return found == times.end() ? std::string() : found->second;
+    const std::string* time = value_or_null(times, run.run->run_key);
+    return time == nullptr ? std::string() : *time;
   };
   std::vector<std::string> pairs;
   for (const Observation& run : cell.baseline.runs) {
@@ -143,7 +136,7 @@ std::optional<Caveat> versions(const ArmRuns& arm, const std::string& what) {
 
 // The first result that a later one may not replace without a remark; null if there is none.
 const db::EarlierResult* first_valid(const ReportData& data, const Observation& run, const Metric& metric) {
-  const auto* earlier = earlier_of(data, run);
+  const auto* earlier = value_or_null(data.earlier, run.run->run_key);
   if (earlier == nullptr || run.final == nullptr) return nullptr;
   for (const db::EarlierResult& result : *earlier) {
     if (result.attempt >= run.final->attempt) break;
@@ -187,7 +180,7 @@ std::optional<Caveat> replaced(const ReportData& data, const experiments::Compar
 }  // namespace
 
 bool was_removed(const ReportData& data, const Observation& observation) {
-  return observation.final == nullptr && earlier_of(data, observation) != nullptr;
+  return observation.final == nullptr && data.earlier.contains(observation.run->run_key);
 }
 
 std::vector<Caveat> plan_caveats(const ReportData& data, const experiments::Compare& compare,

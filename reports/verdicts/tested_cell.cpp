@@ -1,12 +1,13 @@
 #include "reports/verdicts/tested_cell.h"
 
 #include <algorithm>
-#include <cmath>
+#include <functional>
 #include <initializer_list>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/verdicts/differences.h"
 
@@ -51,14 +52,14 @@ std::vector<std::string> keys_of(const ArmRuns& arm) {
   return keys;
 }
 
-// Removes the pairs after the first one that has not finished. Returns their number.
-int keep_finished_prefix(ArmRuns& baseline, ArmRuns& arm) {
+// Removes the first pair with a run that `ends`, and those behind it. Returns their number.
+int keep_before(ArmRuns& baseline, ArmRuns& arm, bool (*ends)(const Observation&)) {
   std::set<std::string> kept;
   int after = 0;
   for (const Observation& run : baseline.runs) {
     const Observation* other = partner_of(run, arm);
     if (other == nullptr) continue;
-    if (after > 0 || is_open(run) || is_open(*other))
+    if (after > 0 || ends(run) || ends(*other))
       ++after;
     else
       kept.insert(run.pair);
@@ -82,12 +83,11 @@ double step_of(const ReportData& data, const ArmRuns& baseline, const Metric& me
   if (!metric.kind->is_fraction() || metric.kind->least < 0) return 0;
   double samples = 0;
   for (const Observation& run : baseline.runs) {
-    const auto found = data.evidence.find(run.run->run_key);
-    if (found == data.evidence.end()) continue;
-    const db::RunEvidence& evidence = found->second;
-    const double own = metric.column.starts_with("train")  ? evidence.samples_an_epoch
-                       : metric.column.starts_with("test") ? evidence.test_samples
-                                                           : evidence.validation_samples;
+    const db::RunEvidence* evidence = value_or_null(data.evidence, run.run->run_key);
+    if (evidence == nullptr) continue;
+    const double own = metric.column.starts_with("train")  ? evidence->samples_an_epoch
+                       : metric.column.starts_with("test") ? evidence->test_samples
+                                                           : evidence->validation_samples;
     samples = std::max(samples, own);  // ignores NaN
   }
   return samples > 0 ? metric.kind->scale / samples : 0;
@@ -110,8 +110,7 @@ bool has_ratio(const TestedCell& tested) {
 }
 
 // Adds effect and spread, or a reason if there are fewer values than `least`.
-void estimate(TestedCell& tested, const Differences& differences, const Measure& measure, bool paired,
-              int least) {
+void estimate(TestedCell& tested, const Measure& measure, bool paired, int least) {
   TestedVerdict& verdict = tested.verdict;
   verdict.n = static_cast<int>(std::min(tested.baseline.size(), tested.arm.size()));
   verdict.baseline_mean = mean_of(tested.baseline);
@@ -124,13 +123,15 @@ void estimate(TestedCell& tested, const Differences& differences, const Measure&
     verdict.n = 0;
     return;
   }
-  if (paired) tested.differences = paired_differences(differences, measure);
+  const std::vector<double> baseline = transformed(tested.baseline, measure);
+  const std::vector<double> arm = transformed(tested.arm, measure);
+  if (paired) std::ranges::transform(arm, baseline, std::back_inserter(tested.differences), std::minus());
   if (verdict.n == 1)
-    verdict.difference = mean_difference(differences, measure);
+    verdict.difference = mean_of(arm) - mean_of(baseline);
   else if (paired)
     verdict.estimate = with_least_spread(paired_estimate(tested.differences), tested.least_spread);
   else
-    verdict.estimate = welch(differences, measure);
+    verdict.estimate = welch_estimate(baseline, arm);
 }
 
 // The p after each look. `looks`: those of the plan; all pairs are one look if the plan has one.
@@ -159,18 +160,6 @@ void note_sharing(std::initializer_list<const ArmRuns*> arms, TestedVerdict& ver
   }
 }
 
-// Removes the first pair that diverged and those behind it.
-void keep_before_divergence(ArmRuns& baseline, ArmRuns& arm) {
-  std::set<std::string> kept;
-  for (const Observation& run : baseline.runs) {
-    const Observation* other = partner_of(run, arm);
-    if (has_diverged(run) || (other != nullptr && has_diverged(*other))) break;
-    kept.insert(run.pair);
-  }
-  baseline = runs_in(baseline, kept);
-  arm = runs_in(arm, kept);
-}
-
 // The verdict of these runs. `finished`: pairs of a range that have finished.
 void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& arm, const Metric& metric,
                 const FirstPlan& plan, int finished, TestedCell& tested) {
@@ -186,7 +175,7 @@ void judge_runs(const ReportData& data, const ArmRuns& baseline, const ArmRuns& 
   tested.least_spread = paired ? step_of(data, baseline, metric) : 0;
   tested.baseline = differences.baseline;
   tested.arm = differences.arm;
-  estimate(tested, differences, measure, paired, least);
+  estimate(tested, measure, paired, least);
   if (verdict.reason.kind == ReasonKind::no_ratio && !metric.own_name.empty())
     verdict.reason.text +=
         fmt::format("; [metric.{}] of the file needs a margin before the first run", metric.own_name);
@@ -229,14 +218,14 @@ TestedCell tested_cell(const ReportData& data, const CellRuns& cell, const ArmRu
   verdict.baseline_runs = keys_of(baseline);
   verdict.arm_runs = keys_of(compared);
   if (plan.looks.several()) {
-    tested.open_pairs = keep_finished_prefix(baseline, compared);
+    tested.open_pairs = keep_before(baseline, compared, is_open);
     if (metric.kind->is_cost()) tested.open_pairs += pairs_without_times(baseline, compared);
   }
   const auto finished = static_cast<int>(std::min(baseline.runs.size(), compared.runs.size()));
   TestedCell all = tested;
   judge_runs(data, baseline, compared, metric, plan, finished, all);
   if (plan.looks.several() && all.verdict.diverged) {
-    keep_before_divergence(baseline, compared);
+    keep_before(baseline, compared, has_diverged);
     judge_runs(data, baseline, compared, metric, plan, finished, tested);
     if (tested.verdict.tested) tested.diverged = all.verdict;
   }
@@ -261,10 +250,8 @@ std::optional<TestedCell> tested_later(const ReportData& data, const CellRuns& c
 void keep_pairs(TestedCell& tested, int n) {
   const auto count = static_cast<std::size_t>(n);
   if (tested.differences.size() <= count) return;
-  const auto cut = [&](std::vector<double>& values) { values.resize(count); };
-  cut(tested.differences);
-  cut(tested.baseline);
-  cut(tested.arm);
+  for (std::vector<double>* values : {&tested.differences, &tested.baseline, &tested.arm})
+    values->resize(count);
   TestedVerdict& verdict = tested.verdict;
   verdict.n = n;
   verdict.baseline_mean = mean_of(tested.baseline);

@@ -21,6 +21,7 @@ namespace {
 // One cell, arm and metric.
 struct Hypothesis {
   std::size_t cell = 0;
+  std::size_t place = 0;  // of its verdict in the cell
   bool of_strategies = false;
   bool has_parity_check = false;
   const Comparability* comparability = nullptr;
@@ -76,17 +77,10 @@ void take_decision(TestedVerdict& verdict, const SequentialDecision& decision) {
   verdict.notes.push_back(std::move(note));
 }
 
-// Why the arms must not be compared, whatever their values are; empty if they may be.
-std::string refusal(const Hypothesis& one) {
-  const Comparability& found = *one.comparability;
-  std::string text = joined(found.refused, {}, "; ");
-  if (!find_metric(one.tested.verdict.metric).kind->is_cost() || found.times_refused.empty()) return text;
-  return text + (text.empty() ? "" : "; ") + joined(found.times_refused, {}, "; ");
-}
-
 bool in_family(const Hypothesis& one) {
-  if (!one.comparability->broken.empty() || !refusal(one).empty()) return false;
   const TestedVerdict& verdict = one.tested.verdict;
+  const Comparability& found = *one.comparability;
+  if (!found.broken.empty() || !refusal(found, find_metric(verdict.metric)).empty()) return false;
   return verdict.tested || verdict.kind == VerdictKind::interim ||
          (one.tested.open_pairs > 0 && !verdict.diverged);
 }
@@ -101,12 +95,13 @@ void refuse(TestedVerdict& verdict, VerdictKind kind, const Reason& why) {
 void apply(const Hypothesis& one, TestedVerdict& verdict) {
   const Comparability& found = *one.comparability;
   verdict.verified = found.verified();
-  if (!find_metric(verdict.metric).kind->is_cost())
+  const Metric& metric = find_metric(verdict.metric);
+  if (!metric.kind->is_cost())
     verdict.caveats.insert(verdict.caveats.end(), found.caveats.begin(), found.caveats.end());
   for (const std::string& declared : found.declared) verdict.notes.push_back("declared: " + declared);
   if (!found.broken.empty()) {
     refuse(verdict, VerdictKind::broken, {ReasonKind::broken, found.broken});
-  } else if (const std::string why = refusal(one); !why.empty()) {
+  } else if (const std::string why = refusal(found, metric); !why.empty()) {
     refuse(verdict, VerdictKind::not_comparable, {ReasonKind::not_comparable, why});
   }
 }
@@ -286,7 +281,7 @@ void judge_family(std::vector<Hypothesis>& cases, std::vector<CellVerdicts>& cel
     TestedVerdict verdict = verdict_of(one, member ? decisions[next] : SequentialDecision{});
     if (member && one.later) take_later(one, of_all[next], verdict);
     if (member) ++next;
-    cells[one.cell].verdicts.push_back(std::move(verdict));
+    cells[one.cell].verdicts[one.place] = std::move(verdict);
   }
 }
 
@@ -357,15 +352,9 @@ void add_duration(const CellRuns& cell, TestedVerdict& verdict) {
 using Families = std::map<std::pair<std::string, std::string>, std::vector<Hypothesis>>;  // by arm and metric
 
 void settle_open_cells(const Families& families, std::vector<CellVerdicts>& cells) {
-  const auto verdict_of = [&](const Hypothesis& one) {
-    const Verdict& own = one.tested.verdict;
-    return std::ranges::find_if(cells[one.cell].verdicts, [&](const TestedVerdict& verdict) {
-      return verdict.arm == own.arm && verdict.metric == own.metric;
-    });
-  };
   for (const auto& [family, cases] : families)
     for (const Hypothesis& one : cases) {
-      const TestedVerdict& verdict = *verdict_of(one);
+      const TestedVerdict& verdict = cells[one.cell].verdicts[one.place];
       const Metric& metric = find_metric(verdict.metric);
       if (!metric.published) continue;
       if (may_be_decided(one, verdict)) {
@@ -377,33 +366,19 @@ void settle_open_cells(const Families& families, std::vector<CellVerdicts>& cell
     }
   for (const auto& [family, cases] : families)
     for (const Hypothesis& one : cases) {
-      TestedVerdict& verdict = *verdict_of(one);
+      TestedVerdict& verdict = cells[one.cell].verdicts[one.place];
       add_duration(cells[one.cell].cell, verdict);
       say_why_open(one, cells[one.cell], verdict);
     }
 }
 
-// Sorts by arm, then metric.
-void in_order(CellVerdicts& judged) {
-  const auto place = [&](const Verdict& verdict) {
-    const auto arm = std::ranges::find(judged.cell.arms, verdict.arm, &ArmRuns::value);
-    const auto metric = std::ranges::find(metrics(), verdict.metric, &Metric::name);
-    return std::pair(arm - judged.cell.arms.begin(), metric - metrics().begin());
-  };
-  std::ranges::sort(judged.verdicts, {}, place);
-}
-
-bool has_open_runs(const ArmRuns& baseline, const ArmRuns& arm, const std::set<std::string>& pairs) {
-  const auto open_in = [&](const ArmRuns& runs) {
-    return std::ranges::any_of(
-        runs.runs, [&](const Observation& run) { return pairs.contains(run.pair) && is_open(run); });
-  };
-  return open_in(baseline) || open_in(arm);
+bool has_open_runs(const ArmRuns& arm, const std::set<std::string>& pairs) {
+  return std::ranges::any_of(
+      arm.runs, [&](const Observation& run) { return pairs.contains(run.pair) && is_open(run); });
 }
 
 bool share_a_run(const std::vector<std::string>& some, const std::vector<std::string>& others) {
-  return std::ranges::any_of(
-      some, [&](const std::string& key) { return std::ranges::find(others, key) != others.end(); });
+  return std::ranges::find_first_of(some, others) != some.end();
 }
 
 // Adds the word of an experiment that was planned earlier to an exploratory verdict on the same runs.
@@ -428,9 +403,8 @@ void add_first_words(const ReportData& data, std::vector<CellVerdicts>& cells) {
 }  // namespace
 
 const TestedVerdict* CellVerdicts::find(const std::string& arm, const std::string& metric) const {
-  for (const TestedVerdict& verdict : verdicts) {
+  for (const TestedVerdict& verdict : verdicts)
     if (verdict.arm == arm && verdict.metric == metric) return &verdict;
-  }
   return nullptr;
 }
 
@@ -456,23 +430,24 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
       for (const Metric& metric : metrics()) {
         if (!is_defined(cell.baseline, arm, metric)) continue;
         Hypothesis one{i,
+                       result[i].verdicts.size(),
                        compare.axis == "strategy",
                        has_parity_check(data, arm),
                        &result[i].comparability[j],
                        tested_cell(data, cell, arm, metric, plan),
                        tested_later(data, cell, arm, metric, plan),
-                       has_open_runs(cell.baseline, arm, plan.later),
+                       has_open_runs(cell.baseline, plan.later) || has_open_runs(arm, plan.later),
                        plan.changes,
                        caveats};
         for (Caveat& caveat : replaced_results(data, compare, cell, arm, metric))
           one.caveats.push_back(std::move(caveat));
+        result[i].verdicts.emplace_back();  // in the order of arms and metrics
         families[{arm.value, metric.name}].push_back(std::move(one));
       }
     }
   }
   for (auto& [family, cases] : families) judge_family(cases, result);
   settle_open_cells(families, result);
-  for (CellVerdicts& judged : result) in_order(judged);
   add_first_words(data, result);
   return result;
 }

@@ -159,9 +159,7 @@ void add_run(ReportData& data, const InventedOptions& options, const std::string
   data.plan.keys.push_back(run.run_key);
   data.launched[run.run_key] = {
       {"lab-node-03", "Xeon", 1, 1, "0.1.0 Release", "2.13.0", ""},
-      std::vector<std::size_t>(static_cast<std::size_t>(run.replicas * run.stages), 1),
-      true,
-      false};
+      std::vector<std::size_t>(static_cast<std::size_t>(run.replicas * run.stages), 1)};
   const std::uint64_t which = (model.empty() ? 0U : static_cast<unsigned char>(model[0])) * 7U +
                               strategy.size() + (strategy == "mp-ddp" ? 3U : 0U);
   add_epochs(data, run, options.epochs, which, options.energy);
