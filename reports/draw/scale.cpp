@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/text.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {
@@ -123,27 +124,6 @@ double advance(std::uint32_t character, Weight weight) {
   return usual_advance;
 }
 
-double width_of(std::string_view text, double size, Weight weight) {
-  double width = 0;
-  std::uint32_t character = 0;
-  int pending = 0;  // continuation bytes of a UTF-8 sequence still to come
-  for (const char raw : text) {
-    const auto byte = static_cast<unsigned char>(raw);
-    if ((byte & 0xc0U) == 0x80U) {
-      character = (character << 6U) | (byte & 0x3fU);
-      if (--pending == 0) width += advance(character, weight);
-      continue;
-    }
-    pending = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
-    character = pending == 3   ? byte & 0x07U
-                : pending == 2 ? byte & 0x0fU
-                : pending == 1 ? byte & 0x1fU
-                               : byte;
-    if (pending == 0) width += advance(character, weight);
-  }
-  return width / units_per_em * size;
-}
-
 // Length of the beginning of `word` that fits into `width`: at least one character, and if possible up to a
 // sign that separates parts of a name.
 std::size_t fitting(const std::string& word, double width, double size, Weight weight) {
@@ -152,7 +132,7 @@ std::size_t fitting(const std::string& word, double width, double size, Weight w
   for (std::size_t end = 1; end <= word.size(); ++end) {
     const bool inside = end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0U) == 0x80U;
     if (inside) continue;
-    if (fits > 0 && width_of(std::string_view(word).substr(0, end), size, weight) > width) break;
+    if (fits > 0 && text_width(std::string_view(word).substr(0, end), size, weight) > width) break;
     fits = end;
     if (std::string_view("-_/=,.:").find(word[end - 1]) != std::string_view::npos) after_sign = end;
   }
@@ -161,12 +141,14 @@ std::size_t fitting(const std::string& word, double width, double size, Weight w
 
 }  // namespace
 
-double text_width(std::string_view text, double size) {
-  return width_of(text, size, Weight::normal);
-}
-
-double bold_text_width(std::string_view text, double size) {
-  return width_of(text, size, Weight::bold);
+double text_width(std::string_view text, double size, Weight weight) {
+  double width = 0;
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    width += advance(character.code, weight);
+    text.remove_prefix(character.bytes);
+  }
+  return width / units_per_em * size;
 }
 
 std::vector<std::string> text_lines(const std::string& text, double width, double size, Weight weight) {
@@ -178,8 +160,8 @@ std::vector<std::string> text_lines(const std::string& text, double width, doubl
   };
   width += 1e-6;  // a width may be that of the text itself, after rounding
   const auto add = [&](std::string word) {
-    if (width_of(line + " " + word, size, weight) > width) flush();
-    while (width_of(word, size, weight) > width && word.size() > 1) {
+    if (text_width(line + " " + word, size, weight) > width) flush();
+    while (text_width(word, size, weight) > width && word.size() > 1) {
       const std::size_t length = fitting(word, width, size, weight);
       if (length == word.size()) break;
       lines.push_back(word.substr(0, length));
@@ -198,7 +180,13 @@ std::vector<std::string> text_lines(const std::string& text, double width, doubl
 
 double widest(const std::vector<std::string>& lines, double size, Weight weight) {
   double width = 0;
-  for (const std::string& line : lines) width = std::max(width, width_of(line, size, weight));
+  for (const std::string& line : lines) width = std::max(width, text_width(line, size, weight));
+  return width;
+}
+
+double widest(const std::vector<Tick>& all, double size) {
+  double width = 0;
+  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, size));
   return width;
 }
 
