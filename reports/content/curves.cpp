@@ -24,9 +24,10 @@ std::vector<const Arm*> arms_of(const Cell& cell) {
   return arms;
 }
 
-// Series of the whole arms, with one kind of points.
-std::vector<Series> whole_arms(const Cell& cell, const Metric& metric, const Palette& palette,
-                               std::vector<Point> Curve::*points) {
+}  // namespace
+
+std::vector<Series> series_of_arms(const Cell& cell, const Metric& metric, const Palette& palette,
+                                   std::vector<Point> Curve::*points) {
   std::vector<Series> result;
   for (const Arm* arm : arms_of(cell))
     for (const Curve& curve : arm->curves) {
@@ -38,10 +39,8 @@ std::vector<Series> whole_arms(const Cell& cell, const Metric& metric, const Pal
   return result;
 }
 
-}  // namespace
-
 std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Palette& palette) {
-  std::vector<Series> result = whole_arms(cell, metric, palette, &Curve::points);
+  std::vector<Series> result = series_of_arms(cell, metric, palette, &Curve::points);
   for (const Arm* arm : arms_of(cell))
     for (const Curve& curve : arm->curves) {
       if (curve.metric != metric.name || curve.replica < 0) continue;
@@ -51,14 +50,6 @@ std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Pale
                         curve.points, curve.final});
     }
   return result;
-}
-
-std::vector<Series> series_by_second(const Cell& cell, const Metric& metric, const Palette& palette) {
-  return whole_arms(cell, metric, palette, &Curve::by_second);
-}
-
-std::vector<Series> difference_series(const Cell& cell, const Metric& metric, const Palette& palette) {
-  return whole_arms(cell, metric, palette, &Curve::differences);
 }
 
 namespace {
