@@ -191,13 +191,18 @@ std::map<std::string, std::string> terms_of(const nlohmann::json& start, const s
   return terms;
 }
 
+AttemptFault fault_in(RowReader& row) {
+  AttemptFault fault;
+  row.into(fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
+  fault.error = printable_line(fault.error);
+  return fault;
+}
+
 // The fault of the first row: attempt, rank, type and epoch of the record, the error, and the record's seq.
 std::optional<AttemptFault> first_fault(const Database& database, const std::string& sql,
                                         const std::string& run_key, int attempt) {
   const auto fault_of = [](RowReader row) {
-    AttemptFault fault;
-    row.into(fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
-    fault.error = printable_line(fault.error);
+    AttemptFault fault = fault_in(row);
     if (const double seq = row.number(); !std::isnan(seq)) fault.seq = static_cast<std::int64_t>(seq);
     return fault;
   };
@@ -232,10 +237,9 @@ void RecordFaults::put(const std::string& run_key, int attempt) {
 bool RecordFaults::put_first(const std::string& run_key, int attempt) {
   Bound rows(rules_, run_key, attempt);
   if (!rows.next()) return false;
-  AttemptFault fault;
-  RowReader(rows.row()).into(fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
-  execute(put_, run_key, attempt, fault.attempt, fault.rank, fault.type, fault.epoch,
-          printable_line(fault.error));
+  RowReader row(rows.row());
+  const AttemptFault fault = fault_in(row);
+  execute(put_, run_key, attempt, fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
   return true;
 }
 

@@ -168,28 +168,29 @@ std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const
 
 // Runs are counted in the middle between the first and the last epoch, away from set-up and end.
 std::vector<PackedRun> packed_runs(const Database& database) {
-  return translated(database.connection(), [&] {
-    Axes axes(database.connection());
-    const auto packed_of = [&](RowReader row) {
-      PackedRun packed;
-      packed.run_key = row.text();
-      packed.axes = axes.of(packed.run_key, row.text());
-      row.into(packed.circumstances_hash, packed.epoch_train_seconds, packed.at_once);
-      return packed;
-    };
-    return read_rows(database, R"sql(
-      WITH packed AS (
-        SELECT c.run_key, r.strategy, a.circumstances_hash, t.epoch_train_seconds, a.created,
-          (SELECT julianday(MIN(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS first,
-          (SELECT julianday(MAX(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS last
-        FROM attempt a JOIN counted_attempt c ON c.run_key = a.run_key AND c.attempt = a.attempt
-        JOIN run r ON r.run_key = a.run_key JOIN epoch_train_seconds t ON t.run_key = a.run_key
-        WHERE a.host_exclusive = 0 AND a.devices_shared = 0 AND c.status = 'finished')
-      SELECT p.run_key, p.strategy, p.circumstances_hash, p.epoch_train_seconds,
-        (SELECT COUNT(*) FROM packed o WHERE (p.first + p.last) / 2 BETWEEN o.first AND o.last) AS at_once
-      FROM packed p ORDER BY p.created, p.run_key)sql",
-                     packed_of);
-  });
+  const auto packed_of = [](RowReader row) {
+    PackedRun packed;
+    std::string strategy, axes;
+    row.into(packed.run_key, strategy, packed.circumstances_hash, packed.epoch_train_seconds, packed.at_once,
+             axes);
+    packed.axes = axes_from(axes, strategy);
+    return packed;
+  };
+  return read_rows(database,
+                   R"sql(
+    WITH packed AS (
+      SELECT c.run_key, r.strategy, a.circumstances_hash, t.epoch_train_seconds, a.created,
+        (SELECT julianday(MIN(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS first,
+        (SELECT julianday(MAX(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS last
+      FROM attempt a JOIN counted_attempt c ON c.run_key = a.run_key AND c.attempt = a.attempt
+      JOIN run r ON r.run_key = a.run_key JOIN epoch_train_seconds t ON t.run_key = a.run_key
+      WHERE a.host_exclusive = 0 AND a.devices_shared = 0 AND c.status = 'finished')
+    SELECT r.run_key, r.strategy, r.circumstances_hash, r.epoch_train_seconds,
+      (SELECT COUNT(*) FROM packed o WHERE (r.first + r.last) / 2 BETWEEN o.first AND o.last) AS at_once,
+      )sql" + std::string(axes_of_run) +
+                       R"sql(
+    FROM packed r ORDER BY r.created, r.run_key)sql",
+                   packed_of);
 }
 
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,

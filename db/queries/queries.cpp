@@ -26,6 +26,7 @@ RunSummary summary_of(RowReader row) {
            run.updated, run.in_latest_plan, run.model_title, run.task, run.dataset_title, run.files,
            run.command);
   run.loss_parts = names_in(row.text());
+  run.axes = axes_from(row.text(), run.strategy);
   return run;
 }
 
@@ -78,29 +79,23 @@ Attempt attempt_of(RowReader row) {
 }  // namespace
 
 std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    Axes axes(database.connection());
-    return read_rows(
-        database, R"sql(
+  return read_rows(database,
+                   R"sql(
       SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.seed,
              s.status, s.epochs, s.epochs_done, s.attempts, COALESCE(s.total_train_seconds, 0), COALESCE(s.total_seconds, 0),
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
              json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),
              json_extract(r.resolved, '$.declared.dataset.title'), json_extract(r.resolved, '$.strategy.files'),
              json_extract(r.resolved, '$.strategy.command', '$.strategy.env'),
-             json_extract(r.resolved, '$.declared.model.loss_parts')
+             json_extract(r.resolved, '$.declared.model.loss_parts'),
+             )sql" + std::string(axes_of_run) +
+                       R"sql(
       FROM run_summary s
       JOIN run r ON r.run_key = s.run_key
       LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment
       WHERE ?1 = '' OR s.experiment = ?1
       ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql",
-        [&](RowReader row) {
-          RunSummary run = summary_of(row);
-          run.axes = axes.of(run.run_key, run.strategy);
-          return run;
-        },
-        experiment);
-  });
+                   summary_of, experiment);
 }
 
 std::vector<std::string> experiment_names(const Database& database) {

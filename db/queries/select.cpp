@@ -207,8 +207,7 @@ void add_sql_functions(sqlite3* connection) {
 
 // `bound`: the value of the parameter, if the statement has one.
 void select_checked(sqlite3* connection, const std::string& sql, const std::string& bound,
-                    const std::function<void(const std::vector<std::string>&)>& columns,
-                    const std::function<bool(const ExportRow&)>& row) {
+                    const OnColumns& columns, const OnRow& row) {
   add_sql_functions(connection);
   const ReadingOnly reading_only(connection);
   const Prepared statement = prepare_one(connection, sql);
@@ -230,9 +229,8 @@ void select_checked(sqlite3* connection, const std::string& sql, const std::stri
 
 }  // namespace
 
-void select_rows(const Database& database, const std::string& sql,
-                 const std::function<void(const std::vector<std::string>&)>& columns,
-                 const std::function<bool(const ExportRow&)>& row) {
+void select_rows(const Database& database, const std::string& sql, const OnColumns& columns,
+                 const OnRow& row) {
   translated(database.connection(),
              [&] { select_checked(database.connection().getHandle(), sql, "", columns, row); });
 }
@@ -278,8 +276,7 @@ std::span<const ExportedView> exported_views() {
 }
 
 void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
-                 const std::function<void(const std::vector<std::string>&)>& columns,
-                 const std::function<bool(const ExportRow&)>& row) {
+                 const OnColumns& columns, const OnRow& row) {
   translated(database.connection(), [&] {
     const std::string sql =
         fmt::format("SELECT v.*{} FROM {} v WHERE v.experiment = ? ORDER BY {}",

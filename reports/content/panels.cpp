@@ -59,8 +59,7 @@ std::string intervals_of_finals(const std::vector<Series>& series) {
 // Whether an interval of few seeds reaches below zero or above 100 %.
 bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
   const auto beyond = [&](const Point& point) {
-    return point.low < metric.kind->scale * metric.kind->least ||
-           point.high > metric.kind->scale * metric.kind->most;
+    return point.low < metric.least_shown() || point.high > metric.most_shown();
   };
   return std::ranges::any_of(series, [&](const Series& one) {
     return std::ranges::any_of(one.points, beyond) || (one.final && beyond(*one.final));
@@ -169,12 +168,12 @@ std::optional<Figure> make_panel(const Report& report, const Cell& cell, const M
     return figure;
   }
   figure.data = epochs_table(series);
-  Lines lines{.x = {.title = "epoch", .integers = true, .least = {}, .most = {}},
+  Lines lines{.x = {.title = "epoch", .integers = true},
               .y = {.title = "",
                     .log = log,
                     .from_zero = metric.kind->is_cost(),
-                    .least = least_shown(metric),
-                    .most = most_shown(metric)},
+                    .least = metric.least_shown(),
+                    .most = metric.most_shown()},
               .series = std::move(series),
               .final_label = metric.kind->is_cost() ? "median" : "last epoch",
               .guides = std::move(guides)};

@@ -175,22 +175,6 @@ std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
   return names;
 }
 
-namespace {
-
-std::optional<double> if_finite(double value) {
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
-}  // namespace
-
-std::optional<double> least_shown(const Metric& metric) {
-  return if_finite(metric.kind->scale * metric.kind->least);
-}
-
-std::optional<double> most_shown(const Metric& metric) {
-  return if_finite(metric.kind->scale * metric.kind->most);
-}
-
 std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more) {
   return fmt::format(
       R"sql(WITH cell (run_key) AS (VALUES ('{}'))

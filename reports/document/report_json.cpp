@@ -1,11 +1,11 @@
 #include "reports/document/report_json.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <limits>
 #include <set>
+#include <tuple>
 #include <type_traits>
 
 #include <fmt/format.h>

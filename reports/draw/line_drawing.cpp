@@ -275,8 +275,8 @@ Range curve_range(const Lines& figure) {
   take_guides(all, figure);
   Range range = padded(all, log, 0.01);
   if (figure.y.from_zero) range.low = 0;
-  if (figure.y.most) range.high = std::min(range.high, std::max(*figure.y.most, means.high));
-  if (figure.y.least && !log) range.low = std::max(range.low, *figure.y.least);
+  range.high = std::min(range.high, std::max(figure.y.most, means.high));
+  if (!log) range.low = std::max(range.low, figure.y.least);
   return range;
 }
 
@@ -288,9 +288,7 @@ Range strip_range(const Lines& figure) {
     if (series.final) range.take(series.final->mean, false);
   }
   range = padded(range, false, 0.002);
-  if (figure.y.most) range.high = std::min(range.high, *figure.y.most);
-  if (figure.y.least) range.low = std::max(range.low, *figure.y.least);
-  return range;
+  return {std::max(range.low, figure.y.least), std::min(range.high, figure.y.most)};
 }
 
 // As on the page, or in a sized drawing as many as have space for their labels.
