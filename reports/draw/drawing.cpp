@@ -75,6 +75,12 @@ std::size_t LabelRows::height() const {
 
 namespace {
 
+std::string with_interval(const Point& point) {
+  std::string text = for_table(point.mean);
+  if (has_interval(point)) text += fmt::format(" ({} to {})", for_table(point.low), for_table(point.high));
+  return text;
+}
+
 // Whether a label touches the next one in its row.
 bool labels_touch(const LabelRows& all, double width, double font) {
   const auto ends = [&](const LabelRows::Label& label) {
@@ -135,16 +141,6 @@ std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
     if (seen.insert(one.key).second) entries.push_back({one.label, series_class(one)});
   return entries;
 }
-
-namespace {
-
-std::string with_interval(const Point& point) {
-  std::string text = for_table(point.mean);
-  if (has_interval(point)) text += fmt::format(" ({} to {})", for_table(point.low), for_table(point.high));
-  return text;
-}
-
-}  // namespace
 
 std::string spoken(const std::vector<Series>& series) {
   std::string text;

@@ -81,21 +81,19 @@ void draw_guides(Markup& out, const LineLayout& layout) {
   }
 }
 
-std::string path_of(const LineLayout& layout, const std::vector<const Point*>& points, double Point::*value,
+std::string path_of(const LineLayout& layout, const std::vector<Point>& points, double Point::*value,
                     double shift = 0) {
   std::string path;
-  for (const Point* point : points) {
-    path += (path.empty() ? "" : " ") + coordinate(layout.x(point->x) + shift) + "," +
-            coordinate(layout.y(point->*value));
+  for (const Point& point : points) {
+    path += (path.empty() ? "" : " ") + coordinate(layout.x(point.x) + shift) + "," +
+            coordinate(layout.y(point.*value));
   }
   return path;
 }
 
 void draw_band(Markup& out, const Series& series, const LineLayout& layout) {
-  std::vector<const Point*> points;
-  for (const Point& point : series.points) {
-    if (has_interval(point)) points.push_back(&point);
-  }
+  std::vector<Point> points = series.points;
+  std::erase_if(points, [](const Point& point) { return !has_interval(point); });
   if (points.size() < 2 || series.dash > 0) return;
   const std::string upper = path_of(layout, points, &Point::high);
   std::ranges::reverse(points);
@@ -108,14 +106,11 @@ void draw_curve(Markup& out, const Lines& figure, const Series& series, const Li
   const double middle = static_cast<double>(figure.series.size() - 1) / 2;
   const double shift = figure.markers ? dodge * (place - middle) : 0;
   if (!figure.markers) draw_band(out, series, layout);
-  std::vector<const Point*> points;
-  points.reserve(series.points.size());
-  for (const Point& point : series.points) points.push_back(&point);
+  const std::vector<Point>& points = series.points;
   if (points.size() > 1)
     out.empty("path", {{"class", "l"}, {"d", "M" + path_of(layout, points, &Point::mean, shift)}});
-  for (const Point* point : points) {
-    if (figure.markers || points.size() == 1) draw_point(out, *point, layout.y, layout.x(point->x) + shift);
-  }
+  for (const Point& point : points)
+    if (figure.markers || points.size() == 1) draw_point(out, point, layout.y, layout.x(point.x) + shift);
   out.close();
 }
 
