@@ -227,27 +227,6 @@ void select_checked(sqlite3* connection, const std::string& sql, const std::stri
   if (outcome != SQLITE_DONE) fail(connection);
 }
 
-}  // namespace
-
-void select_rows(const Database& database, const std::string& sql, const OnColumns& columns,
-                 const OnRow& row) {
-  translated(database.connection(),
-             [&] { select_checked(database.connection().getHandle(), sql, "", columns, row); });
-}
-
-ResultTable select(const Database& database, const std::string& sql) {
-  ResultTable table;
-  select_rows(
-      database, sql, [&](const auto& names) { table.columns = names; },
-      [&](const ExportRow& row) {
-        table.rows.push_back(row);
-        return true;
-      });
-  return table;
-}
-
-namespace {
-
 const std::array<ExportedView, 5> views_of_export{
     {{"epochs", "epoch_average", "one row per run and epoch, over all replicas", "run_key, epoch"},
      {"ranks", "epoch_rank", "one row per run, epoch and rank", "run_key, epoch, rank"},
@@ -270,6 +249,23 @@ std::string axis_columns_of(const SQLite::Database& connection, const std::strin
 }
 
 }  // namespace
+
+void select_rows(const Database& database, const std::string& sql, const OnColumns& columns,
+                 const OnRow& row) {
+  translated(database.connection(),
+             [&] { select_checked(database.connection().getHandle(), sql, "", columns, row); });
+}
+
+ResultTable select(const Database& database, const std::string& sql) {
+  ResultTable table;
+  select_rows(
+      database, sql, [&](const auto& names) { table.columns = names; },
+      [&](const ExportRow& row) {
+        table.rows.push_back(row);
+        return true;
+      });
+  return table;
+}
 
 std::span<const ExportedView> exported_views() {
   return views_of_export;
