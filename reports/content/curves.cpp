@@ -24,6 +24,14 @@ std::vector<const Arm*> arms_of(const Cell& cell) {
   return arms;
 }
 
+constexpr std::array roles{"ddp", "mpddp", "extra1", "extra2", "extra3"};
+
+std::string own_role(const std::string& value) {
+  if (value == "ddp") return "ddp";
+  if (value == "mp-ddp") return "mpddp";
+  return "";
+}
+
 }  // namespace
 
 std::vector<Series> series_of_arms(const Cell& cell, const Metric& metric, const Palette& palette,
@@ -51,18 +59,6 @@ std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Pale
     }
   return result;
 }
-
-namespace {
-
-constexpr std::array roles{"ddp", "mpddp", "extra1", "extra2", "extra3"};
-
-std::string own_role(const std::string& value) {
-  if (value == "ddp") return "ddp";
-  if (value == "mp-ddp") return "mpddp";
-  return "";
-}
-
-}  // namespace
 
 Palette make_palette(const std::vector<Comparison>& comparisons) {
   Palette palette;

@@ -223,9 +223,7 @@ std::vector<LegendEntry> legend_by_colour(const std::vector<Series>& series) {
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style) {
   Drawing drawing{.width = style.width_or(width_on_page(bars)),
                   .legend = legend_by_colour(bars.series),
-                  .spoken = spoken(bars.series),
-                  .crosshair = {},
-                  .draw = {}};
+                  .spoken = spoken(bars.series)};
   if (!figure.missing.empty()) return drawing;
   const BarLayout layout = bar_layout(bars, figure.unit, style);
   require_space(figure, style, layout.y.pixel_low - layout.y.pixel_high);

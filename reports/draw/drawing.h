@@ -48,10 +48,10 @@ struct Drawing {
   double width = panel_width;
   double height = panel_height;
   bool wide = false;  // as wide as the page, with larger text
-  std::vector<LegendEntry> legend;
-  std::string spoken;                     // values for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
-  std::optional<LineGeometry> crosshair;  // only for curves over epochs
-  std::function<void(Markup&)> draw;      // not for a figure that is `missing`
+  std::vector<LegendEntry> legend = {};
+  std::string spoken = {};                     // values for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
+  std::optional<LineGeometry> crosshair = {};  // only for curves over epochs
+  std::function<void(Markup&)> draw = {};      // not for a figure that is `missing`
 };
 
 // One overload per kind of figure.

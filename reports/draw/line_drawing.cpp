@@ -182,9 +182,7 @@ void draw_lines(Markup& out, const Lines& figure, const LineLayout& layout) {
 Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle& style) {
   Drawing drawing{.width = style.width_or(panel_width),
                   .legend = legend_of(lines.series),
-                  .spoken = spoken(lines.series),
-                  .crosshair = {},
-                  .draw = {}};
+                  .spoken = spoken(lines.series)};
   if (!figure.missing.empty()) return drawing;
   const LineLayout layout = line_layout(lines, figure.unit, style);
   require_space(figure, style, layout.bottom - layout.top);

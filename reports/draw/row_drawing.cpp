@@ -213,10 +213,7 @@ void draw_stacks(Markup& out, const Stacks& figure, const BarRows& layout) {
 
 Drawing drawing_of(const Figure&, const Stacks& stacks, const DrawingStyle& style) {
   const BarRows layout = stack_layout(stacks, style);
-  Drawing drawing;
-  drawing.width = layout.width;
-  drawing.height = layout.height;
-  drawing.wide = true;
+  Drawing drawing{.width = layout.width, .height = layout.height, .wide = true};
   for (const Part& part : stacks.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
   for (const Stack& stack : stacks.stacks)
     drawing.spoken += fmt::format("; {} {} {} s", stack.group, stack.label, for_table(stack.total, 3));
@@ -257,10 +254,7 @@ Drawing drawing_of(const Figure& figure, const Spans& spans, const DrawingStyle&
     for (const Span& span : row.spans) high = std::max(high, span.end);
   }
   const BarRows layout = bar_rows(names, high, 10, (" " + figure.unit).c_str(), style);
-  Drawing drawing;
-  drawing.width = layout.width;
-  drawing.height = layout.height;
-  drawing.wide = true;
+  Drawing drawing{.width = layout.width, .height = layout.height, .wide = true};
   for (const Part& part : spans.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
   drawing.draw = [&figure, &spans, layout](Markup& out) {
     draw_axis(out, layout);
@@ -487,10 +481,7 @@ void draw_effects(Markup& out, const Effects& figure, const ForestLayout& layout
 
 Drawing drawing_of(const Figure&, const Effects& effects, const DrawingStyle& style) {
   const ForestLayout layout = forest_layout(effects, style);
-  Drawing drawing;
-  drawing.width = layout.width;
-  drawing.height = layout.height;
-  drawing.wide = true;
+  Drawing drawing{.width = layout.width, .height = layout.height, .wide = true};
   for (const EffectRow& row : effects.rows)
     if (std::ranges::find(drawing.legend, row.label, &LegendEntry::label) == drawing.legend.end())
       drawing.legend.push_back({row.label, "c-" + row.colour});

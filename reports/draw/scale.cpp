@@ -59,31 +59,6 @@ std::vector<Tick> log_ticks(double low, double high, int wanted) {
   return result;
 }
 
-}  // namespace
-
-double Scale1D::operator()(double value) const {
-  const double bounded = std::clamp(value, low, high);
-  const double share = log ? std::log(bounded / low) / std::log(high / low) : (bounded - low) / (high - low);
-  return pixel_low + share * (pixel_high - pixel_low);
-}
-
-std::vector<Tick> ticks(double low, double high, int wanted, bool log) {
-  return log ? log_ticks(low, high, wanted) : linear_ticks(low, high, wanted);
-}
-
-std::vector<Tick> integer_ticks(double low, double high, int wanted) {
-  const double step = std::max(1.0, round_step((high - low) / wanted));
-  std::vector<Tick> result{{low, plain_number(low)}};
-  for (double value = step * std::floor(low / step + 1); value < high; value += step) {
-    const bool crowded = value - low <= 0.5 * step || high - value < 0.08 * (high - low);
-    if (!crowded) result.push_back({value, plain_number(value)});
-  }
-  if (high > low) result.push_back({high, plain_number(high)});
-  return result;
-}
-
-namespace {
-
 constexpr double units_per_em = 2048;
 constexpr double usual_advance = 1300;  // for characters that are not in the tables
 
@@ -140,6 +115,27 @@ std::size_t fitting(const std::string& word, double width, double size, Weight w
 }
 
 }  // namespace
+
+double Scale1D::operator()(double value) const {
+  const double bounded = std::clamp(value, low, high);
+  const double share = log ? std::log(bounded / low) / std::log(high / low) : (bounded - low) / (high - low);
+  return pixel_low + share * (pixel_high - pixel_low);
+}
+
+std::vector<Tick> ticks(double low, double high, int wanted, bool log) {
+  return log ? log_ticks(low, high, wanted) : linear_ticks(low, high, wanted);
+}
+
+std::vector<Tick> integer_ticks(double low, double high, int wanted) {
+  const double step = std::max(1.0, round_step((high - low) / wanted));
+  std::vector<Tick> result{{low, plain_number(low)}};
+  for (double value = step * std::floor(low / step + 1); value < high; value += step) {
+    const bool crowded = value - low <= 0.5 * step || high - value < 0.08 * (high - low);
+    if (!crowded) result.push_back({value, plain_number(value)});
+  }
+  if (high > low) result.push_back({high, plain_number(high)});
+  return result;
+}
 
 double text_width(std::string_view text, double size, Weight weight) {
   double width = 0;
