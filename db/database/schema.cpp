@@ -15,8 +15,8 @@ namespace {
 
 // Primary keys are names from the files (run_key, attempt, rank, epoch …), so a rebuilt database has the same
 // rows. The tables from run_state on are derived (db/database/run_states.h, record_faults.h), except probe,
-// probe_layer and step_part. `attempt_key` and `rank_key` are the first columns of many tables, `rows_of_attempt` is the
-// end of those whose rows are deleted with their attempt.
+// probe_layer and step_part. `attempt_key` and `rank_key` are the first columns of many tables. `rows_of_attempt`
+// ends those whose rows are deleted with their attempt.
 std::string tables() {
   const std::string attempt_key = R"sql(
   run_key TEXT NOT NULL,
