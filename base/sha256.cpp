@@ -57,6 +57,15 @@ std::string sha256_hex(std::istream& in) {
   return hash.hex();
 }
 
+std::string sha256_base64(std::string_view bytes) {
+  std::array<unsigned char, 32> digest{};
+  if (EVP_Digest(bytes.data(), bytes.size(), digest.data(), nullptr, EVP_sha256(), nullptr) != 1)
+    throw InternalError("OpenSSL has no SHA-256");
+  std::array<unsigned char, 45> text{};  // with a zero at its end
+  EVP_EncodeBlock(text.data(), digest.data(), static_cast<int>(digest.size()));
+  return {text.begin(), text.end() - 1};
+}
+
 std::string hmac_sha256(std::string_view key, std::string_view bytes) {
   std::array<unsigned char, 32> code{};
   unsigned int size = 0;

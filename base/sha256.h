@@ -26,6 +26,7 @@ class Sha256 {
 
 std::string sha256_hex(std::string_view bytes);
 std::string sha256_hex(std::istream& in);  // of all that is left in it
+std::string sha256_base64(std::string_view bytes);
 
 // HMAC-SHA-256 (RFC 2104), 32 bytes. Only who knows `key` can compute it.
 std::string hmac_sha256(std::string_view key, std::string_view bytes);

@@ -191,16 +191,18 @@ std::map<std::string, std::string> terms_of(const nlohmann::json& start, const s
   return terms;
 }
 
+AttemptFault fault_in(RowReader& row) {
+  AttemptFault fault;
+  row.into(fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
+  fault.error = printable_line(fault.error);
+  return fault;
+}
+
 // The fault of the first row: attempt, rank, type and epoch of the record, the error, and the record's seq.
 std::optional<AttemptFault> first_fault(const Database& database, const std::string& sql,
                                         const std::string& run_key, int attempt) {
   const auto fault_of = [](RowReader row) {
-    AttemptFault fault;
-    fault.attempt = static_cast<int>(row.integer());
-    fault.rank = static_cast<int>(row.integer());
-    fault.type = row.text();
-    fault.epoch = row.integer();
-    fault.error = printable_line(row.text());
+    AttemptFault fault = fault_in(row);
     if (const double seq = row.number(); !std::isnan(seq)) fault.seq = static_cast<std::int64_t>(seq);
     return fault;
   };
@@ -236,10 +238,8 @@ bool RecordFaults::put_first(const std::string& run_key, int attempt) {
   Bound rows(rules_, run_key, attempt);
   if (!rows.next()) return false;
   RowReader row(rows.row());
-  const std::int64_t of_attempt = row.integer(), rank = row.integer();
-  const std::string type = row.text();
-  const std::int64_t epoch = row.integer();
-  execute(put_, run_key, attempt, of_attempt, rank, type, epoch, printable_line(row.text()));
+  const AttemptFault fault = fault_in(row);
+  execute(put_, run_key, attempt, fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
   return true;
 }
 

@@ -15,9 +15,13 @@ namespace {
 
 // Primary keys are names from the files (run_key, attempt, rank, epoch …), so a rebuilt database has the same
 // rows. The tables from run_state on are derived (db/database/run_states.h, record_faults.h), except probe,
-// probe_layer and step_part.
+// probe_layer and step_part. `attempt_key` and `rank_key` are the first columns of many tables. `rows_of_attempt`
+// ends those whose rows are deleted with their attempt.
 std::string tables() {
-  return R"sql(
+  const std::string attempt_key = R"sql(
+  run_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL)sql";
+  return fmt::format(R"sql(
 CREATE TABLE journal (
   id INTEGER PRIMARY KEY,
   sha256 TEXT NOT NULL UNIQUE,
@@ -120,21 +124,14 @@ CREATE TABLE attempt (
   PRIMARY KEY (run_key, attempt)
 ) STRICT;
 
-CREATE TABLE record_log (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE record_log ({rank_key},
   next_seq INTEGER NOT NULL,
   last_time TEXT,
   missing_seq INTEGER,
   PRIMARY KEY (run_key, attempt, rank),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE process (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE process ({rank_key},
   started TEXT,
   started_elapsed REAL,
   host TEXT,
@@ -161,32 +158,25 @@ CREATE TABLE process (
   error TEXT,
   end_extra TEXT,
   PRIMARY KEY (run_key, attempt, rank),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE epoch (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
+CREATE TABLE epoch ({attempt_key},
   epoch INTEGER NOT NULL,
   rank INTEGER NOT NULL,
   time TEXT NOT NULL,
   elapsed_seconds REAL NOT NULL,
   train_seconds REAL,
   processor_seconds REAL,
-  validation_seconds REAL)sql" +
-         each_part("{part}_seconds REAL") + R"sql(,
+  validation_seconds REAL{time_parts},
   extra TEXT,
   energy_joules REAL,
   energy_device TEXT,
   peak_device_bytes INTEGER,
   batches TEXT,
   PRIMARY KEY (run_key, attempt, epoch, rank),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE metric (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
+CREATE TABLE metric ({attempt_key},
   epoch INTEGER NOT NULL,
   phase TEXT NOT NULL,
   name TEXT NOT NULL,
@@ -194,13 +184,9 @@ CREATE TABLE metric (
   sum REAL,
   weight REAL NOT NULL,
   PRIMARY KEY (run_key, attempt, epoch, phase, name, rank),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE message (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE message ({rank_key},
   seq INTEGER NOT NULL,
   time TEXT NOT NULL,
   elapsed_seconds REAL NOT NULL,
@@ -208,12 +194,9 @@ CREATE TABLE message (
   text TEXT NOT NULL,
   extra TEXT,
   PRIMARY KEY (run_key, attempt, rank, seq),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE event (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
+CREATE TABLE event ({attempt_key},
   seq INTEGER NOT NULL,
   time TEXT NOT NULL,
   type TEXT NOT NULL,
@@ -226,21 +209,16 @@ CREATE TABLE event (
   log TEXT,
   extra TEXT,
   PRIMARY KEY (run_key, attempt, seq),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE extra_record (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE extra_record ({rank_key},
   seq INTEGER NOT NULL,
   time TEXT NOT NULL,
   type TEXT NOT NULL,
   problem TEXT,
   body TEXT NOT NULL,
   PRIMARY KEY (run_key, attempt, rank, seq),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
 CREATE TABLE run_state (
   run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE,
@@ -275,23 +253,16 @@ CREATE TABLE attempt_chain (
   PRIMARY KEY (run_key, attempt)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE probe (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE probe ({rank_key},
   step INTEGER NOT NULL,
   loss REAL,
   reference_loss REAL,
   gradient_norm REAL,
   extra TEXT,
   PRIMARY KEY (run_key, attempt, rank, step),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE probe_layer (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE probe_layer ({rank_key},
   step INTEGER NOT NULL,
   position INTEGER NOT NULL,
   path TEXT NOT NULL,
@@ -302,10 +273,7 @@ CREATE TABLE probe_layer (
   FOREIGN KEY (run_key, attempt, rank, step) REFERENCES probe (run_key, attempt, rank, step) ON DELETE CASCADE
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE step_part (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
-  rank INTEGER NOT NULL,
+CREATE TABLE step_part ({rank_key},
   epoch INTEGER NOT NULL,
   step INTEGER NOT NULL,
   position INTEGER NOT NULL,
@@ -314,16 +282,11 @@ CREATE TABLE step_part (
   begin_clock REAL NOT NULL,
   end_clock REAL NOT NULL,
   PRIMARY KEY (run_key, attempt, rank, epoch, step, position),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
-CREATE TABLE attempt_epoch (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
+CREATE TABLE attempt_epoch ({attempt_key},
   epoch INTEGER NOT NULL,
-  ranks INTEGER NOT NULL)sql" +
-         each_recorded(epoch_phases, "{phase}_{name} REAL") +
-         R"sql(,
+  ranks INTEGER NOT NULL{epoch_metrics},
   train_seconds REAL,
   processor_seconds REAL,
   validation_seconds REAL,
@@ -332,27 +295,31 @@ CREATE TABLE attempt_epoch (
   other_share REAL,
   disturbed INTEGER NOT NULL DEFAULT 0,
   PRIMARY KEY (run_key, attempt, epoch),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
+{rows_of_attempt}
 
 CREATE TABLE run_final (
-  run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE)sql" +
-         each_recorded(all_phases, "{phase}_{name} REAL") + each_of_sums("test_{name} REAL") + R"sql(,
+  run_key TEXT PRIMARY KEY REFERENCES run (run_key) ON DELETE CASCADE{final_metrics},
   total_validation_seconds REAL
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE attempt_fault (
-  run_key TEXT NOT NULL,
-  attempt INTEGER NOT NULL,
+CREATE TABLE attempt_fault ({attempt_key},
   of_attempt INTEGER NOT NULL,
   of_rank INTEGER NOT NULL,
   type TEXT NOT NULL,
   epoch INTEGER NOT NULL,
   error TEXT NOT NULL,
   PRIMARY KEY (run_key, attempt),
-  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) ON DELETE CASCADE
-) STRICT, WITHOUT ROWID;
-)sql";
+{rows_of_attempt}
+)sql",
+                     fmt::arg("attempt_key", attempt_key),
+                     fmt::arg("rank_key", attempt_key + ",\n  rank INTEGER NOT NULL"),
+                     fmt::arg("rows_of_attempt",
+                              "  FOREIGN KEY (run_key, attempt) REFERENCES attempt (run_key, attempt) "
+                              "ON DELETE CASCADE\n) STRICT, WITHOUT ROWID;"),
+                     fmt::arg("time_parts", each_part("{part}_seconds REAL")),
+                     fmt::arg("epoch_metrics", each_recorded(epoch_phases, "{phase}_{name} REAL")),
+                     fmt::arg("final_metrics", each_recorded(all_phases, "{phase}_{name} REAL") +
+                                                   each_of_sums("test_{name} REAL")));
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include <limits>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -84,15 +85,34 @@ inline double number_or_nan(const SQLite::Column& column) {
   return number == 0 && column.isNull() ? std::numeric_limits<double>::quiet_NaN() : number;
 }
 
-// Reader of the current row, one column per call. NULL is NaN or an empty text.
+// Reader of the current row, one column after the other. NULL is NaN, 0, false or an empty text.
 class RowReader {
  public:
   explicit RowReader(const SQLite::Statement& statement) : statement_(statement) {}
   std::string text() { return next().getString(); }
   std::int64_t integer() { return next().getInt64(); }
   double number() { return number_or_nan(next()); }
-  double number_or_zero() { return next().getDouble(); }  // SQLite reads NULL as 0
   bool flag() { return next().getInt() != 0; }
+
+  // The next column as a value of this type, or two columns as a pair.
+  template <typename T>
+  T value() {
+    if constexpr (requires { typename T::first_type; })
+      return T{value<std::remove_const_t<typename T::first_type>>(), value<typename T::second_type>()};
+    else if constexpr (std::same_as<T, bool>)
+      return flag();
+    else if constexpr (std::integral<T>)
+      return static_cast<T>(integer());
+    else if constexpr (std::same_as<T, double>)
+      return number();
+    else
+      return text();
+  }
+  // Sets each of them from one column.
+  template <typename... T>
+  void into(T&... targets) {
+    ((targets = value<T>()), ...);
+  }
 
  private:
   SQLite::Column next() { return statement_.getColumn(index_++); }
@@ -124,6 +144,18 @@ auto read_rows(const Database& database, const std::string& sql, Read&& read, co
     SQLite::Statement statement(database.connection(), sql);
     std::vector<decltype(read(RowReader(statement)))> found;
     for (Bound rows(statement, values...); rows.next();) found.push_back(read(RowReader(statement)));
+    return found;
+  });
+}
+
+// All rows of a query in a container: of one column, or of two as pairs.
+template <typename Container, typename... Values>
+Container read_all(const Database& database, const std::string& sql, const Values&... values) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), sql);
+    Container found;
+    for (Bound rows(statement, values...); rows.next();)
+      found.insert(found.end(), RowReader(statement).value<typename Container::value_type>());
     return found;
   });
 }

@@ -26,12 +26,13 @@ struct Ingest::Statements {
 
   // Run `work` completely or not at all, inside or outside a transaction.
   template <typename Work>
-  void atomically(Work&& work) {
+  auto atomically(Work&& work) {
     execute(prepared("SAVEPOINT one_call"));
     try {
-      work();
+      const auto result = work();
       if (!together) states.refresh();
       execute(prepared("RELEASE one_call"));
+      return result;
     } catch (...) {
       for (const char* sql : {"ROLLBACK TO one_call", "RELEASE one_call"}) {
         SQLite::Statement& statement = prepared(sql);
@@ -80,26 +81,24 @@ void Ingest::journal_entry(const nlohmann::json& entry) {
         statements_->journal_taken = true;
       else
         refresh_axis_views(database_.connection());
+      return Accepted::taken;
     });
   });
 }
 
 Accepted Ingest::run_file(const nlohmann::json& run_json) {
   return translated(database_.connection(), [&] {
-    Accepted accepted = Accepted::refused;
-    statements_->atomically([&] {
-      accepted = statements_->attempts.take(run_json);
+    return statements_->atomically([&] {
+      const Accepted accepted = statements_->attempts.take(run_json);
       if (accepted == Accepted::taken) statements_->states.changed(run_json.at("run").get<std::string>());
+      return accepted;
     });
-    return accepted;
   });
 }
 
 Accepted Ingest::record(const experiments::Record& record) {
   return translated(database_.connection(), [&] {
-    Accepted accepted = Accepted::refused;
-    statements_->atomically([&] { accepted = statements_->records.take(record); });
-    return accepted;
+    return statements_->atomically([&] { return statements_->records.take(record); });
   });
 }
 

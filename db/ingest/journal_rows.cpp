@@ -15,8 +15,20 @@ namespace trainyard::db {
 
 using nlohmann::json;
 
-static constexpr const char* insert_key =
+namespace {
+
+constexpr const char* insert_key =
     "INSERT INTO journal_key (journal_id, position, run_key, strategy) VALUES (?, ?, ?, ?)";
+
+// The task of a model, declared in the file or from the catalogue. Empty if it is not known.
+std::optional<std::string> task_of(const experiments::Run& run) {
+  if (!run.declared.task.empty()) return run.declared.task;
+  const auto* row = row_or_null(models::catalogue(), &models::Model::name, run.model);
+  return row && run.declared.model_title.empty() ? std::optional(models::task_of(*row, run.data))
+                                                 : std::nullopt;
+}
+
+}  // namespace
 
 void JournalRows::take(const json& entry) try {
   const std::string hash = sha256_hex(json_text(entry));
@@ -100,18 +112,6 @@ void JournalRows::insert_earlier_results(const json& entry) {
             key, result.at("attempt").get<std::int64_t>(), result.at("launched").get<std::string>(),
             result.at("times_problem").get<std::string>(), json_text(result.at("values")));
 }
-
-namespace {
-
-// The task of a model, declared in the file or from the catalogue. Empty if it is not known.
-std::optional<std::string> task_of(const experiments::Run& run) {
-  if (!run.declared.task.empty()) return run.declared.task;
-  const auto* row = row_or_null(models::catalogue(), &models::Model::name, run.model);
-  return row && run.declared.model_title.empty() ? std::optional(models::task_of(*row, run.data))
-                                                 : std::nullopt;
-}
-
-}  // namespace
 
 void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin) {
   const experiments::Run run = experiments::run_from_json(resolved);

@@ -160,11 +160,10 @@ std::string mount_type(const fs::path& folder) {
 }  // namespace
 
 std::vector<std::string> damage(const Database& database) {
-  const auto first_column = [](RowReader row) { return row.text(); };
-  std::vector<std::string> found = read_rows(database, "PRAGMA integrity_check", first_column);
-  if (found == std::vector<std::string>{"ok"}) found.clear();
-  for (const std::string& table :
-       read_rows(database, "SELECT \"table\" FROM pragma_foreign_key_check", first_column))
+  using Lines = std::vector<std::string>;
+  Lines found = read_all<Lines>(database, "PRAGMA integrity_check");
+  if (found == Lines{"ok"}) found.clear();
+  for (const std::string& table : read_all<Lines>(database, "SELECT \"table\" FROM pragma_foreign_key_check"))
     found.push_back("a row of " + table + " refers to a missing row");
   return found;
 }

@@ -42,6 +42,11 @@ Members own_members(const Record& record) {
 
 }  // namespace
 
+template <typename... Values>
+void RecordRows::write(const char* sql, const Record& record, const Values&... values) {
+  execute(prepared_(sql), record.run, record.attempt, rank_of(record), values...);
+}
+
 struct RecordRows::Kind {
   enum class Writer { rank, orchestrator, both };
   std::string_view type;
@@ -79,21 +84,21 @@ Accepted RecordRows::take(const Record& record) {
   const auto [expected, ended] = state_of(record.run, record.attempt, record.rank);
   if (record.seq < expected) return is_other(record) ? Accepted::conflict : Accepted::known;
   if (record.seq > expected) {
-    execute(prepared_(R"sql(
+    write(R"sql(
         INSERT INTO record_log (run_key, attempt, rank, next_seq, missing_seq) VALUES (?1, ?2, ?3, ?4, ?4)
-        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql"),
-            record.run, record.attempt, rank_of(record), expected);
+        ON CONFLICT (run_key, attempt, rank) DO UPDATE SET missing_seq = excluded.missing_seq)sql",
+          record, expected);
     return Accepted::gap;
   }
   if (ended)
     extra(record, impossible::after_end);
   else
     store(record);
-  execute(prepared_(R"sql(
+  write(R"sql(
         INSERT INTO record_log (run_key, attempt, rank, next_seq, last_time) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql"),
-          record.run, record.attempt, rank_of(record), record.seq + 1, record.time);
+          next_seq = excluded.next_seq, last_time = excluded.last_time, missing_seq = NULL)sql",
+        record, record.seq + 1, record.time);
   states_.changed(record.run, record.attempt);
   return Accepted::taken;
 }
@@ -175,7 +180,7 @@ void RecordRows::start(const Record& record, Members& members) {
     trainyard = versions.text("trainyard");
     libtorch = versions.text("libtorch");
   });
-  execute(prepared_(R"sql(
+  write(R"sql(
         INSERT INTO process (run_key, attempt, rank, started, started_elapsed, host, device, threads, pid, world_size, replica,
                              stage, parameters, train_samples, validation_samples, test_samples,
                              trainyard_version, libtorch_version, start_extra)
@@ -186,10 +191,9 @@ void RecordRows::start(const Record& record, Members& members) {
           replica = excluded.replica, stage = excluded.stage, parameters = excluded.parameters,
           train_samples = excluded.train_samples, validation_samples = excluded.validation_samples,
           test_samples = excluded.test_samples, trainyard_version = excluded.trainyard_version,
-          libtorch_version = excluded.libtorch_version, start_extra = excluded.start_extra)sql"),
-          record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, host, device,
-          threads, pid, world_size, replica, stage, parameters, train, validation, test, trainyard, libtorch,
-          members.rest());
+          libtorch_version = excluded.libtorch_version, start_extra = excluded.start_extra)sql",
+        record, record.time, record.elapsed_seconds, host, device, threads, pid, world_size, replica, stage,
+        parameters, train, validation, test, trainyard, libtorch, members.rest());
 }
 
 void RecordRows::epoch(const Record& record, Members& members) {
@@ -212,17 +216,16 @@ void RecordRows::epoch(const Record& record, Members& members) {
     possible_seconds(found->get<double>());
   metrics(record, epoch, members);
   static const std::string put_epoch =
-      "INSERT OR REPLACE INTO epoch (run_key, attempt, epoch, rank, time, elapsed_seconds, "
-      "train_seconds, processor_seconds, validation_seconds, energy_joules, energy_device, "
-      "peak_device_bytes, batches, "
+      "INSERT OR REPLACE INTO epoch (run_key, attempt, rank, epoch, time, elapsed_seconds, train_seconds, "
+      "processor_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches, "
       "extra" +
       each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" + each_part("?") +
       ")";
   std::apply(
       [&](const auto&... seconds) {
-        execute(prepared_(put_epoch.c_str()), record.run, record.attempt, epoch, *record.rank, record.time,
-                record.elapsed_seconds, train_seconds, processor_seconds, validation_seconds, energy_joules,
-                energy_device, peak_device_bytes, batches, members.rest(), seconds...);
+        write(put_epoch.c_str(), record, epoch, record.time, record.elapsed_seconds, train_seconds,
+              processor_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches,
+              members.rest(), seconds...);
       },
       parts);
   states_.changed(record.run, record.attempt, epoch);
@@ -238,21 +241,20 @@ void RecordRows::test(const Record& record, Members& members) {
           .next())
     throw Unreadable(impossible::second_test);
   metrics(record, after_training, members);
-  execute(prepared_(R"sql(
+  write(R"sql(
         INSERT INTO process (run_key, attempt, rank, test_seconds, test_extra) VALUES (?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
-          test_seconds = excluded.test_seconds, test_extra = excluded.test_extra)sql"),
-          record.run, record.attempt, *record.rank, seconds, members.rest());
+          test_seconds = excluded.test_seconds, test_extra = excluded.test_extra)sql",
+        record, seconds, members.rest());
 }
 
 void RecordRows::message(const Record& record, Members& members) {
   const std::string level = members.required_text("level");
   const std::string text = members.required_text("text");
-  execute(prepared_(R"sql(
+  write(R"sql(
         INSERT INTO message (run_key, attempt, rank, seq, time, elapsed_seconds, level, text, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-          record.run, record.attempt, rank_of(record), record.seq, record.time, record.elapsed_seconds, level,
-          text, members.rest());
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql",
+        record, record.seq, record.time, record.elapsed_seconds, level, text, members.rest());
 }
 
 void RecordRows::end(const Record& record, Members& members) {
@@ -260,15 +262,15 @@ void RecordRows::end(const Record& record, Members& members) {
   const auto setup_seconds = members.number("setup_seconds");
   const auto total_seconds = members.number("total_seconds");
   const auto error = members.text("error");
-  execute(prepared_(R"sql(
+  write(R"sql(
         INSERT INTO process (run_key, attempt, rank, ended, ended_elapsed, status, setup_seconds, total_seconds,
                              error, end_extra)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
           ended = excluded.ended, ended_elapsed = excluded.ended_elapsed, status = excluded.status, setup_seconds = excluded.setup_seconds,
-          total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql"),
-          record.run, record.attempt, *record.rank, record.time, record.elapsed_seconds, status,
-          setup_seconds, total_seconds, error, members.rest());
+          total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql",
+        record, record.time, record.elapsed_seconds, status, setup_seconds, total_seconds, error,
+        members.rest());
 }
 
 void RecordRows::event(const Record& record, Members& members) {
@@ -290,45 +292,41 @@ void RecordRows::event(const Record& record, Members& members) {
 
 // Insert this rank's sums of one epoch, and delete those of an earlier record of the epoch.
 void RecordRows::metrics(const Record& record, std::int64_t epoch, Members& members) {
-  execute(prepared_("DELETE FROM metric WHERE run_key = ? AND attempt = ? AND epoch = ? AND rank = ?"),
-          record.run, record.attempt, epoch, *record.rank);
+  write("DELETE FROM metric WHERE run_key = ? AND attempt = ? AND rank = ? AND epoch = ?", record, epoch);
   members.each("metrics", [&](Members& entry) {
     const std::string phase = entry.required_text("phase");
     const std::string name = entry.required_text("name");
     const auto sum = entry.number("sum");
     const auto weight = entry.number("weight");
     if (!weight) throw Unreadable("member weight must be a number");
-    execute(prepared_(R"sql(
-        INSERT OR REPLACE INTO metric (run_key, attempt, epoch, phase, name, rank, sum, weight)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-            record.run, record.attempt, epoch, phase, name, *record.rank, sum, *weight);
+    write(R"sql(
+        INSERT OR REPLACE INTO metric (run_key, attempt, rank, epoch, phase, name, sum, weight)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql",
+          record, epoch, phase, name, sum, *weight);
   });
 }
 
 void RecordRows::extra(const Record& record, const std::optional<std::string>& problem) {
-  execute(prepared_(R"sql(
+  write(R"sql(
         INSERT INTO extra_record (run_key, attempt, rank, seq, time, type, problem, body)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-          record.run, record.attempt, rank_of(record), record.seq, record.time, record.type, problem,
-          record.body);
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql",
+        record, record.seq, record.time, record.type, problem, record.body);
 }
 
 // One row per event. They replace those of an earlier record of the step.
 void RecordRows::step(const Record& record, Members& members) {
   const std::int64_t epoch = members.required_integer("epoch");
   const std::int64_t step = members.required_integer("step");
-  execute(
-      prepared_(
-          "DELETE FROM step_part WHERE run_key = ? AND attempt = ? AND rank = ? AND epoch = ? AND step = ?"),
-      record.run, record.attempt, *record.rank, epoch, step);
+  write("DELETE FROM step_part WHERE run_key = ? AND attempt = ? AND rank = ? AND epoch = ? AND step = ?",
+        record, epoch, step);
   members.each("events", [&, position = 0](Members& event) mutable {
     const std::string part = event.required_text("part");
     const auto micro_batch = event.integer("micro_batch");
     const auto begin = event.number("begin"), end = event.number("end");
     if (!begin || !end || *begin > *end)
       throw Unreadable("members begin and end must be times in this order");
-    execute(prepared_("INSERT INTO step_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"), record.run,
-            record.attempt, *record.rank, epoch, step, position++, part, micro_batch, *begin, *end);
+    write("INSERT INTO step_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", record, epoch, step, position++,
+          part, micro_batch, *begin, *end);
   });
   if (!members.rest().is_null()) extra(record, std::nullopt);
 }
@@ -350,20 +348,18 @@ void RecordRows::probe(const Record& record, Members& members) {
     layers.push_back({entry.required_text("path"), entry.number("gradient_norm"), entry.number("difference"),
                       entry.text("parameter_hash")});
   });
-  execute(prepared_("DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?"),
-          record.run, record.attempt, *record.rank, step);
-  execute(prepared_(R"sql(
+  write("DELETE FROM probe WHERE run_key = ? AND attempt = ? AND rank = ? AND step = ?", record, step);
+  write(R"sql(
         INSERT INTO probe (run_key, attempt, rank, step, loss, reference_loss, gradient_norm, extra)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql"),
-          record.run, record.attempt, *record.rank, step, loss, reference_loss, gradient_norm,
-          members.rest());
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?))sql",
+        record, step, loss, reference_loss, gradient_norm, members.rest());
   for (std::size_t i = 0; i < layers.size(); ++i)
-    execute(prepared_(R"sql(
+    write(R"sql(
         INSERT INTO probe_layer (run_key, attempt, rank, step, position, path, gradient_norm, difference,
                                  parameter_hash)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-            record.run, record.attempt, *record.rank, step, i, layers[i].path, layers[i].gradient_norm,
-            layers[i].difference, layers[i].parameter_hash);
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql",
+          record, step, i, layers[i].path, layers[i].gradient_norm, layers[i].difference,
+          layers[i].parameter_hash);
 }
 
 }  // namespace trainyard::db

@@ -33,6 +33,9 @@ class RecordRows {
     bool ended = false;  // the rank has recorded its end
   };
   LogState state_of(const std::string& run_key, int attempt, std::optional<int> rank);
+  // Run a statement whose first parameters are the run, attempt and rank of the record.
+  template <typename... Values>
+  void write(const char* sql, const experiments::Record& record, const Values&... values);
   bool is_other(const experiments::Record& record);  // than the one with its number in the database
   void store(const experiments::Record& record);
 

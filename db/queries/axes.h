@@ -4,33 +4,23 @@
 #include <map>
 #include <string>
 
-#include <SQLiteCpp/Database.h>
-#include <SQLiteCpp/Statement.h>
 #include <nlohmann/json.hpp>
 
-#include "db/database/statements.h"
 #include "experiments/run/run.h"
 
 namespace trainyard::db {
 
-class Axes {
- public:
-  explicit Axes(const SQLite::Database& connection)
-      : statement_(connection, "SELECT name, json FROM axis_value WHERE run_key = ?") {}
+// SQL of the values of the run `r`, as JSON.
+inline constexpr const char* axes_of_run =
+    "(SELECT json_group_object(x.name, json(x.json)) FROM axis_value x WHERE x.run_key = r.run_key)";
 
-  // The values of a run. "strategy" is `label`, its name in the experiment.
-  std::map<std::string, Value> of(const std::string& run_key, const std::string& label) {
-    std::map<std::string, Value> values;
-    Bound rows(statement_, run_key);
-    while (rows.next())
-      values[rows.row().getColumn(0).getString()] =
-          experiments::value_from_json(nlohmann::json::parse(rows.row().getColumn(1).getString()));
-    values["strategy"] = label;
-    return values;
-  }
-
- private:
-  SQLite::Statement statement_;
-};
+// The values in this JSON text. "strategy" is `label`, its name in the experiment.
+inline std::map<std::string, Value> axes_from(const std::string& text, const std::string& label) {
+  std::map<std::string, Value> values;
+  const auto by_name = nlohmann::json::parse(text);
+  for (const auto& [name, value] : by_name.items()) values[name] = experiments::value_from_json(value);
+  values["strategy"] = label;
+  return values;
+}
 
 }  // namespace trainyard::db

@@ -49,9 +49,7 @@ std::map<std::string, std::vector<EarlierResult>> earlier_results(const Database
   const auto result_of = [](RowReader row) {
     std::string key = row.text();
     EarlierResult result;
-    result.attempt = static_cast<int>(row.integer());
-    result.launched = row.text();
-    result.times_problem = row.text();
+    row.into(result.attempt, result.launched, result.times_problem);
     result.values = values_from(json::parse(row.text()));
     return std::pair(std::move(key), std::move(result));
   };

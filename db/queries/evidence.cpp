@@ -27,14 +27,9 @@ std::string samples_of(const std::string& phase, const std::string& epoch) {
 
 RunEvidence::Rank rank_of(RowReader row) {
   RunEvidence::Rank rank;
-  rank.rank = row.integer();
-  rank.replica = row.integer();
-  rank.device = row.text();
-  rank.threads = row.integer();
-  rank.trainyard_version = row.text();
-  rank.libtorch_version = row.text();
+  row.into(rank.rank, rank.replica, rank.device, rank.threads, rank.trainyard_version, rank.libtorch_version,
+           rank.parameters);
   rank.start = json_of(row.text());
-  rank.parameters = row.integer();
   return rank;
 }
 
@@ -79,7 +74,7 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
       "1)";
   return translated(database.connection(), [&] {
     SQLite::Statement processes(database.connection(), R"sql(
-      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, start_extra, parameters
+      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, parameters, start_extra
       FROM process WHERE run_key = ? AND attempt = ? AND started IS NOT NULL ORDER BY rank)sql");
     SQLite::Statement batches(database.connection(), R"sql(
       SELECT e.epoch, e.batches
@@ -88,15 +83,9 @@ std::vector<RunEvidence> run_evidence(const Database& database, const std::strin
       WHERE c.run_key = ? AND e.batches IS NOT NULL ORDER BY e.epoch, e.rank)sql");
     const auto evidence_of = [&](RowReader row) {
       RunEvidence evidence;
-      evidence.run_key = row.text();
-      evidence.strategy_kind = row.text();
-      evidence.data_fingerprint = row.text();
-      evidence.host = row.text();
-      evidence.processor = row.text();
-      evidence.samples_an_epoch = row.number();
-      evidence.validation_samples = row.number();
-      evidence.test_samples = row.number();
-      evidence.first_loss = row.number();
+      row.into(evidence.run_key, evidence.strategy_kind, evidence.data_fingerprint, evidence.host,
+               evidence.processor, evidence.samples_an_epoch, evidence.validation_samples,
+               evidence.test_samples, evidence.first_loss);
       for (Bound ranks(processes, evidence.run_key, row.integer()); ranks.next();)
         evidence.ranks.push_back(rank_of(RowReader(ranks.row())));
       for (Bound orders(batches, evidence.run_key); orders.next();)
@@ -143,36 +132,28 @@ std::vector<Probe> probes(const Database& database, const std::string& experimen
 }
 
 std::set<std::pair<std::string, std::string>> probed_runs(const Database& database) {
-  const auto key_and_hash = [](RowReader row) {
-    std::string key = row.text();
-    return std::pair(std::move(key), row.text());
-  };
-  const auto found = read_rows(
-      database, whole_probes + std::string("SELECT run_key, circumstances_hash FROM probed"), key_and_hash);
-  return {found.begin(), found.end()};
+  return read_all<std::set<std::pair<std::string, std::string>>>(
+      database, whole_probes + std::string("SELECT run_key, circumstances_hash FROM probed"));
 }
 
 std::vector<ResumableAttempt> resumable_attempts(const Database& database, const std::string& run_key) {
-  const auto recorded_epoch = [](RowReader row) { return row.integer(); };
+  using Epochs = std::vector<std::int64_t>;
   const auto resumable = [&](RowReader row) {
     ResumableAttempt attempt;
     attempt.attempt = static_cast<int>(row.integer());
     attempt.circumstances = experiments::circumstances_from_json(json::parse(row.text()));
-    for (const std::int64_t epoch :
-         read_rows(database, whole_epochs(), recorded_epoch, run_key, attempt.attempt))
+    for (const std::int64_t epoch : read_all<Epochs>(database, whole_epochs(), run_key, attempt.attempt))
       if (epoch == attempt.whole_epochs + 1) ++attempt.whole_epochs;
-    attempt.checkpoints = read_rows(database, recorded_checkpoints, recorded_epoch, run_key, attempt.attempt);
+    attempt.checkpoints = read_all<Epochs>(database, recorded_checkpoints, run_key, attempt.attempt);
     return attempt;
   };
   return read_rows(database, attempts_after_the_last_finished, resumable, run_key);
 }
 
 std::set<std::string> runs_with_nothing_to_resume(const Database& database) {
-  const auto found = read_rows(database, R"sql(
+  return read_all<std::set<std::string>>(database, R"sql(
     SELECT run_key FROM run_state s
-    WHERE status = 'finished' AND attempt = (SELECT MAX(attempt) FROM attempt a WHERE a.run_key = s.run_key))sql",
-                               [](RowReader row) { return row.text(); });
-  return {found.begin(), found.end()};
+    WHERE status = 'finished' AND attempt = (SELECT MAX(attempt) FROM attempt a WHERE a.run_key = s.run_key))sql");
 }
 
 }  // namespace trainyard::db

@@ -20,12 +20,7 @@ namespace {
 
 EpochRow epoch_of(RowReader row) {
   EpochRow epoch;
-  epoch.run_key = row.text();
-  epoch.model = row.text();
-  epoch.strategy = row.text();
-  epoch.seed = row.integer();
-  epoch.replica = row.integer();
-  epoch.epoch = row.integer();
+  row.into(epoch.run_key, epoch.model, epoch.strategy, epoch.seed, epoch.replica, epoch.epoch);
   for (const NamedColumn& value : epoch_columns()) epoch[value.column] = row.number();
   epoch.times_count = row.flag();
   return epoch;
@@ -40,20 +35,10 @@ std::string listed(const std::vector<NamedColumn>& columns, std::string_view pre
 
 FinalMetrics final_of(RowReader row) {
   FinalMetrics final;
-  final.run_key = row.text();
-  final.model = row.text();
-  final.strategy = row.text();
-  final.seed = row.integer();
+  row.into(final.run_key, final.model, final.strategy, final.seed);
   for (const NamedColumn& value : final_columns()) final[value.column] = row.number();
-  final.epochs = row.integer();
-  final.times_count = row.flag();
-  final.times_problem = row.text();
-  final.other_share = row.number();
-  final.others_limit = row.number();
-  final.timed_epochs = static_cast<int>(row.integer());
-  final.disturbed_epochs = static_cast<int>(row.integer());
-  final.attempt = static_cast<int>(row.integer());
-  final.launched = row.text();
+  row.into(final.epochs, final.times_count, final.times_problem, final.other_share, final.others_limit,
+           final.timed_epochs, final.disturbed_epochs, final.attempt, final.launched);
   return final;
 }
 
@@ -94,21 +79,14 @@ std::vector<NamedColumn> columns_of(Phases phases, std::string_view models::Cost
   return columns;
 }
 
-struct PlannedRun {
-  std::string key;
-  std::int64_t ranks;
-};
+using PlannedRuns = std::vector<std::pair<std::string, std::int64_t>>;  // each with its number of ranks
 
 // The runs of an experiment in order of first planning.
-std::vector<PlannedRun> planned_runs(const Database& database, const std::string& experiment) {
-  return read_rows(
-      database, R"sql(
+PlannedRuns planned_runs(const Database& database, const std::string& experiment) {
+  return read_all<PlannedRuns>(database, R"sql(
     SELECT r.run_key, r.replicas * r.stages FROM experiment_run m JOIN run r ON r.run_key = m.run_key
     WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position)sql",
-      [](RowReader row) {
-        return PlannedRun{row.text(), row.integer()};
-      },
-      experiment);
+                               experiment);
 }
 
 // The averages of the epochs of run ?1. `experiment`: SQL of the experiment whose labels they have.
@@ -190,30 +168,29 @@ std::optional<FinalMetrics> final_metrics_of_run(const Database& database, const
 
 // Runs are counted in the middle between the first and the last epoch, away from set-up and end.
 std::vector<PackedRun> packed_runs(const Database& database) {
-  return translated(database.connection(), [&] {
-    Axes axes(database.connection());
-    const auto packed_of = [&](RowReader row) {
-      PackedRun packed;
-      packed.run_key = row.text();
-      packed.axes = axes.of(packed.run_key, row.text());
-      packed.circumstances_hash = row.text();
-      packed.epoch_train_seconds = row.number();
-      packed.at_once = static_cast<int>(row.integer());
-      return packed;
-    };
-    return read_rows(database, R"sql(
-      WITH packed AS (
-        SELECT c.run_key, r.strategy, a.circumstances_hash, t.epoch_train_seconds, a.created,
-          (SELECT julianday(MIN(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS first,
-          (SELECT julianday(MAX(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS last
-        FROM attempt a JOIN counted_attempt c ON c.run_key = a.run_key AND c.attempt = a.attempt
-        JOIN run r ON r.run_key = a.run_key JOIN epoch_train_seconds t ON t.run_key = a.run_key
-        WHERE a.host_exclusive = 0 AND a.devices_shared = 0 AND c.status = 'finished')
-      SELECT p.run_key, p.strategy, p.circumstances_hash, p.epoch_train_seconds,
-        (SELECT COUNT(*) FROM packed o WHERE (p.first + p.last) / 2 BETWEEN o.first AND o.last) AS at_once
-      FROM packed p ORDER BY p.created, p.run_key)sql",
-                     packed_of);
-  });
+  const auto packed_of = [](RowReader row) {
+    PackedRun packed;
+    std::string strategy, axes;
+    row.into(packed.run_key, strategy, packed.circumstances_hash, packed.epoch_train_seconds, packed.at_once,
+             axes);
+    packed.axes = axes_from(axes, strategy);
+    return packed;
+  };
+  return read_rows(database,
+                   R"sql(
+    WITH packed AS (
+      SELECT c.run_key, r.strategy, a.circumstances_hash, t.epoch_train_seconds, a.created,
+        (SELECT julianday(MIN(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS first,
+        (SELECT julianday(MAX(e.time)) FROM epoch e WHERE e.run_key = a.run_key AND e.attempt = a.attempt) AS last
+      FROM attempt a JOIN counted_attempt c ON c.run_key = a.run_key AND c.attempt = a.attempt
+      JOIN run r ON r.run_key = a.run_key JOIN epoch_train_seconds t ON t.run_key = a.run_key
+      WHERE a.host_exclusive = 0 AND a.devices_shared = 0 AND c.status = 'finished')
+    SELECT r.run_key, r.strategy, r.circumstances_hash, r.epoch_train_seconds,
+      (SELECT COUNT(*) FROM packed o WHERE (r.first + r.last) / 2 BETWEEN o.first AND o.last) AS at_once,
+      )sql" + std::string(axes_of_run) +
+                       R"sql(
+    FROM packed r ORDER BY r.created, r.run_key)sql",
+                   packed_of);
 }
 
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
@@ -223,9 +200,9 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
                                 "SELECT run_key" + each_part("{part}_seconds") +
                                     " FROM time_parts WHERE run_key = ? AND experiment = ?");
     std::vector<TimeParts> found;
-    for (const PlannedRun& run : planned_runs(database, experiment))
-      if (run_key.empty() || run.key == run_key)
-        for (Bound rows(statement, run.key, experiment); rows.next();)
+    for (const auto& [key, ranks] : planned_runs(database, experiment))
+      if (run_key.empty() || key == run_key)
+        for (Bound rows(statement, key, experiment); rows.next();)
           found.push_back(time_parts_of(RowReader(rows.row())));
     return found;
   });
@@ -246,18 +223,13 @@ std::vector<StepEvent> step_events(const Database& database, const std::string& 
 
 std::vector<StatedMetric> stated_metrics(const Database& database, const std::string& experiment) {
   std::vector<StatedMetric> stated;
-  const auto texts = read_rows(
-      database, R"sql(
+  const auto texts = read_all<std::vector<std::pair<std::string, std::string>>>(database, R"sql(
       SELECT DISTINCT s.run_key, p.start_extra -> '$.metrics' FROM experiment_run m
       JOIN run_state s ON s.run_key = m.run_key
       JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
       JOIN process p ON p.run_key = s.run_key AND p.attempt = s.attempt
       WHERE m.experiment = ? AND p.start_extra ->> '$.metrics' IS NOT NULL ORDER BY a.created, p.rank)sql",
-      [](RowReader row) {
-        std::string key = row.text();
-        return std::pair(std::move(key), row.text());
-      },
-      experiment);
+                                                                                experiment);
   for (const auto& [key, text] : texts)
     for (experiments::OwnMetric& metric : experiments::own_metrics_from_json(nlohmann::json::parse(text)))
       stated.push_back({key, std::move(metric)});
@@ -286,11 +258,11 @@ std::vector<OwnValue> own_values(const Database& database, const std::string& ex
 }
 
 double steps_per_epoch(const Database& database, const std::string& run_key) {
-  return read_rows(
+  return read_all<std::vector<double>>(
              database,
              "SELECT AVG(json_extract(e.extra, '$.steps')) FROM timed_epoch t JOIN epoch e "
              "ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch WHERE t.run_key = ?",
-             [](RowReader row) { return row.number(); }, run_key)
+             run_key)
       .front();
 }
 
@@ -299,8 +271,8 @@ std::vector<EpochRow> epoch_averages(const Database& database, const std::string
   return translated(database.connection(), [&] {
     SQLite::Statement averages(database.connection(), averages_of_run("?2"));
     std::vector<EpochRow> found;
-    for (const PlannedRun& run : planned_runs(database, experiment))
-      for (Bound rows(averages, run.key, experiment); rows.next();)
+    for (const auto& [key, ranks] : planned_runs(database, experiment))
+      for (Bound rows(averages, key, experiment); rows.next();)
         found.push_back(epoch_of(RowReader(rows.row())));
     return found;
   });
@@ -313,10 +285,10 @@ std::vector<EpochRow> epoch_replicas(const Database& database, const std::string
     SQLite::Statement averages(database.connection(), averages_of_run("?2"));
     SQLite::Statement replicas(database.connection(), replicas_of_run());
     std::vector<EpochRow> found;
-    for (const PlannedRun& run : planned_runs(database, experiment))
-      for (Bound rows(run.ranks == 1 ? averages : replicas, run.key, experiment); rows.next();) {
+    for (const auto& [key, ranks] : planned_runs(database, experiment))
+      for (Bound rows(ranks == 1 ? averages : replicas, key, experiment); rows.next();) {
         EpochRow& row = found.emplace_back(epoch_of(RowReader(rows.row())));
-        if (run.ranks > 1) continue;
+        if (ranks > 1) continue;
         row.replica = 0;
         row["energy_joules"] = row["peak_device_bytes"] = not_defined;
       }

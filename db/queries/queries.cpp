@@ -20,40 +20,17 @@ std::vector<std::string> names_in(const std::string& list) {
 
 RunSummary summary_of(RowReader row) {
   RunSummary run;
-  run.run_key = row.text();
-  run.experiment = row.text();
-  run.model = row.text();
-  run.dataset = row.text();
-  run.data_source = row.text();
-  run.strategy = row.text();
-  run.kind = row.text();
-  run.replicas = row.integer();
-  run.stages = row.integer();
-  run.seed = row.integer();
-  run.status = row.text();
-  run.epochs = row.integer();
-  run.epochs_done = row.integer();
-  run.attempts = row.integer();
-  run.total_train_seconds = row.number_or_zero();
-  run.total_seconds = row.number_or_zero();
-  run.test_accuracy = row.number();
-  run.circumstances_hash = row.text();
-  run.failure = row.text();
-  run.updated = row.text();
-  run.in_latest_plan = row.flag();
-  run.model_title = row.text();
-  run.task = row.text();
+  row.into(run.run_key, run.experiment, run.model, run.dataset, run.data_source, run.strategy, run.kind,
+           run.replicas, run.stages, run.seed, run.status, run.epochs, run.epochs_done, run.attempts,
+           run.total_train_seconds, run.total_seconds, run.test_accuracy, run.circumstances_hash, run.failure,
+           run.updated, run.in_latest_plan, run.model_title, run.task, run.dataset_title, run.files,
+           run.command);
   run.loss_parts = names_in(row.text());
-  run.dataset_title = row.text();
-  run.files = row.text();
-  run.command = row.text();
+  run.axes = axes_from(row.text(), run.strategy);
   return run;
 }
 
-std::vector<std::string> texts(const Database& database, const std::string& sql, const auto&... values) {
-  return read_rows(
-      database, sql, [](RowReader row) { return row.text(); }, values...);
-}
+using Texts = std::vector<std::string>;
 
 json json_or_null(const std::string& text) {
   return text.empty() ? json(nullptr) : json::parse(text);
@@ -82,68 +59,52 @@ std::vector<experiments::Compare> comparisons_from_json(const json& value) {
 
 Plan plan_of(RowReader row) {
   Plan plan;
-  plan.experiment = row.text();
-  plan.toml = row.text();
-  plan.time = row.text();
+  row.into(plan.experiment, plan.toml, plan.time, plan.file);
   json members;
   for (const char* name : {"compare", "varied", "expect", "published", "data_profiles", "metrics", "asked"})
     members[name] = json_or_null(row.text());
   read_plan_members(plan, members);
-  plan.file = row.text();
   return plan;
 }
 
 Attempt attempt_of(RowReader row) {
   Attempt attempt;
-  attempt.attempt = static_cast<int>(row.integer());
-  attempt.status = row.text();
-  attempt.directory = row.text();
-  attempt.started = row.text();
-  attempt.total_seconds = row.number_or_zero();
-  attempt.cause = row.text();
+  row.into(attempt.attempt, attempt.status, attempt.directory, attempt.started, attempt.total_seconds,
+           attempt.cause, attempt.times_problem, attempt.other_share, attempt.measured_epochs,
+           attempt.disturbed_epochs);
   attempt.launch = json::parse(row.text());
-  attempt.times_problem = row.text();
-  attempt.other_share = row.number();
-  attempt.measured_epochs = row.integer();
-  attempt.disturbed_epochs = row.integer();
   return attempt;
 }
 
 }  // namespace
 
 std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
-  return translated(database.connection(), [&] {
-    Axes axes(database.connection());
-    return read_rows(
-        database, R"sql(
+  return read_rows(database,
+                   R"sql(
       SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.seed,
-             s.status, s.epochs, s.epochs_done, s.attempts, s.total_train_seconds, s.total_seconds,
+             s.status, s.epochs, s.epochs_done, s.attempts, COALESCE(s.total_train_seconds, 0), COALESCE(s.total_seconds, 0),
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
              json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),
-             json_extract(r.resolved, '$.declared.model.loss_parts'),
              json_extract(r.resolved, '$.declared.dataset.title'), json_extract(r.resolved, '$.strategy.files'),
-             json_extract(r.resolved, '$.strategy.command', '$.strategy.env')
+             json_extract(r.resolved, '$.strategy.command', '$.strategy.env'),
+             json_extract(r.resolved, '$.declared.model.loss_parts'),
+             )sql" + std::string(axes_of_run) +
+                       R"sql(
       FROM run_summary s
       JOIN run r ON r.run_key = s.run_key
       LEFT JOIN experiment_run m ON m.run_key = s.run_key AND m.experiment = s.experiment
       WHERE ?1 = '' OR s.experiment = ?1
       ORDER BY m.first_journal_id IS NULL, m.first_journal_id, m.position, s.run_key)sql",
-        [&](RowReader row) {
-          RunSummary run = summary_of(row);
-          run.axes = axes.of(run.run_key, run.strategy);
-          return run;
-        },
-        experiment);
-  });
+                   summary_of, experiment);
 }
 
 std::vector<std::string> experiment_names(const Database& database) {
-  return texts(database, "SELECT name FROM experiment ORDER BY journal_id");
+  return read_all<Texts>(database, "SELECT name FROM experiment ORDER BY journal_id");
 }
 
 std::vector<std::string> earlier_experiments_with_runs_of(const Database& database,
                                                           const std::string& experiment) {
-  return texts(database, R"sql(
+  return read_all<Texts>(database, R"sql(
     WITH first_plan AS (
       SELECT experiment AS name, MIN(time) AS time FROM journal WHERE type = 'run' GROUP BY experiment)
     SELECT e.name FROM experiment e JOIN first_plan p ON p.name = e.name
@@ -151,23 +112,23 @@ std::vector<std::string> earlier_experiments_with_runs_of(const Database& databa
       SELECT 1 FROM experiment_run m JOIN experiment_run o ON o.run_key = m.run_key AND o.experiment = e.name
       WHERE m.experiment = ?1)
     ORDER BY e.journal_id)sql",
-               experiment);
+                         experiment);
 }
 
 Plan latest_plan(const Database& database, const std::string& experiment) {
   auto plans = read_rows(database, R"sql(
-    SELECT e.name, j.toml, j.time, j.compare, j.varied, j.expect, j.extra -> '$.published',
-           j.extra -> '$.data_profiles', j.extra -> '$.metrics', j.extra -> '$.asked', j.file
+    SELECT e.name, j.toml, j.time, j.file, j.compare, j.varied, j.expect, j.extra -> '$.published',
+           j.extra -> '$.data_profiles', j.extra -> '$.metrics', j.extra -> '$.asked'
     FROM experiment e JOIN journal j ON j.id = e.journal_id WHERE e.name = ?)sql",
                          plan_of, experiment);
   if (plans.empty())
     throw UserError("no experiment \"" + experiment + "\" in this yard",
                     "`trainyard status` lists the experiments");
-  plans.front().keys = texts(database, R"sql(
+  plans.front().keys = read_all<Texts>(database, R"sql(
     SELECT k.run_key
     FROM experiment e JOIN journal_key k ON k.journal_id = e.journal_id
     WHERE e.name = ? ORDER BY k.position)sql",
-                             experiment);
+                                       experiment);
   return std::move(plans.front());
 }
 
@@ -177,10 +138,10 @@ std::vector<PlanEntry> plan_history(const Database& database, const std::string&
     PlanEntry entry{row.text(), row.text(), {}, {}, {}};
     if (const json compare = json_or_null(row.text()); !compare.is_null())
       entry.compare = comparisons_from_json(compare);
-    entry.keys =
-        texts(database, "SELECT run_key FROM journal_key WHERE journal_id = ? ORDER BY position", id);
-    entry.strategies =
-        texts(database, "SELECT strategy FROM journal_key WHERE journal_id = ? ORDER BY position", id);
+    entry.keys = read_all<Texts>(
+        database, "SELECT run_key FROM journal_key WHERE journal_id = ? ORDER BY position", id);
+    entry.strategies = read_all<Texts>(
+        database, "SELECT strategy FROM journal_key WHERE journal_id = ? ORDER BY position", id);
     return entry;
   };
   return read_rows(database, R"sql(
@@ -210,21 +171,16 @@ Finished finished_runs(const Database& database, const std::map<std::string, std
 
 std::vector<std::string> keys_with_prefix(const Database& database, const std::string& prefix) {
   if (prefix == "last")
-    return texts(database, "SELECT run_key FROM run_state ORDER BY updated DESC, run_key LIMIT 1");
-  return texts(database, "SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key",
-               prefix);
+    return read_all<Texts>(database, "SELECT run_key FROM run_state ORDER BY updated DESC, run_key LIMIT 1");
+  return read_all<Texts>(
+      database, "SELECT run_key FROM run WHERE substr(run_key, 1, length(?1)) = ?1 ORDER BY run_key", prefix);
 }
 
 std::map<int, std::string> jobs_of_run(const Database& database, const std::string& run_key) {
-  const auto job_of = [](RowReader row) {
-    const auto attempt = static_cast<int>(row.integer());
-    return std::pair(attempt, row.text());
-  };
-  const auto jobs = read_rows(database, R"sql(
+  return read_all<std::map<int, std::string>>(database, R"sql(
     SELECT attempt, extra ->> '$.job' FROM event
     WHERE run_key = ? AND type = 'submitted' AND extra ->> '$.job' IS NOT NULL ORDER BY attempt, seq DESC)sql",
-                              job_of, run_key);
-  return {jobs.begin(), jobs.end()};
+                                              run_key);
 }
 
 std::vector<Warning> warnings_of_run(const Database& database, const std::string& run_key) {
@@ -238,52 +194,45 @@ std::vector<Warning> warnings_of_run(const Database& database, const std::string
 }
 
 int last_known_attempt(const Database& database, const std::string& run_key) {
-  return read_rows(
-             database, R"sql(
+  return read_all<std::vector<int>>(database, R"sql(
     SELECT COALESCE(MAX(n), 0) FROM (SELECT MAX(attempt) AS n FROM attempt WHERE run_key = ?1
                                      UNION ALL SELECT up_to_attempt FROM removed WHERE run_key = ?1))sql",
-             [](RowReader row) { return static_cast<int>(row.integer()); }, run_key)
+                                    run_key)
       .front();
 }
 
 std::vector<Attempt> attempts_of_run(const Database& database, const std::string& run_key) {
   return read_rows(database, R"sql(
-    SELECT s.attempt, s.status, s.directory, s.created, s.total_seconds, s.failure, a.launch,
+    SELECT s.attempt, s.status, s.directory, s.created, COALESCE(s.total_seconds, 0), s.failure,
            COALESCE((SELECT r.times_problem FROM run_state r
                      WHERE r.run_key = s.run_key AND r.attempt = s.attempt), s.times_problem), s.other_share,
            (SELECT COUNT(e.other_share) FROM attempt_epoch e WHERE e.run_key = s.run_key AND e.attempt = s.attempt),
-           (SELECT COUNT(*) FROM attempt_epoch e WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.disturbed)
+           (SELECT COUNT(*) FROM attempt_epoch e WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.disturbed),
+           a.launch
     FROM attempt_summary s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
     WHERE s.run_key = ? ORDER BY s.attempt)sql",
                    attempt_of, run_key);
 }
 
 std::map<std::string, json> effective_launches(const Database& database, const std::string& experiment) {
-  const auto launch_of = [](RowReader row) {
-    std::string key = row.text();
-    return std::pair(std::move(key), json::parse(row.text()));
-  };
-  const auto launches = read_rows(database, R"sql(
+  const auto texts = read_all<std::map<std::string, std::string>>(database, R"sql(
     SELECT m.run_key, a.launch
     FROM experiment_run m
     JOIN counted_attempt c ON c.run_key = m.run_key
     JOIN attempt a ON a.run_key = c.run_key AND a.attempt = c.attempt
     WHERE m.experiment = ?)sql",
-                                  launch_of, experiment);
-  return {launches.begin(), launches.end()};
+                                                                  experiment);
+  std::map<std::string, json> launches;
+  for (const auto& [key, text] : texts) launches[key] = json::parse(text);
+  return launches;
 }
 
 std::set<std::string> keys_with_status(const Database& database, const std::string& status) {
-  const auto keys = texts(database, "SELECT run_key FROM run_state WHERE status = ?", status);
-  return {keys.begin(), keys.end()};
+  return read_all<std::set<std::string>>(database, "SELECT run_key FROM run_state WHERE status = ?", status);
 }
 
 std::set<std::pair<std::string, int>> completed_attempts(const Database& database) {
-  const auto attempt_and_key = [](RowReader row) {
-    std::string key = row.text();
-    return std::pair(std::move(key), static_cast<int>(row.integer()));
-  };
-  const auto found = read_rows(database, R"sql(
+  return read_all<std::set<std::pair<std::string, int>>>(database, R"sql(
     SELECT s.run_key, s.attempt
     FROM attempt_status s JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt
     WHERE s.status IN ('failed', 'interrupted') OR (s.status = 'finished' AND a.world_size <=
@@ -291,17 +240,11 @@ std::set<std::pair<std::string, int>> completed_attempts(const Database& databas
        WHERE e.run_key = s.run_key AND e.attempt = s.attempt AND e.type = 'exited')
       AND (NOT a.host_exclusive OR COALESCE(json_array_length(a.launch, '$.cores[0]'), 0) = 0
            OR EXISTS (SELECT 1 FROM event e WHERE e.run_key = s.run_key AND e.attempt = s.attempt
-                      AND e.type = 'processor_use'))))sql",
-                               attempt_and_key);
-  return {found.begin(), found.end()};
+                      AND e.type = 'processor_use'))))sql");
 }
 
 std::map<std::string, double> median_run_seconds(const Database& database) {
-  const auto kind_and_seconds = [](RowReader row) {
-    std::string kind = row.text();
-    return std::pair(std::move(kind), row.number());
-  };
-  const auto found = read_rows(database, R"sql(
+  return read_all<std::map<std::string, double>>(database, R"sql(
     SELECT kind, AVG(total_seconds)
     FROM (SELECT kind, total_seconds, ROW_NUMBER() OVER (PARTITION BY kind ORDER BY total_seconds) AS place,
             COUNT(*) OVER (PARTITION BY kind) AS attempts
@@ -311,9 +254,7 @@ std::map<std::string, double> median_run_seconds(const Database& database) {
                 FROM run_state s JOIN run r ON r.run_key = s.run_key
                 WHERE s.status = 'finished' AND s.total_seconds IS NOT NULL))
     WHERE place IN ((attempts + 1) / 2, (attempts + 2) / 2)
-    GROUP BY kind)sql",
-                               kind_and_seconds);
-  return {found.begin(), found.end()};
+    GROUP BY kind)sql");
 }
 
 void read_plan_members(Plan& plan, const json& entry) {

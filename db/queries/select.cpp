@@ -207,8 +207,7 @@ void add_sql_functions(sqlite3* connection) {
 
 // `bound`: the value of the parameter, if the statement has one.
 void select_checked(sqlite3* connection, const std::string& sql, const std::string& bound,
-                    const std::function<void(const std::vector<std::string>&)>& columns,
-                    const std::function<bool(const ExportRow&)>& row) {
+                    const OnColumns& columns, const OnRow& row) {
   add_sql_functions(connection);
   const ReadingOnly reading_only(connection);
   const Prepared statement = prepare_one(connection, sql);
@@ -227,28 +226,6 @@ void select_checked(sqlite3* connection, const std::string& sql, const std::stri
   }
   if (outcome != SQLITE_DONE) fail(connection);
 }
-
-}  // namespace
-
-void select_rows(const Database& database, const std::string& sql,
-                 const std::function<void(const std::vector<std::string>&)>& columns,
-                 const std::function<bool(const ExportRow&)>& row) {
-  translated(database.connection(),
-             [&] { select_checked(database.connection().getHandle(), sql, "", columns, row); });
-}
-
-ResultTable select(const Database& database, const std::string& sql) {
-  ResultTable table;
-  select_rows(
-      database, sql, [&](const auto& names) { table.columns = names; },
-      [&](const ExportRow& row) {
-        table.rows.push_back(row);
-        return true;
-      });
-  return table;
-}
-
-namespace {
 
 const std::array<ExportedView, 5> views_of_export{
     {{"epochs", "epoch_average", "one row per run and epoch, over all replicas", "run_key, epoch"},
@@ -273,13 +250,29 @@ std::string axis_columns_of(const SQLite::Database& connection, const std::strin
 
 }  // namespace
 
+void select_rows(const Database& database, const std::string& sql, const OnColumns& columns,
+                 const OnRow& row) {
+  translated(database.connection(),
+             [&] { select_checked(database.connection().getHandle(), sql, "", columns, row); });
+}
+
+ResultTable select(const Database& database, const std::string& sql) {
+  ResultTable table;
+  select_rows(
+      database, sql, [&](const auto& names) { table.columns = names; },
+      [&](const ExportRow& row) {
+        table.rows.push_back(row);
+        return true;
+      });
+  return table;
+}
+
 std::span<const ExportedView> exported_views() {
   return views_of_export;
 }
 
 void export_rows(const Database& database, const ExportedView& view, const std::string& experiment,
-                 const std::function<void(const std::vector<std::string>&)>& columns,
-                 const std::function<bool(const ExportRow&)>& row) {
+                 const OnColumns& columns, const OnRow& row) {
   translated(database.connection(), [&] {
     const std::string sql =
         fmt::format("SELECT v.*{} FROM {} v WHERE v.experiment = ? ORDER BY {}",

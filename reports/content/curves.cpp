@@ -24,9 +24,18 @@ std::vector<const Arm*> arms_of(const Cell& cell) {
   return arms;
 }
 
-// Series of the whole arms, with one kind of points.
-std::vector<Series> whole_arms(const Cell& cell, const Metric& metric, const Palette& palette,
-                               std::vector<Point> Curve::*points) {
+constexpr std::array roles{"ddp", "mpddp", "extra1", "extra2", "extra3"};
+
+std::string own_role(const std::string& value) {
+  if (value == "ddp") return "ddp";
+  if (value == "mp-ddp") return "mpddp";
+  return "";
+}
+
+}  // namespace
+
+std::vector<Series> series_of_arms(const Cell& cell, const Metric& metric, const Palette& palette,
+                                   std::vector<Point> Curve::*points) {
   std::vector<Series> result;
   for (const Arm* arm : arms_of(cell))
     for (const Curve& curve : arm->curves) {
@@ -38,10 +47,8 @@ std::vector<Series> whole_arms(const Cell& cell, const Metric& metric, const Pal
   return result;
 }
 
-}  // namespace
-
 std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Palette& palette) {
-  std::vector<Series> result = whole_arms(cell, metric, palette, &Curve::points);
+  std::vector<Series> result = series_of_arms(cell, metric, palette, &Curve::points);
   for (const Arm* arm : arms_of(cell))
     for (const Curve& curve : arm->curves) {
       if (curve.metric != metric.name || curve.replica < 0) continue;
@@ -52,26 +59,6 @@ std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Pale
     }
   return result;
 }
-
-std::vector<Series> series_by_second(const Cell& cell, const Metric& metric, const Palette& palette) {
-  return whole_arms(cell, metric, palette, &Curve::by_second);
-}
-
-std::vector<Series> difference_series(const Cell& cell, const Metric& metric, const Palette& palette) {
-  return whole_arms(cell, metric, palette, &Curve::differences);
-}
-
-namespace {
-
-constexpr std::array roles{"ddp", "mpddp", "extra1", "extra2", "extra3"};
-
-std::string own_role(const std::string& value) {
-  if (value == "ddp") return "ddp";
-  if (value == "mp-ddp") return "mpddp";
-  return "";
-}
-
-}  // namespace
 
 Palette make_palette(const std::vector<Comparison>& comparisons) {
   Palette palette;

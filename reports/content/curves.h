@@ -24,10 +24,9 @@ std::vector<Series> legend(const std::vector<Figure>& figures);
 
 // Series of one metric for all arms of a cell: the baseline, the other arms, then the replicas of each arm.
 std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Palette& palette);
-// Those of the whole arms over elapsed seconds of training and validation instead of epochs.
-std::vector<Series> series_by_second(const Cell& cell, const Metric& metric, const Palette& palette);
-// Each arm against the baseline, at each epoch.
-std::vector<Series> difference_series(const Cell& cell, const Metric& metric, const Palette& palette);
+// Those of the whole arms alone, with one kind of points.
+std::vector<Series> series_of_arms(const Cell& cell, const Metric& metric, const Palette& palette,
+                                   std::vector<Point> Curve::*points);
 
 // Key of the series of a whole arm.
 std::string key_of(const Arm& arm);

@@ -68,7 +68,7 @@ std::optional<Figure> make_difference(const Figure& panel, const Cell& cell, con
   const Verdict* verdict = cell.find_with_margin(metric.name);
   if (curves == nullptr || verdict == nullptr || !lie_on_each_other(*curves)) return std::nullopt;
   Lines lines;
-  lines.series = difference_series(cell, metric, palette);
+  lines.series = series_of_arms(cell, metric, palette, &Curve::differences);
   if (lines.series.empty()) return std::nullopt;
   lines.x = curves->x;
   lines.margin = std::pair(verdict->margin->low, verdict->margin->high);

@@ -59,8 +59,7 @@ std::string intervals_of_finals(const std::vector<Series>& series) {
 // Whether an interval of few seeds reaches below zero or above 100 %.
 bool reaches_beyond(const Metric& metric, const std::vector<Series>& series) {
   const auto beyond = [&](const Point& point) {
-    return point.low < metric.kind->scale * metric.kind->least ||
-           point.high > metric.kind->scale * metric.kind->most;
+    return point.low < metric.least_shown() || point.high > metric.most_shown();
   };
   return std::ranges::any_of(series, [&](const Series& one) {
     return std::ranges::any_of(one.points, beyond) || (one.final && beyond(*one.final));
@@ -90,6 +89,62 @@ bool all_positive(const std::vector<Series>& series) {
   return true;
 }
 
+std::string published_name(const Metric& metric) {
+  if (metric.name == "validation-seconds") return "total_validation_seconds";
+  std::string name = metric.name;
+  std::ranges::replace(name, '-', '_');
+  return name;
+}
+
+std::vector<std::pair<double, double>> points_of(const experiments::PublishedSeries& published, double scale,
+                                                 const std::vector<Series>& series) {
+  double first = std::numeric_limits<double>::infinity();
+  double last = 0;
+  for (const Series& one : series) {
+    for (const Point& point : one.points) {
+      first = std::min(first, point.x);
+      last = std::max(last, point.x);
+    }
+  }
+  std::vector<std::pair<double, double>> points;
+  for (const experiments::PublishedPoint& point : published.points) {
+    if (point.epoch > 0) points.emplace_back(point.epoch, scale * point.value);
+    if (point.epoch == 0) points = {{first, scale * point.value}, {last, scale * point.value}};
+  }
+  return points;
+}
+
+const std::vector<experiments::PublishedSource>& sources_of(const Report& report) {
+  static const std::vector<experiments::PublishedSource> none;
+  return report.published ? report.published->sources : none;
+}
+
+// Published values of one model and metric as guides beside our curves and bars. One guide per arm and
+// source, over the epochs of `series`.
+std::vector<Guide> published_guides(const Report& report, const std::string& model, const Metric& metric,
+                                    const std::vector<Series>& series) {
+  std::vector<Guide> guides;
+  const std::string name = published_name(metric);
+  const bool several = sources_of(report).size() > 1;
+  for (const experiments::PublishedSource& source : sources_of(report)) {
+    for (const experiments::PublishedSeries& published : source.series) {
+      if (published.model != model || published.metric != name) continue;
+      guides.push_back({fmt::format("published {}{}", published.arm, several ? ", " + source.name : ""),
+                        "published", points_of(published, metric.kind->scale, series)});
+    }
+  }
+  return guides;
+}
+
+// " Dash-dotted: published values …"; empty if there are no guides.
+std::string published_caption(const Report& report, const std::vector<Guide>& guides) {
+  if (guides.empty()) return "";
+  std::string names;
+  for (const experiments::PublishedSource& source : sources_of(report))
+    names += (names.empty() ? "" : ", ") + source.name;
+  return " Dash-dotted: published values (" + names + ") from other hardware, not used in verdicts.";
+}
+
 // Empty if no run has the metric.
 std::optional<Figure> make_panel(const Report& report, const Cell& cell, const Metric& metric,
                                  const Palette& palette) {
@@ -113,12 +168,12 @@ std::optional<Figure> make_panel(const Report& report, const Cell& cell, const M
     return figure;
   }
   figure.data = epochs_table(series);
-  Lines lines{.x = {.title = "epoch", .integers = true, .least = {}, .most = {}},
+  Lines lines{.x = {.title = "epoch", .integers = true},
               .y = {.title = "",
                     .log = log,
                     .from_zero = metric.kind->is_cost(),
-                    .least = least_shown(metric),
-                    .most = most_shown(metric)},
+                    .least = metric.least_shown(),
+                    .most = metric.most_shown()},
               .series = std::move(series),
               .final_label = metric.kind->is_cost() ? "median" : "last epoch",
               .guides = std::move(guides)};
@@ -147,7 +202,7 @@ std::optional<Figure> make_clock_panel(const Report& report, const Cell& cell, c
   figure.subject = cell.label;
   figure.title = "Validation loss over time";
   Lines lines;
-  lines.series = series_by_second(cell, metric, palette);
+  lines.series = series_of_arms(cell, metric, palette, &Curve::by_second);
   if (lines.series.empty()) return std::nullopt;
   lines.x.title = "seconds";
   lines.x.from_zero = true;
@@ -245,63 +300,6 @@ std::string lacking_text(const Report& report, const Cell& cell, const std::vect
   if (!unrecorded.empty()) texts.push_back("Not recorded by any run: " + unrecorded + ".");
   if (!uncounted.empty()) texts.push_back("Not drawn: " + uncounted + "." + uncounted_runs);
   return joined(texts, {}, " ");
-}
-
-namespace {
-
-std::string published_name(const Metric& metric) {
-  if (metric.name == "validation-seconds") return "total_validation_seconds";
-  std::string name = metric.name;
-  std::ranges::replace(name, '-', '_');
-  return name;
-}
-
-std::vector<std::pair<double, double>> points_of(const experiments::PublishedSeries& published, double scale,
-                                                 const std::vector<Series>& series) {
-  double first = std::numeric_limits<double>::infinity();
-  double last = 0;
-  for (const Series& one : series) {
-    for (const Point& point : one.points) {
-      first = std::min(first, point.x);
-      last = std::max(last, point.x);
-    }
-  }
-  std::vector<std::pair<double, double>> points;
-  for (const experiments::PublishedPoint& point : published.points) {
-    if (point.epoch > 0) points.emplace_back(point.epoch, scale * point.value);
-    if (point.epoch == 0) points = {{first, scale * point.value}, {last, scale * point.value}};
-  }
-  return points;
-}
-
-const std::vector<experiments::PublishedSource>& sources_of(const Report& report) {
-  static const std::vector<experiments::PublishedSource> none;
-  return report.published ? report.published->sources : none;
-}
-
-}  // namespace
-
-std::vector<Guide> published_guides(const Report& report, const std::string& model, const Metric& metric,
-                                    const std::vector<Series>& series) {
-  std::vector<Guide> guides;
-  const std::string name = published_name(metric);
-  const bool several = sources_of(report).size() > 1;
-  for (const experiments::PublishedSource& source : sources_of(report)) {
-    for (const experiments::PublishedSeries& published : source.series) {
-      if (published.model != model || published.metric != name) continue;
-      guides.push_back({fmt::format("published {}{}", published.arm, several ? ", " + source.name : ""),
-                        "published", points_of(published, metric.kind->scale, series)});
-    }
-  }
-  return guides;
-}
-
-std::string published_caption(const Report& report, const std::vector<Guide>& guides) {
-  if (guides.empty()) return "";
-  std::string names;
-  for (const experiments::PublishedSource& source : sources_of(report))
-    names += (names.empty() ? "" : ", ") + source.name;
-  return " Dash-dotted: published values (" + names + ") from other hardware, not used in verdicts.";
 }
 
 }  // namespace trainyard::reports

@@ -31,12 +31,4 @@ std::string unit_of(const Metric& metric, bool log_scale);
 // One row per epoch and three columns per series, as page.js needs them for the crosshair.
 Table epochs_table(const std::vector<Series>& series);
 
-// Published values of one model and metric as guides beside our curves and bars. One guide per arm and
-// source, over the epochs of `series`.
-std::vector<Guide> published_guides(const Report& report, const std::string& model, const Metric& metric,
-                                    const std::vector<Series>& series);
-
-// " Dash-dotted: published values …"; empty if there are no guides.
-std::string published_caption(const Report& report, const std::vector<Guide>& guides);
-
 }  // namespace trainyard::reports

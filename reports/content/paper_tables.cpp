@@ -100,24 +100,6 @@ TableRow number_row(const Comparison& comparison, const Cell& cell, const Verdic
           verdict.later ? verdict.later->ci95.high : NAN};
 }
 
-}  // namespace
-
-PaperTable published_verdicts(const Report& report) {
-  PaperTable paper;
-  paper.slug = "published";
-  paper.table.columns = {"", "Metric", "Published", "Here"};
-  paper.table.caption = "Published verdicts beside those of this report.";
-  if (!report.published) return paper;
-  for (const experiments::PublishedSource& source : report.published->sources)
-    for (const PublishedPair& pair : published_pairs(source, report.comparisons))
-      paper.table.rows.push_back(
-          {fmt::format("{}: {} with {}", source.name, pair.cell->label, pair.ours->arm), pair.metric,
-           text_of(pair.published), word_with_reason(*pair.ours)});
-  return paper;
-}
-
-namespace {
-
 // What weakens a published number or ours, and the reasons.
 std::vector<std::string> remarks_of(const PublishedNumber& number) {
   std::vector<std::string> texts = number.remarks;
@@ -143,6 +125,20 @@ std::string with_sd(double mean, double sd, int n) {
 }
 
 }  // namespace
+
+PaperTable published_verdicts(const Report& report) {
+  PaperTable paper;
+  paper.slug = "published";
+  paper.table.columns = {"", "Metric", "Published", "Here"};
+  paper.table.caption = "Published verdicts beside those of this report.";
+  if (!report.published) return paper;
+  for (const experiments::PublishedSource& source : report.published->sources)
+    for (const PublishedPair& pair : published_pairs(source, report.comparisons))
+      paper.table.rows.push_back(
+          {fmt::format("{}: {} with {}", source.name, pair.cell->label, pair.ours->arm), pair.metric,
+           text_of(pair.published), word_with_reason(*pair.ours)});
+  return paper;
+}
 
 PaperTable published_numbers(const Report& report) {
   PaperTable paper;

@@ -73,8 +73,8 @@ Figure figure_of(const ParameterStudy& study, const StudiedMetric& studied, cons
   lines.x.at = study.values;
   lines.x.log = study.values.front() > 0 && study.values.back() > 10 * study.values.front();
   lines.y.from_zero = metric.kind->is_cost();
-  lines.y.least = least_shown(metric);
-  lines.y.most = most_shown(metric);
+  lines.y.least = metric.least_shown();
+  lines.y.most = metric.most_shown();
   lines.markers = true;
   std::vector<Point> all;
   figure.data.columns = {"series", study.axis, "mean", "low", "high", "seeds"};

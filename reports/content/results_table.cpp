@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -46,21 +45,14 @@ std::string row_name(const Metric& metric) {
   return upper_first(metric.quantity) + with_label(" in ", std::string(metric.kind->shown_unit));
 }
 
-// The metrics of one kind: training, validation, test. A position in `metrics()`, or nothing.
-struct Kind {
-  std::string name;
-  std::array<std::optional<std::size_t>, 3> phases;
-};
+// The name of a kind of metrics, and those of training, validation and test. Null: there is none.
+using Kind = std::pair<std::string, std::array<const Metric*, 3>>;
 
 std::vector<Kind> kinds() {
   std::vector<Kind> found;
-  for (std::size_t at = 0; at < metrics().size(); ++at) {
-    const Metric& metric = metrics()[at];
-    const std::string name = row_name(metric);
-    if (std::ranges::find(found, name, &Kind::name) == found.end()) found.push_back({name, {}});
+  for (const Metric& metric : metrics()) {
     const auto phase = std::ranges::find(models::phases, metric.name.substr(0, metric.name.find('-')));
-    std::ranges::find(found, name, &Kind::name)
-        ->phases[static_cast<std::size_t>(phase - models::phases.begin())] = at;
+    value_of_key(found, row_name(metric))[static_cast<std::size_t>(phase - models::phases.begin())] = &metric;
   }
   return found;
 }
@@ -82,17 +74,17 @@ std::string counts_text(const std::vector<int>& counts) {
 }
 
 void add_kind(const CellRows& rows, const Kind& kind, Table& table) {
-  std::string name = kind.name;
+  std::string name = kind.first;
   for (const Arm* arm : rows.arms) {
     TableRow cells;
     std::vector<int> counts;
-    for (const std::optional<std::size_t>& at : kind.phases) {
-      const Sample* const sample = at ? sample_of(*arm, metrics()[*at]) : nullptr;
+    for (const Metric* metric : kind.second) {
+      const Sample* const sample = metric != nullptr ? sample_of(*arm, *metric) : nullptr;
       if (sample == nullptr) {
         cells.emplace_back("");
         continue;
       }
-      cells.push_back(cell_text(*sample, metrics()[*at]));
+      cells.push_back(cell_text(*sample, *metric));
       counts.push_back(sample->n);
     }
     if (counts.empty()) return;  // the same for all arms

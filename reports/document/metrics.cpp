@@ -153,14 +153,12 @@ std::span<const Metric* const> published_metrics() {
 
 std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
   std::vector<std::string> known;
-  for (const models::Cost& cost : models::all_costs)
-    if (std::string kind(cost.kind->name); std::ranges::find(known, kind) == known.end())
-      known.push_back(std::move(kind));
-  for (const Metric& metric : metrics())
-    if (std::string kind = metric.name.substr(metric.name.find('-') + 1);
-        std::ranges::find(known, kind) == known.end())
-      known.push_back(std::move(kind));
-  for (const Metric& metric : metrics()) known.push_back(metric.name);
+  const auto add = [&](std::string name) {
+    if (std::ranges::find(known, name) == known.end()) known.push_back(std::move(name));
+  };
+  for (const models::Cost& cost : models::all_costs) add(std::string(cost.kind->name));
+  for (const Metric& metric : metrics()) add(metric.name.substr(metric.name.find('-') + 1));
+  for (const Metric& metric : metrics()) add(metric.name);
   std::set<std::string> names;
   for (const std::string& text : texts) {
     std::string wanted = text;
@@ -173,22 +171,6 @@ std::set<std::string> metrics_named(const std::vector<std::string>& texts) {
         names.insert(metric.name);
   }
   return names;
-}
-
-namespace {
-
-std::optional<double> if_finite(double value) {
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
-}  // namespace
-
-std::optional<double> least_shown(const Metric& metric) {
-  return if_finite(metric.kind->scale * metric.kind->least);
-}
-
-std::optional<double> most_shown(const Metric& metric) {
-  return if_finite(metric.kind->scale * metric.kind->most);
 }
 
 std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more) {

@@ -38,6 +38,9 @@ struct Metric {
   // Judged only if the arms train different numbers of epochs: else the time per epoch says the same.
   bool is_total() const { return kind->is_cost() && epoch_column.empty(); }
   bool higher_is_better() const { return kind->higher_is_better != reversed; }
+  // Limits of shown values; may be infinite.
+  double least_shown() const { return kind->scale * kind->least; }
+  double most_shown() const { return kind->scale * kind->most; }
 };
 
 const std::deque<Metric>& metrics();
@@ -56,10 +59,6 @@ std::span<const Metric* const> published_metrics();  // accuracy, loss and time;
 // Names of the metrics that a user means: "test-accuracy" (also with _ or a space) is one, "accuracy" is the
 // metric in all phases, and "time" is all times. UserError with similar names if there is no such metric.
 std::set<std::string> metrics_named(const std::vector<std::string>& texts);
-
-// Limits of shown values, where the metric has any.
-std::optional<double> least_shown(const Metric& metric);
-std::optional<double> most_shown(const Metric& metric);
 
 // SQL of a metric of the user in the epochs of the runs `keys`, joined by "'), ('". `more`: SQL of further columns.
 std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more = "");

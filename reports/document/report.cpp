@@ -7,29 +7,12 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/document/report_members.h"
 
 namespace trainyard::reports {
 
 std::string text_of(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::improves:
-      return "IMPROVES";
-    case VerdictKind::no_change:
-      return "NO CHANGE";
-    case VerdictKind::deteriorates:
-      return "DETERIORATES";
-    case VerdictKind::inconclusive:
-      return "INCONCLUSIVE";
-    case VerdictKind::interim:
-      return "INTERIM";
-    case VerdictKind::no_data:
-      return "NO DATA";
-    case VerdictKind::not_comparable:
-      return "NOT COMPARABLE";
-    case VerdictKind::broken:
-      return "BROKEN";
-  }
-  return "";
+  return std::string(names_of<VerdictKind>.at(static_cast<std::size_t>(kind)));
 }
 
 bool is_decided(VerdictKind kind) {

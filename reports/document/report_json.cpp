@@ -1,11 +1,11 @@
 #include "reports/document/report_json.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <concepts>
 #include <limits>
 #include <set>
+#include <tuple>
 #include <type_traits>
 
 #include <fmt/format.h>
@@ -37,31 +37,34 @@ constexpr const char* minus_infinite = "-infinite";
 
 // What the files of experiments already write and read.
 template <typename T>
-T design_from_json(const nlohmann::json& json);
+inline constexpr auto design_from_json = nullptr;
 template <>
-experiments::Compare design_from_json(const nlohmann::json& json) {
-  return experiments::compare_from_json(json);
+inline constexpr auto design_from_json<experiments::Compare> = experiments::compare_from_json;
+template <>
+inline constexpr auto design_from_json<experiments::Expectation> = experiments::expectation_from_json;
+template <>
+inline constexpr auto design_from_json<experiments::Published> = experiments::published_from_json;
+template <>
+inline constexpr auto design_from_json<experiments::ProfiledData> = experiments::profiled_data_from_json;
+template <>
+inline constexpr auto design_from_json<Value> = experiments::value_from_json;
+template <typename T>
+concept IsDesign = !std::is_null_pointer_v<std::remove_const_t<decltype(design_from_json<T>)>>;
+
+// Types that are lists of their values in the file.
+auto values_in(Interval& ends) {
+  return std::tie(ends.low, ends.high);
 }
-template <>
-experiments::Expectation design_from_json(const nlohmann::json& json) {
-  return experiments::expectation_from_json(json);
+auto values_in(Point& point) {
+  return std::tie(point.x, point.mean, point.low, point.high, point.n);
 }
-template <>
-experiments::Published design_from_json(const nlohmann::json& json) {
-  return experiments::published_from_json(json);
-}
-template <>
-experiments::ProfiledData design_from_json(const nlohmann::json& json) {
-  return experiments::profiled_data_from_json(json);
-}
-template <>
-Value design_from_json(const nlohmann::json& json) {
-  return experiments::value_from_json(json);
+auto values_in(std::pair<std::string, std::string>& texts) {
+  return std::tie(texts.first, texts.second);
 }
 template <typename T>
-concept IsDesign = std::same_as<T, experiments::Compare> || std::same_as<T, experiments::Expectation> ||
-    std::same_as<T, experiments::Published> || std::same_as<T, experiments::ProfiledData> ||
-    std::same_as<T, Value>;
+concept IsList = requires(T& value) {
+  values_in(value);
+};
 
 // Writing.
 
@@ -75,12 +78,9 @@ requires std::integral<T> || std::same_as<T, std::string> OrderedJson written(co
   return value;
 }
 
-OrderedJson written(const Interval& ends) {
-  return {written(ends.low), written(ends.high)};
-}
-
-OrderedJson written(const Point& point) {
-  return {written(point.x), written(point.mean), written(point.low), written(point.high), point.n};
+OrderedJson written(IsList auto value) {
+  return std::apply([](const auto&... all) { return OrderedJson::array({written(all)...}); },
+                    values_in(value));
 }
 
 OrderedJson written(HasNames auto value) {
@@ -107,10 +107,6 @@ OrderedJson written(const std::map<std::string, T>& values) {
   OrderedJson object = OrderedJson::object();
   for (const auto& [name, value] : values) object[name] = written(value);
   return object;
-}
-
-OrderedJson written(const std::pair<std::string, std::string>& texts) {
-  return {texts.first, texts.second};
 }
 
 template <typename T>
@@ -166,28 +162,12 @@ void read(const OrderedJson& json, const std::string& place, T& value) {
   value = json.get<T>();
 }
 
-const OrderedJson& array_in(const OrderedJson& json, const std::string& place, std::size_t length) {
+void read(const OrderedJson& json, const std::string& place, IsList auto& list) {
+  const auto values = values_in(list);
+  constexpr std::size_t length = std::tuple_size_v<decltype(values)>;
   if (!json.is_array() || json.size() != length) refuse(place, fmt::format("a list of {} values", length));
-  return json;
-}
-
-void read(const OrderedJson& json, const std::string& place, Interval& ends) {
-  const OrderedJson& array = array_in(json, place, 2);
-  read(array[0], place, ends.low);
-  read(array[1], place, ends.high);
-}
-
-void read(const OrderedJson& json, const std::string& place, Point& point) {
-  const OrderedJson& array = array_in(json, place, 5);
-  const std::array numbers{&point.x, &point.mean, &point.low, &point.high};
-  for (std::size_t i = 0; i < numbers.size(); ++i) read(array[i], place, *numbers[i]);
-  read(array[4], place, point.n);
-}
-
-void read(const OrderedJson& json, const std::string& place, std::pair<std::string, std::string>& texts) {
-  const OrderedJson& array = array_in(json, place, 2);
-  read(array[0], place, texts.first);
-  read(array[1], place, texts.second);
+  std::size_t i = 0;
+  std::apply([&](auto&... all) { (read(json[i++], place, all), ...); }, values);
 }
 
 template <HasNames T>

@@ -23,25 +23,6 @@ std::map<std::string, std::string> light_colours() {
   return colours;
 }
 
-int nibble(char digit) {
-  return digit <= '9' ? digit - '0' : digit - 'a' + 10;
-}
-
-std::string base64_of_hex(const std::string& hex) {
-  static constexpr std::string_view digits =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-  std::string result;
-  // 3 hexadecimal digits are 12 bits, or 2 digits of base 64.
-  for (std::size_t at = 0; at < hex.size(); at += 3) {
-    int bits = 0;
-    for (std::size_t i = 0; i < 3; ++i) bits = bits * 16 + (at + i < hex.size() ? nibble(hex[at + i]) : 0);
-    result += digits[static_cast<std::size_t>(bits / 64)];
-    if (at + 1 < hex.size() || hex.size() % 3 == 0) result += digits[static_cast<std::size_t>(bits % 64)];
-  }
-  while (result.size() % 4 != 0) result += '=';
-  return result;
-}
-
 }  // namespace
 
 std::string figure_style_with_colours() {
@@ -58,7 +39,7 @@ std::string figure_style_with_colours() {
 }
 
 std::string policy_hash(std::string_view content) {
-  return "sha256-" + base64_of_hex(sha256_hex(content));
+  return "sha256-" + sha256_base64(content);
 }
 
 }  // namespace trainyard::reports

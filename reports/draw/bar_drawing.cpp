@@ -85,13 +85,8 @@ void draw_names(Markup& out, const Bars& figure, const BarLayout& layout) {
 
 void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center, double width) {
   const Point& point = *series.final;
-  const double height = y(0) - y(point.mean);
   out.open("g", {{"class", series_class(series)}});
-  out.empty("rect", {{"class", "bar"},
-                     {"x", coordinate(center - width / 2)},
-                     {"y", coordinate(y(point.mean))},
-                     {"width", coordinate(width)},
-                     {"height", coordinate(height)}});
+  draw_rectangle(out, "bar", center - width / 2, y(point.mean), width, y(0) - y(point.mean));
   if (!has_interval(point)) {
     out.close();
     return;
@@ -100,15 +95,6 @@ void draw_bar(Markup& out, const Series& series, const Scale1D& y, double center
   for (const double end : {point.low, point.high}) {
     if (end >= y.low && end <= y.high) draw_rule(out, "wh", center - 4, y(end), center + 4, y(end));
   }
-  out.close();
-}
-
-// Draws the value of a rank as a point on the bar of its arm.
-void draw_rank(Markup& out, const Series& rank, const Scale1D& y, double x) {
-  out.open("g", {{"class", series_class(rank)}});
-  if (has_interval(*rank.final)) draw_rule(out, "eb", x, y(rank.final->low), x, y(rank.final->high));
-  out.empty("circle",
-            {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(y(rank.final->mean))}, {"r", "2.7"}});
   out.close();
 }
 
@@ -134,12 +120,6 @@ void draw_bar_guides(Markup& out, const Bars& bars, const BarLayout& layout) {
     out.close();
     row += bar_guide_row * scale * static_cast<double>(layout.guides[i].size());
   }
-}
-
-double widest_tick(const std::vector<Tick>& all, double font) {
-  double width = 0;
-  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, font));
-  return width;
 }
 
 // Sets the names of bars and groups. On the page, bars without groups have one or two rows of names.
@@ -182,7 +162,7 @@ BarLayout bar_layout(const Bars& figure, const std::string& unit, const DrawingS
   }
   const double high = highest(figure);
   layout.ticks = ticks(0, high, 5, false);
-  layout.left = widest_tick(layout.ticks, layout.font) + 8;
+  layout.left = widest(layout.ticks, layout.font) + 8;
   layout.right = layout.width - 8;
   layout.step =
       (layout.right - layout.left) / static_cast<double>(std::max<std::size_t>(1, layout.bars.size()));
@@ -220,10 +200,10 @@ void draw_bars(Markup& out, const Bars& figure, const BarLayout& layout) {
     const Series& bar = *layout.bars[i];
     const double middle = middle_of(layout, i);
     draw_bar(out, bar, layout.y, middle, width);
-    for (const Series& rank : figure.series) {
+    for (const Series& rank : figure.series) {  // a point on the bar of its arm
       if (!rank.final || rank.dash == 0 || rank.short_label != bar.short_label) continue;
       const int side = rank.dash % 2 == 1 ? -1 : 1, place = (rank.dash + 1) / 2;
-      draw_rank(out, rank, layout.y, middle + side * width / 6 * place);
+      draw_final(out, rank, layout.y, middle + side * width / 6 * place);
     }
   }
   draw_bar_guides(out, figure, layout);
@@ -243,9 +223,7 @@ std::vector<LegendEntry> legend_by_colour(const std::vector<Series>& series) {
 Drawing drawing_of(const Figure& figure, const Bars& bars, const DrawingStyle& style) {
   Drawing drawing{.width = style.width_or(width_on_page(bars)),
                   .legend = legend_by_colour(bars.series),
-                  .spoken = spoken(bars.series),
-                  .crosshair = {},
-                  .draw = {}};
+                  .spoken = spoken(bars.series)};
   if (!figure.missing.empty()) return drawing;
   const BarLayout layout = bar_layout(bars, figure.unit, style);
   require_space(figure, style, layout.y.pixel_low - layout.y.pixel_high);

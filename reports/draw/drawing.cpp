@@ -27,6 +27,22 @@ void draw_rule(Markup& out, const char* style, double x1, double y1, double x2, 
   draw_strokes(out, style, stroke(x1, y1, x2, y2));
 }
 
+void draw_rectangle(Markup& out, const std::string& style, double x, double y, double width, double height,
+                    const std::string& title) {
+  const Markup::Attributes attributes{{"class", style},
+                                      {"x", coordinate(x)},
+                                      {"y", coordinate(y)},
+                                      {"width", coordinate(width)},
+                                      {"height", coordinate(height)}};
+  title.empty() ? out.empty("rect", attributes)
+                : out.open("rect", attributes).leaf("title", {}, title).close();
+}
+
+void draw_circle(Markup& out, const char* style, double x, double y, double radius) {
+  out.empty("circle",
+            {{"class", style}, {"cx", coordinate(x)}, {"cy", coordinate(y)}, {"r", coordinate(radius)}});
+}
+
 void draw_text(Markup& out, const char* style, double x, double y, const std::string& text) {
   if (text.empty()) return;
   out.leaf("text", {{"class", style}, {"x", coordinate(x)}, {"y", coordinate(y)}}, text);
@@ -58,6 +74,12 @@ std::size_t LabelRows::height() const {
 }
 
 namespace {
+
+std::string with_interval(const Point& point) {
+  std::string text = for_table(point.mean);
+  if (has_interval(point)) text += fmt::format(" ({} to {})", for_table(point.low), for_table(point.high));
+  return text;
+}
 
 // Whether a label touches the next one in its row.
 bool labels_touch(const LabelRows& all, double width, double font) {
@@ -100,6 +122,17 @@ bool has_interval(const Point& point) {
   return std::isfinite(point.low) && std::isfinite(point.high);
 }
 
+void draw_point(Markup& out, const Point& point, const Scale1D& y, double x) {
+  if (has_interval(point)) draw_rule(out, "eb", x, y(point.low), x, y(point.high));
+  draw_circle(out, "d", x, y(point.mean), 2.7);
+}
+
+void draw_final(Markup& out, const Series& series, const Scale1D& y, double x) {
+  out.open("g", {{"class", series_class(series)}});
+  draw_point(out, *series.final, y, x);
+  out.close();
+}
+
 std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
   std::vector<LegendEntry> entries;
   entries.reserve(series.size());
@@ -108,16 +141,6 @@ std::vector<LegendEntry> legend_of(const std::vector<Series>& series) {
     if (seen.insert(one.key).second) entries.push_back({one.label, series_class(one)});
   return entries;
 }
-
-namespace {
-
-std::string with_interval(const Point& point) {
-  std::string text = for_table(point.mean);
-  if (has_interval(point)) text += fmt::format(" ({} to {})", for_table(point.low), for_table(point.high));
-  return text;
-}
-
-}  // namespace
 
 std::string spoken(const std::vector<Series>& series) {
   std::string text;

@@ -48,10 +48,10 @@ struct Drawing {
   double width = panel_width;
   double height = panel_height;
   bool wide = false;  // as wide as the page, with larger text
-  std::vector<LegendEntry> legend;
-  std::string spoken;                     // values for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
-  std::optional<LineGeometry> crosshair;  // only for curves over epochs
-  std::function<void(Markup&)> draw;      // not for a figure that is `missing`
+  std::vector<LegendEntry> legend = {};
+  std::string spoken = {};                     // values for a screen reader: "; ddp 0.91 (0.90 to 0.92)"
+  std::optional<LineGeometry> crosshair = {};  // only for curves over epochs
+  std::function<void(Markup&)> draw = {};      // not for a figure that is `missing`
 };
 
 // One overload per kind of figure.
@@ -82,6 +82,10 @@ std::string spoken(const std::vector<Series>& series);
 std::string stroke(double x1, double y1, double x2, double y2);
 void draw_strokes(Markup& out, const char* style, const std::string& strokes);
 void draw_rule(Markup& out, const char* style, double x1, double y1, double x2, double y2);
+// A rectangle with a text that browsers show at it, if it is not empty.
+void draw_rectangle(Markup& out, const std::string& style, double x, double y, double width, double height,
+                    const std::string& title = "");
+void draw_circle(Markup& out, const char* style, double x, double y, double radius);
 void draw_text(Markup& out, const char* style, double x, double y, const std::string& text);
 // Lines of text, the first one with its baseline at `y`.
 void draw_lines_of_text(Markup& out, const char* style, double x, double y, double line_height,
@@ -106,5 +110,9 @@ void draw_label_rows(Markup& out, const LabelRows& all, double y, double line_he
                      double font);
 
 bool has_interval(const Point& point);
+
+// A mean with its interval, at `x`.
+void draw_point(Markup& out, const Point& point, const Scale1D& y, double x);
+void draw_final(Markup& out, const Series& series, const Scale1D& y, double x);
 
 }  // namespace trainyard::reports

@@ -34,11 +34,7 @@ void draw_below(Markup& out, const LineLayout& layout, double middle, double y, 
 // The margin of differences as a strip, with a line at zero.
 void draw_margin(Markup& out, const std::pair<double, double>& margin, const LineLayout& layout) {
   const double top = layout.y(margin.second);
-  out.empty("rect", {{"class", "mg"},
-                     {"x", coordinate(layout.left)},
-                     {"y", coordinate(top)},
-                     {"width", coordinate(layout.right - layout.left)},
-                     {"height", coordinate(layout.y(margin.first) - top)}});
+  draw_rectangle(out, "mg", layout.left, top, layout.right - layout.left, layout.y(margin.first) - top);
   draw_rule(out, "ax", layout.left, layout.y(0), layout.right, layout.y(0));
 }
 
@@ -70,11 +66,7 @@ void draw_guide(Markup& out, const GuideLayout& guide, const LineLayout& layout,
   for (const auto& [x, y] : guide.line)
     path += (path.empty() ? "M" : " ") + coordinate(x) + "," + coordinate(y);
   if (guide.line.size() > 1) out.empty("path", {{"class", "gl"}, {"d", path}});
-  if (guide.line.size() == 1)
-    out.empty("circle", {{"class", "gl"},
-                         {"cx", coordinate(guide.line.front().first)},
-                         {"cy", coordinate(guide.line.front().second)},
-                         {"r", "3"}});
+  if (guide.line.size() == 1) draw_circle(out, "gl", guide.line.front().first, guide.line.front().second, 3);
   draw_rule(out, "gl", layout.left, row - 3, layout.left + 14, row - 3);
   draw_lines_of_text(out, "gt", layout.left + guide_sample, row, row_height, guide.rows);
   out.close();
@@ -89,32 +81,23 @@ void draw_guides(Markup& out, const LineLayout& layout) {
   }
 }
 
-std::string path_of(const LineLayout& layout, const std::vector<const Point*>& points, double Point::*value,
+std::string path_of(const LineLayout& layout, const std::vector<Point>& points, double Point::*value,
                     double shift = 0) {
   std::string path;
-  for (const Point* point : points) {
-    path += (path.empty() ? "" : " ") + coordinate(layout.x(point->x) + shift) + "," +
-            coordinate(layout.y(point->*value));
+  for (const Point& point : points) {
+    path += (path.empty() ? "" : " ") + coordinate(layout.x(point.x) + shift) + "," +
+            coordinate(layout.y(point.*value));
   }
   return path;
 }
 
 void draw_band(Markup& out, const Series& series, const LineLayout& layout) {
-  std::vector<const Point*> points;
-  for (const Point& point : series.points) {
-    if (has_interval(point)) points.push_back(&point);
-  }
+  std::vector<Point> points = series.points;
+  std::erase_if(points, [](const Point& point) { return !has_interval(point); });
   if (points.size() < 2 || series.dash > 0) return;
   const std::string upper = path_of(layout, points, &Point::high);
   std::ranges::reverse(points);
   out.empty("path", {{"class", "b"}, {"d", "M" + upper + " L" + path_of(layout, points, &Point::low) + "Z"}});
-}
-
-void draw_marker(Markup& out, const Point& point, const LineLayout& layout, double shift) {
-  const double x = layout.x(point.x) + shift;
-  if (has_interval(point)) draw_rule(out, "eb", x, layout.y(point.low), x, layout.y(point.high));
-  out.empty("circle",
-            {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(layout.y(point.mean))}, {"r", "2.7"}});
 }
 
 void draw_curve(Markup& out, const Lines& figure, const Series& series, const LineLayout& layout) {
@@ -123,24 +106,11 @@ void draw_curve(Markup& out, const Lines& figure, const Series& series, const Li
   const double middle = static_cast<double>(figure.series.size() - 1) / 2;
   const double shift = figure.markers ? dodge * (place - middle) : 0;
   if (!figure.markers) draw_band(out, series, layout);
-  std::vector<const Point*> points;
-  points.reserve(series.points.size());
-  for (const Point& point : series.points) points.push_back(&point);
+  const std::vector<Point>& points = series.points;
   if (points.size() > 1)
     out.empty("path", {{"class", "l"}, {"d", "M" + path_of(layout, points, &Point::mean, shift)}});
-  for (const Point* point : points) {
-    if (figure.markers || points.size() == 1) draw_marker(out, *point, layout, shift);
-  }
-  out.close();
-}
-
-void draw_final(Markup& out, const Series& series, const LineLayout& layout, double x) {
-  const Point& point = *series.final;
-  out.open("g", {{"class", series_class(series)}});
-  if (has_interval(point)) draw_rule(out, "eb", x, layout.strip(point.low), x, layout.strip(point.high));
-  out.empty(
-      "circle",
-      {{"class", "d"}, {"cx", coordinate(x)}, {"cy", coordinate(layout.strip(point.mean))}, {"r", "2.7"}});
+  for (const Point& point : points)
+    if (figure.markers || points.size() == 1) draw_point(out, point, layout.y, layout.x(point.x) + shift);
   out.close();
 }
 
@@ -181,13 +151,13 @@ void draw_strip(Markup& out, const Lines& figure, const LineLayout& layout) {
              figure.final_label);
   const std::vector<double> places = final_places(figure);
   const double width = layout.strip_right - layout.strip_left;
-  const auto pixel = [&](std::size_t i) { return layout.strip_left + width * places[i]; };
   const Series& first = figure.series.front();
   if (first.final && !first.points.empty())
     draw_rule(out, "lead", layout.right, layout.y(first.points.back().mean), layout.strip_left,
               layout.strip(first.final->mean));
   for (std::size_t i = 0; i < figure.series.size(); ++i)
-    if (figure.series[i].final) draw_final(out, figure.series[i], layout, pixel(i));
+    if (figure.series[i].final)
+      draw_final(out, figure.series[i], layout.strip, layout.strip_left + width * places[i]);
 }
 
 LineGeometry geometry_of(const LineLayout& layout) {
@@ -212,9 +182,7 @@ void draw_lines(Markup& out, const Lines& figure, const LineLayout& layout) {
 Drawing drawing_of(const Figure& figure, const Lines& lines, const DrawingStyle& style) {
   Drawing drawing{.width = style.width_or(panel_width),
                   .legend = legend_of(lines.series),
-                  .spoken = spoken(lines.series),
-                  .crosshair = {},
-                  .draw = {}};
+                  .spoken = spoken(lines.series)};
   if (!figure.missing.empty()) return drawing;
   const LineLayout layout = line_layout(lines, figure.unit, style);
   require_space(figure, style, layout.bottom - layout.top);
@@ -300,8 +268,8 @@ Range curve_range(const Lines& figure) {
   take_guides(all, figure);
   Range range = padded(all, log, 0.01);
   if (figure.y.from_zero) range.low = 0;
-  if (figure.y.most) range.high = std::min(range.high, std::max(*figure.y.most, means.high));
-  if (figure.y.least && !log) range.low = std::max(range.low, *figure.y.least);
+  range.high = std::min(range.high, std::max(figure.y.most, means.high));
+  if (!log) range.low = std::max(range.low, figure.y.least);
   return range;
 }
 
@@ -313,15 +281,7 @@ Range strip_range(const Lines& figure) {
     if (series.final) range.take(series.final->mean, false);
   }
   range = padded(range, false, 0.002);
-  if (figure.y.most) range.high = std::min(range.high, *figure.y.most);
-  if (figure.y.least) range.low = std::max(range.low, *figure.y.least);
-  return range;
-}
-
-double widest_label(const std::vector<Tick>& all, double font) {
-  double width = 0;
-  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, font));
-  return width;
+  return {std::max(range.low, figure.y.least), std::min(range.high, figure.y.most)};
 }
 
 // As on the page, or in a sized drawing as many as have space for their labels.
@@ -435,7 +395,7 @@ LineLayout layout_with(const Lines& figure, const std::string& unit, const Drawi
   layout.bottom = layout.height - below_curves * layout.scale;
   layout.y = {y.low, y.high, layout.bottom, layout.top, figure.y.log};
   layout.y_ticks = ticks_above(layout.y, wanted_ticks, style);
-  layout.left = widest_label(layout.y_ticks, layout.axis_font) + 8;
+  layout.left = widest(layout.y_ticks, layout.axis_font) + 8;
   layout.right = layout.width - 8;
   layout.has_strip =
       std::ranges::any_of(figure.series, [](const Series& series) { return series.final.has_value(); }) &&
@@ -444,7 +404,7 @@ LineLayout layout_with(const Lines& figure, const std::string& unit, const Drawi
     const Range strip = strip_range(figure);
     layout.strip = {strip.low, strip.high, layout.bottom, layout.top, false};
     layout.strip_ticks = ticks_above(layout.strip, 4, style);
-    layout.strip_right = layout.width - widest_label(layout.strip_ticks, layout.axis_font) - 6;
+    layout.strip_right = layout.width - widest(layout.strip_ticks, layout.axis_font) - 6;
     layout.strip_left = layout.strip_right - strip_width * layout.scale;
     layout.right = layout.strip_left - gap * layout.scale;
   }

@@ -56,7 +56,7 @@ Rows rows_of(const std::vector<RowName>& names, double left, const Gaps& gaps, c
     double group = 0;
     double label = 0;
     for (const RowName& name : names) {
-      group = std::max(group, bold_text_width(name.group, font));
+      group = std::max(group, text_width(name.group, font, Weight::bold));
       label = std::max(label, text_width(name.label, font));
     }
     headings = group + font + label + rows.gap > 0.4 * style.width;
@@ -189,16 +189,10 @@ void draw_stack(Markup& out, const Stacks& figure, const Stack& stack, const Bar
     seconds += stack.parts[i];
     const double width = layout.x(share(stack, seconds)) - from;
     if (width < 0.005) continue;
-    out.open("rect", {{"class", "seg p-" + figure.parts[i].colour},
-                      {"x", coordinate(from)},
-                      {"y", coordinate(y)},
-                      {"width", coordinate(width)},
-                      {"height", coordinate(bar_height * layout.rows.scale)}});
-    out.leaf("title", {},
-             fmt::format("{}, {}: {} {} s ({} % of the baseline's epoch)", stack.group, stack.label,
-                         figure.parts[i].name, for_table(stack.parts[i], 3),
-                         fixed(share(stack, stack.parts[i]), 0)));
-    out.close();
+    draw_rectangle(out, "seg p-" + figure.parts[i].colour, from, y, width, bar_height * layout.rows.scale,
+                   fmt::format("{}, {}: {} {} s ({} % of the baseline's epoch)", stack.group, stack.label,
+                               figure.parts[i].name, for_table(stack.parts[i], 3),
+                               fixed(share(stack, stack.parts[i]), 0)));
   }
   draw_text(out, "pc", layout.x(share(stack, stack.total)) + 8, y + bar_baseline * layout.rows.scale,
             seconds_of(stack));
@@ -219,10 +213,7 @@ void draw_stacks(Markup& out, const Stacks& figure, const BarRows& layout) {
 
 Drawing drawing_of(const Figure&, const Stacks& stacks, const DrawingStyle& style) {
   const BarRows layout = stack_layout(stacks, style);
-  Drawing drawing;
-  drawing.width = layout.width;
-  drawing.height = layout.height;
-  drawing.wide = true;
+  Drawing drawing{.width = layout.width, .height = layout.height, .wide = true};
   for (const Part& part : stacks.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
   for (const Stack& stack : stacks.stacks)
     drawing.spoken += fmt::format("; {} {} {} s", stack.group, stack.label, for_table(stack.total, 3));
@@ -244,16 +235,11 @@ void draw_span(Markup& out, const Figure& figure, const Spans& spans, const Span
   if (width < 0.05) return;
   const double height = (span.waits ? low_bar_height : bar_height) * scale;
   const Part& part = spans.parts[span.part];
-  out.open("rect", {{"class", (width < 3 ? "p-" : "seg p-") + part.colour},
-                    {"x", coordinate(from)},
-                    {"y", coordinate(y + (bar_height * scale - height) / 2)},
-                    {"width", coordinate(width)},
-                    {"height", coordinate(height)}});
   const std::string micro_batch = span.label.empty() ? "" : " of micro-batch " + span.label;
-  out.leaf("title", {},
-           fmt::format("{}, {}: {}{}, {} to {} {}", row.group, row.label, part.name, micro_batch,
-                       for_table(span.begin), for_table(span.end), figure.unit));
-  out.close();
+  draw_rectangle(out, (width < 3 ? "p-" : "seg p-") + part.colour, from,
+                 y + (bar_height * scale - height) / 2, width, height,
+                 fmt::format("{}, {}: {}{}, {} to {} {}", row.group, row.label, part.name, micro_batch,
+                             for_table(span.begin), for_table(span.end), figure.unit));
   if (!span.waits && text_width(span.label, layout.font) + 6 * scale < width)
     draw_text(out, "pc mid", from + width / 2, y + bar_baseline * scale, span.label);
 }
@@ -268,10 +254,7 @@ Drawing drawing_of(const Figure& figure, const Spans& spans, const DrawingStyle&
     for (const Span& span : row.spans) high = std::max(high, span.end);
   }
   const BarRows layout = bar_rows(names, high, 10, (" " + figure.unit).c_str(), style);
-  Drawing drawing;
-  drawing.width = layout.width;
-  drawing.height = layout.height;
-  drawing.wide = true;
+  Drawing drawing{.width = layout.width, .height = layout.height, .wide = true};
   for (const Part& part : spans.parts) drawing.legend.push_back({part.name, "p-" + part.colour, true});
   drawing.draw = [&figure, &spans, layout](Markup& out) {
     draw_axis(out, layout);
@@ -438,9 +421,7 @@ void draw_effect(Markup& out, const Effect& effect, const Column& column, const 
       draw_rule(out, "eb", column.x(tick), y - tick_reach, column.x(tick), y + tick_reach);
     if (effect.low < column.x.low) draw_arrow(out, column.x(effect.low), y, -1);
     if (effect.high > column.x.high) draw_arrow(out, column.x(effect.high), y, 1);
-    out.empty(
-        "circle",
-        {{"class", "d"}, {"cx", coordinate(column.x(effect.value))}, {"cy", coordinate(y)}, {"r", "3.4"}});
+    draw_circle(out, "d", column.x(effect.value), y, 3.4);
   }
   out.close();
 }
@@ -448,11 +429,7 @@ void draw_effect(Markup& out, const Effect& effect, const Column& column, const 
 void draw_margin(Markup& out, const Effect& effect, const Column& column, double y, double height) {
   if (!effect.on_scale) return;
   const double left = column.x(effect.margin_low);
-  out.empty("rect", {{"class", "mg"},
-                     {"x", coordinate(left)},
-                     {"y", coordinate(y - height / 2)},
-                     {"width", coordinate(column.x(effect.margin_high) - left)},
-                     {"height", coordinate(height)}});
+  draw_rectangle(out, "mg", left, y - height / 2, column.x(effect.margin_high) - left, height);
 }
 
 void draw_column(Markup& out, const Effects& figure, const Column& column, const ForestLayout& layout,
@@ -504,10 +481,7 @@ void draw_effects(Markup& out, const Effects& figure, const ForestLayout& layout
 
 Drawing drawing_of(const Figure&, const Effects& effects, const DrawingStyle& style) {
   const ForestLayout layout = forest_layout(effects, style);
-  Drawing drawing;
-  drawing.width = layout.width;
-  drawing.height = layout.height;
-  drawing.wide = true;
+  Drawing drawing{.width = layout.width, .height = layout.height, .wide = true};
   for (const EffectRow& row : effects.rows)
     if (std::ranges::find(drawing.legend, row.label, &LegendEntry::label) == drawing.legend.end())
       drawing.legend.push_back({row.label, "c-" + row.colour});

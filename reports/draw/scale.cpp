@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/text.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {
@@ -58,31 +59,6 @@ std::vector<Tick> log_ticks(double low, double high, int wanted) {
   return result;
 }
 
-}  // namespace
-
-double Scale1D::operator()(double value) const {
-  const double bounded = std::clamp(value, low, high);
-  const double share = log ? std::log(bounded / low) / std::log(high / low) : (bounded - low) / (high - low);
-  return pixel_low + share * (pixel_high - pixel_low);
-}
-
-std::vector<Tick> ticks(double low, double high, int wanted, bool log) {
-  return log ? log_ticks(low, high, wanted) : linear_ticks(low, high, wanted);
-}
-
-std::vector<Tick> integer_ticks(double low, double high, int wanted) {
-  const double step = std::max(1.0, round_step((high - low) / wanted));
-  std::vector<Tick> result{{low, plain_number(low)}};
-  for (double value = step * std::floor(low / step + 1); value < high; value += step) {
-    const bool crowded = value - low <= 0.5 * step || high - value < 0.08 * (high - low);
-    if (!crowded) result.push_back({value, plain_number(value)});
-  }
-  if (high > low) result.push_back({high, plain_number(high)});
-  return result;
-}
-
-namespace {
-
 constexpr double units_per_em = 2048;
 constexpr double usual_advance = 1300;  // for characters that are not in the tables
 
@@ -123,27 +99,6 @@ double advance(std::uint32_t character, Weight weight) {
   return usual_advance;
 }
 
-double width_of(std::string_view text, double size, Weight weight) {
-  double width = 0;
-  std::uint32_t character = 0;
-  int pending = 0;  // continuation bytes of a UTF-8 sequence still to come
-  for (const char raw : text) {
-    const auto byte = static_cast<unsigned char>(raw);
-    if ((byte & 0xc0U) == 0x80U) {
-      character = (character << 6U) | (byte & 0x3fU);
-      if (--pending == 0) width += advance(character, weight);
-      continue;
-    }
-    pending = byte >= 0xf0 ? 3 : byte >= 0xe0 ? 2 : byte >= 0xc0 ? 1 : 0;
-    character = pending == 3   ? byte & 0x07U
-                : pending == 2 ? byte & 0x0fU
-                : pending == 1 ? byte & 0x1fU
-                               : byte;
-    if (pending == 0) width += advance(character, weight);
-  }
-  return width / units_per_em * size;
-}
-
 // Length of the beginning of `word` that fits into `width`: at least one character, and if possible up to a
 // sign that separates parts of a name.
 std::size_t fitting(const std::string& word, double width, double size, Weight weight) {
@@ -152,7 +107,7 @@ std::size_t fitting(const std::string& word, double width, double size, Weight w
   for (std::size_t end = 1; end <= word.size(); ++end) {
     const bool inside = end < word.size() && (static_cast<unsigned char>(word[end]) & 0xc0U) == 0x80U;
     if (inside) continue;
-    if (fits > 0 && width_of(std::string_view(word).substr(0, end), size, weight) > width) break;
+    if (fits > 0 && text_width(std::string_view(word).substr(0, end), size, weight) > width) break;
     fits = end;
     if (std::string_view("-_/=,.:").find(word[end - 1]) != std::string_view::npos) after_sign = end;
   }
@@ -161,12 +116,35 @@ std::size_t fitting(const std::string& word, double width, double size, Weight w
 
 }  // namespace
 
-double text_width(std::string_view text, double size) {
-  return width_of(text, size, Weight::normal);
+double Scale1D::operator()(double value) const {
+  const double bounded = std::clamp(value, low, high);
+  const double share = log ? std::log(bounded / low) / std::log(high / low) : (bounded - low) / (high - low);
+  return pixel_low + share * (pixel_high - pixel_low);
 }
 
-double bold_text_width(std::string_view text, double size) {
-  return width_of(text, size, Weight::bold);
+std::vector<Tick> ticks(double low, double high, int wanted, bool log) {
+  return log ? log_ticks(low, high, wanted) : linear_ticks(low, high, wanted);
+}
+
+std::vector<Tick> integer_ticks(double low, double high, int wanted) {
+  const double step = std::max(1.0, round_step((high - low) / wanted));
+  std::vector<Tick> result{{low, plain_number(low)}};
+  for (double value = step * std::floor(low / step + 1); value < high; value += step) {
+    const bool crowded = value - low <= 0.5 * step || high - value < 0.08 * (high - low);
+    if (!crowded) result.push_back({value, plain_number(value)});
+  }
+  if (high > low) result.push_back({high, plain_number(high)});
+  return result;
+}
+
+double text_width(std::string_view text, double size, Weight weight) {
+  double width = 0;
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    width += advance(character.code, weight);
+    text.remove_prefix(character.bytes);
+  }
+  return width / units_per_em * size;
 }
 
 std::vector<std::string> text_lines(const std::string& text, double width, double size, Weight weight) {
@@ -178,8 +156,8 @@ std::vector<std::string> text_lines(const std::string& text, double width, doubl
   };
   width += 1e-6;  // a width may be that of the text itself, after rounding
   const auto add = [&](std::string word) {
-    if (width_of(line + " " + word, size, weight) > width) flush();
-    while (width_of(word, size, weight) > width && word.size() > 1) {
+    if (text_width(line + " " + word, size, weight) > width) flush();
+    while (text_width(word, size, weight) > width && word.size() > 1) {
       const std::size_t length = fitting(word, width, size, weight);
       if (length == word.size()) break;
       lines.push_back(word.substr(0, length));
@@ -198,7 +176,13 @@ std::vector<std::string> text_lines(const std::string& text, double width, doubl
 
 double widest(const std::vector<std::string>& lines, double size, Weight weight) {
   double width = 0;
-  for (const std::string& line : lines) width = std::max(width, width_of(line, size, weight));
+  for (const std::string& line : lines) width = std::max(width, text_width(line, size, weight));
+  return width;
+}
+
+double widest(const std::vector<Tick>& all, double size) {
+  double width = 0;
+  for (const Tick& tick : all) width = std::max(width, text_width(tick.label, size));
   return width;
 }
 

@@ -40,15 +40,16 @@ Touching touching_above(const Scale1D& scale, double size);
 // Middle of a text that is as near as possible to `middle` and inside a picture from 0 to `width`.
 double middle_inside(double middle, const std::string& text, double size, double width);
 
+enum class Weight { normal, bold };
+
 // Width of UTF-8 `text` in DejaVu Sans at `size`, in the unit of `size`. The advance widths are built in, so
 // figures do not depend on installed fonts.
-double text_width(std::string_view text, double size);
-double bold_text_width(std::string_view text, double size);
+double text_width(std::string_view text, double size, Weight weight = Weight::normal);
 
 // Lines of at most `width`. Words are broken only if they are wider than that.
-enum class Weight { normal, bold };
 std::vector<std::string> text_lines(const std::string& text, double width, double size,
                                     Weight weight = Weight::normal);
 double widest(const std::vector<std::string>& lines, double size, Weight weight = Weight::normal);
+double widest(const std::vector<Tick>& all, double size);  // of their labels
 
 }  // namespace trainyard::reports

@@ -162,15 +162,6 @@ std::string caption_of(const Figure& figure, const FigureSize& size) {
   return figure.caption + (strip ? figure.strip_caption : "");
 }
 
-namespace {
-
-// Class of all text of a sized figure, and its font size.
-std::string sized_style(const DrawingStyle& style) {
-  return style.sized() ? ".alone.sized text { font-size: " + plain_number(style.font) + "px; }\n" : "";
-}
-
-}  // namespace
-
 std::string svg_document(const Figure& figure, const FigureSize& size) {
   DrawingStyle style{.width = size.width, .height = 0, .font = size.font};
   Drawing drawing = drawing_of(figure, style);
@@ -213,7 +204,9 @@ std::string svg_document(const Figure& figure, const FigureSize& size) {
                    {"height", plain_number(full_height)},
                    {"viewBox", view_box(full_width, full_height)}});
   out.leaf("title", {}, whole_title(figure, " "));
-  out.open("style").verbatim(figure_style_with_colours()).verbatim(sized_style(style)).close();
+  out.open("style").verbatim(figure_style_with_colours());
+  if (style.sized()) out.verbatim(".alone.sized text { font-size: " + plain_number(style.font) + "px; }\n");
+  out.close();
   out.empty("rect",
             {{"class", "paper"}, {"width", plain_number(full_width)}, {"height", plain_number(full_height)}});
   out.open("g", {{"transform", "translate(" + coordinate(around) + " " + coordinate(around) + ")"}});

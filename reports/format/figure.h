@@ -3,6 +3,7 @@
 // A new kind of figure needs a struct in `Figure::picture` and a drawing (reports/draw/drawing.h).
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <string>
 #include <utility>
@@ -36,11 +37,10 @@ struct Guide {
 struct Axis {
   std::string title;  // under the axis: "epoch"
   bool log = false;
-  bool integers = false;        // only x: epochs, devices
-  std::vector<double> at = {};  // only x: the values that have a tick; empty: round values
-  bool from_zero = false;       // the axis starts at zero
-  std::optional<double> least;  // limits of the metric: intervals are cut there
-  std::optional<double> most;
+  bool integers = false;                      // only x: epochs, devices
+  std::vector<double> at = {};                // only x: the values that have a tick; empty: round values
+  bool from_zero = false;                     // the axis starts at zero
+  double least = -INFINITY, most = INFINITY;  // limits of the metric: intervals are cut there
 };
 
 // Curves over x, with the final values in a strip at the right.

@@ -1,70 +1,42 @@
 #include "reports/format/markup.h"
 
+#include <algorithm>
+#include <array>
+
 #include "base/error.h"
+#include "base/text.h"
 
 namespace trainyard::reports {
 
 namespace {
 
-// Length of the UTF-8 sequence at `at`; 0 if it is invalid.
-std::size_t sequence_length(std::string_view text, std::size_t at) {
-  const auto first = static_cast<unsigned char>(text[at]);
-  const std::size_t length = first < 0x80   ? 1
-                             : first < 0xc2 ? 0
-                             : first < 0xe0 ? 2
-                             : first < 0xf0 ? 3
-                             : first < 0xf5 ? 4
-                                            : 0;
-  if (length == 0 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((static_cast<unsigned char>(text[at + i]) & 0xc0U) != 0x80U) return 0;
-  }
-  const auto second = length > 1 ? static_cast<unsigned char>(text[at + 1]) : 0;
-  const bool overlong = (first == 0xe0 && second < 0xa0) || (first == 0xf0 && second < 0x90);
-  const bool none = first == 0xef && second == 0xbf && static_cast<unsigned char>(text[at + 2]) >= 0xbe;
-  const bool outside = (first == 0xed && second >= 0xa0) || (first == 0xf4 && second >= 0x90);
-  return overlong || outside || none ? 0 : length;
-}
-
 void append_escaped(std::string& out, char character) {
-  switch (character) {
-    case '&':
-      out += "&amp;";
-      return;
-    case '<':
-      out += "&lt;";
-      return;
-    case '>':
-      out += "&gt;";
-      return;
-    case '"':
-      out += "&quot;";
-      return;
-    case '\'':
-      out += "&#39;";
-      return;
-    default:
-      break;
-  }
+  using Entity = std::pair<char, std::string_view>;
+  static constexpr std::array<Entity, 5> entities{
+      {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\'', "&#39;"}}};
+  const auto entity = std::ranges::find(entities, character, &Entity::first);
   const auto byte = static_cast<unsigned char>(character);
   const bool allowed = (byte >= 0x20 && byte != 0x7f) || character == '\n' || character == '\t';
-  if (allowed) out += character;
+  if (entity != entities.end())
+    out += entity->second;
+  else if (allowed)
+    out += character;
 }
 
 }  // namespace
 
 std::string escaped(std::string_view text) {
   std::string out;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t length = sequence_length(text, at);
-    if (length == 0) {
+  while (!text.empty()) {
+    const Character character = first_character(text);
+    const bool allowed = character.valid && character.code != 0xfffe && character.code != 0xffff;  // in XML
+    if (!allowed)
       out += "\xef\xbf\xbd";
-    } else if (length == 1) {
-      append_escaped(out, text[at]);
-    } else {
-      out += text.substr(at, length);
-    }
-    at += length == 0 ? 1 : length;
+    else if (character.bytes == 1)
+      append_escaped(out, text.front());
+    else
+      out += text.substr(0, character.bytes);
+    text.remove_prefix(allowed ? character.bytes : 1);
   }
   return out;
 }

@@ -76,13 +76,8 @@ std::string for_table(double value, int digits) {
   return fixed(value, std::max(0, digits - 1 - exponent));
 }
 
-namespace {
-
-constexpr int most_decimals = 6;  // smaller numbers have an exponent
-
-}  // namespace
-
 MeanText with_half(double mean, double half) {
+  constexpr int most_decimals = 6;  // smaller numbers have an exponent
   if (std::isnan(half)) return {for_table(mean), ""};
   if (half == 0) return {for_table(mean), "0"};
   const int exponent = static_cast<int>(std::floor(std::log10(std::abs(rounded(half, 2)))));

@@ -105,7 +105,7 @@ std::vector<SetText> texts_of(const std::string& svg, double font) {
     if (!element.starts_with("<text ") || !rest.substr(close).starts_with("</text>")) continue;
     const std::string text = plain(std::string(rest.substr(end + 1, close - end - 1)));
     const bool bold = contains(element, "class=\"title\"") || contains(element, "class=\"mn\"");
-    const double width = bold ? bold_text_width(text, font) : text_width(text, font);
+    const double width = text_width(text, font, bold ? Weight::bold : Weight::normal);
     x += number_in(element, "x") - (contains(element, "class=\"e\"")   ? width
                                     : contains(element, "class=\"mid") ? width / 2
                                                                        : 0);
