@@ -52,9 +52,9 @@ bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
 
 void place(const DataParts& parts, at::Device device, Communicator& replicas) {
   if (device.is_cpu()) return;
-  for (Dataset* part : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
-    const bool fits = fits_beside_network(part->nbytes(), free_device_bytes(device));
-    part->serve(device, holds_on_all(replicas, fits));
+  for (const auto* part : parts.all()) {
+    const bool fits = fits_beside_network((*part)->nbytes(), free_device_bytes(device));
+    (*part)->serve(device, holds_on_all(replicas, fits));
   }
 }
 
@@ -82,7 +82,7 @@ DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarT
   };
   DataParts parts{part(splits.train), part(splits.validation), part(splits.test)};
   if (task.own_loss)
-    for (Dataset* each : {parts.train.get(), parts.validation.get(), parts.test.get()}) each->read_targets();
+    for (auto* each : parts.all()) (*each)->read_targets();
   return parts;
 }
 
