@@ -25,14 +25,14 @@ struct Bound {
 struct Parameter {
   std::string name;
   ValueType type = ValueType::integer;
-  std::optional<Value> fallback;  // the default; empty: see `fallback_text`
-  std::string fallback_text;      // the default in words, if it depends on other keys
-  std::optional<Bound> minimum;   // of a number, or of each element of a list
-  std::optional<Bound> maximum;
-  std::optional<std::size_t> minimum_length;  // number of elements of a list
-  std::optional<std::size_t> maximum_length;
-  std::vector<std::string> choices;  // allowed texts; empty: any text
-  std::string meaning;               // one line, with the unit
+  std::optional<Value> fallback = {};  // the default; empty: see `fallback_text`
+  std::string fallback_text = {};      // the default in words, if it depends on other keys
+  std::optional<Bound> minimum = {};   // of a number, or of each element of a list
+  std::optional<Bound> maximum = {};
+  std::optional<std::size_t> minimum_length = {};  // number of elements of a list
+  std::optional<std::size_t> maximum_length = {};
+  std::vector<std::string> choices = {};  // allowed texts; empty: any text
+  std::string meaning;                    // one line, with the unit
 };
 
 // The allowed values in words: `an integer >= 1`, `a number in [0, 1)`, `one of "sgd", "adam"`,
