@@ -11,32 +11,12 @@
 
 namespace trainyard::runner {
 
-Batch Dataset::gather(const at::Tensor& indices) const {
-  return {inputs(indices), targets(indices), indices};
-}
-
 Batch Dataset::for_network(const at::Tensor& indices, bool inputs, bool targets) const {
   Batch batch = inputs && targets ? gather(indices)
                                   : Batch{inputs ? this->inputs(indices) : networks::Activations(),
                                           targets ? this->targets(indices) : at::Tensor(), indices};
   if (inputs && reads_targets_) batch.inputs.push_back(targets ? batch.targets : this->targets(indices));
   return batch;
-}
-
-std::vector<std::int64_t> Dataset::shape(const at::Tensor& indices) const {
-  return {indices.size(0)};
-}
-
-std::shared_ptr<const Dataset> Dataset::padded_like(const at::Tensor&) const {
-  return nullptr;
-}
-
-std::shared_ptr<const Dataset> Dataset::in_step(const at::Tensor&) const {
-  return nullptr;
-}
-
-at::Tensor Dataset::length_keys() const {
-  return {};
 }
 
 std::unique_ptr<Dataset> Dataset::augmented(const Augmentation& augmentation, std::uint64_t,
@@ -53,7 +33,7 @@ bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
 void place(const DataParts& parts, at::Device device, Communicator& replicas) {
   if (device.is_cpu()) return;
   for (const auto* part : parts.all()) {
-    const bool fits = fits_beside_network((*part)->nbytes(), free_device_bytes(device));
+    const bool fits = fits_beside_network((*part)->nbytes(), device_memory(device).free_bytes);
     (*part)->serve(device, holds_on_all(replicas, fits));
   }
 }
