@@ -62,10 +62,9 @@ constexpr double epsilon = 1e-5;
 
 // Normal, as in PyTorch. The row of padding is 0 and stays 0, because its gradient is always 0.
 NamedParameter embedding_weight(const models::Node& row, const Initialisation& start) {
-  NamedParameter weight =
-      InitialWeights(row.path, start).normal("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")});
-  weight.value.detach()[models::pad_token].zero_();
-  return weight;
+  return InitialWeights(row.path, start)
+      .drawn("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")},
+             {.kind = models::InitialRule::Kind::normal, .value = 1, .zero_row = models::pad_token});
 }
 
 // Removing the padding before the rows are read is faster than ignoring it there.

@@ -263,10 +263,6 @@ Parameters Network::state() const {
   return state;
 }
 
-std::vector<at::Tensor> Network::parameter_values() const {
-  return values_of(parameters());
-}
-
 std::vector<models::GroupFactors> Network::parameter_factors() const {
   std::vector<models::GroupFactors> factors;
   for (const NamedParameter& parameter : parameters()) factors.push_back(parameter.factors);
