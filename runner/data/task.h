@@ -39,8 +39,8 @@ struct Task {
   // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
   // functions above give the same for outputs and targets at these positions only.
   at::Tensor (*positions)(const at::Tensor& targets);
-  // Of an exported network that computes its loss: its second output has the values of the samples. If the loss is
-  // weighted, the third has their weights. The last ones are parts of the loss.
+  // The loss of an exported network that computes it: its second output has the values of the samples. If the loss
+  // is weighted, the third has their weights. The last ones are parts of the loss.
   models::OwnLoss own_loss = {};
 
   Target target() const { return models::find_task(name).target; }  // what the output is compared with
