@@ -33,10 +33,6 @@ const T& value(const Hyperparameters& values, const std::string& name, const cha
   return std::get<T>(found->second);
 }
 
-Parameter row(const std::string& name, ValueType type, Value fallback, const std::string& meaning) {
-  return {.name = name, .type = type, .fallback = std::move(fallback), .meaning = meaning};
-}
-
 }  // namespace
 
 Chain& Chain::add(const std::string& kind, std::map<std::string, std::int64_t> sizes, std::int64_t parameters,
@@ -242,38 +238,46 @@ const std::vector<std::int64_t>& integers(const Hyperparameters& values, const s
 }
 
 Parameter size_parameter(const std::string& name, std::int64_t fallback, const std::string& meaning) {
-  Parameter parameter = row(name, ValueType::integer, fallback, meaning);
-  parameter.minimum = Bound{1};
-  parameter.maximum = Bound{largest_size};
-  return parameter;
+  return {.name = name,
+          .type = ValueType::integer,
+          .fallback = fallback,
+          .minimum = Bound{1},
+          .maximum = Bound{largest_size},
+          .meaning = meaning};
 }
 
 Parameter sizes_parameter(const std::string& name, std::vector<std::int64_t> fallback, std::size_t at_least,
                           std::size_t at_most, const std::string& meaning) {
-  Parameter parameter = row(name, ValueType::integers, std::move(fallback), meaning);
-  parameter.minimum = Bound{1};
-  parameter.maximum = Bound{largest_size};
-  parameter.minimum_length = at_least;
-  parameter.maximum_length = at_most;
-  return parameter;
+  return {.name = name,
+          .type = ValueType::integers,
+          .fallback = std::move(fallback),
+          .minimum = Bound{1},
+          .maximum = Bound{largest_size},
+          .minimum_length = at_least,
+          .maximum_length = at_most,
+          .meaning = meaning};
 }
 
 Parameter choice_parameter(const std::string& name, const std::vector<std::string>& choices,
                            const std::string& meaning) {
-  Parameter parameter = row(name, ValueType::text, choices.front(), meaning);
-  parameter.choices = choices;
-  return parameter;
+  return {.name = name,
+          .type = ValueType::text,
+          .fallback = choices.front(),
+          .choices = choices,
+          .meaning = meaning};
 }
 
 Parameter truth_parameter(const std::string& name, bool fallback, const std::string& meaning) {
-  return row(name, ValueType::boolean, fallback, meaning);
+  return {.name = name, .type = ValueType::boolean, .fallback = fallback, .meaning = meaning};
 }
 
 Parameter dropout_parameter(double fallback, const std::string& meaning) {
-  Parameter parameter = row("dropout", ValueType::number, fallback, meaning);
-  parameter.minimum = Bound{0};
-  parameter.maximum = Bound{1, false};
-  return parameter;
+  return {.name = "dropout",
+          .type = ValueType::number,
+          .fallback = fallback,
+          .minimum = Bound{0},
+          .maximum = Bound{1, false},
+          .meaning = meaning};
 }
 
 }  // namespace trainyard::models

@@ -42,6 +42,12 @@ struct Metric {
   constexpr bool is_of_all() const { return tasks.front().empty(); }
 };
 
+// A named part of a network's own loss.
+constexpr Metric loss_part(std::string_view name, std::string_view title, std::size_t number) {
+  return {
+      .name = name, .title = title, .digits = 5, .tasks = {own_loss_task}, .record = name, .part = number};
+}
+
 inline constexpr std::array all_metrics{
     Metric{.name = "loss", .title = "loss", .digits = 5, .record = "loss", .published = true},
     Metric{.name = "accuracy",
@@ -90,25 +96,8 @@ inline constexpr std::array all_metrics{
            .of_sums = "SQRT(SUM(IIF(name = 'loss', sum / weight, 0))) * "
                       "NULLIF(SUM(IIF(name = 'deviation', sum / weight, 0)), 0)",
            .sums = {"loss", "deviation"}},
-    // Named parts of a network's own loss, in its order.
-    Metric{.name = "part1",
-           .title = "loss part 1",
-           .digits = 5,
-           .tasks = {own_loss_task},
-           .record = "part1",
-           .part = 1},
-    Metric{.name = "part2",
-           .title = "loss part 2",
-           .digits = 5,
-           .tasks = {own_loss_task},
-           .record = "part2",
-           .part = 2},
-    Metric{.name = "part3",
-           .title = "loss part 3",
-           .digits = 5,
-           .tasks = {own_loss_task},
-           .record = "part3",
-           .part = 3}};
+    loss_part("part1", "loss part 1", 1), loss_part("part2", "loss part 2", 2),
+    loss_part("part3", "loss part 3", 3)};
 
 // What a training costs: measured by the runner, whatever the task.
 struct Cost {

@@ -1,5 +1,7 @@
 #include "models/tasks.h"
 
+#include <array>
+
 #include <fmt/format.h>
 
 #include "base/named_row.h"
@@ -10,18 +12,11 @@ namespace trainyard::models {
 namespace {
 
 const char* text_of(DataKind kind) {
-  switch (kind) {
-    case DataKind::images:
-      return "floating-point images [batch, channels, height, width]";
-    case DataKind::rows:
-      return "floating-point values [batch, columns]";
-    case DataKind::texts:
-    case DataKind::windows:
-      return "int64 tokens [batch, length]";
-    case DataKind::text_pairs:
-      return "source and target, each int64 tokens [batch, length], with any length";
-  }
-  return "";
+  constexpr std::array texts{
+      "floating-point images [batch, channels, height, width]", "int64 tokens [batch, length]",
+      "source and target, each int64 tokens [batch, length], with any length", "int64 tokens [batch, length]",
+      "floating-point values [batch, columns]"};  // in the order of DataKind
+  return texts.at(static_cast<std::size_t>(kind));
 }
 
 }  // namespace
@@ -40,17 +35,8 @@ bool has_chance_level(std::string_view name) {
 }
 
 std::string_view target_name(Target target) {
-  switch (target) {
-    case Target::label:
-      return "label";
-    case Target::input:
-      return "input";
-    case Target::translation:
-      return "translation";
-    case Target::next_token:
-      return "next token";
-  }
-  return "";
+  constexpr std::array names{"label", "input", "translation", "next token"};  // in the order of Target
+  return names.at(static_cast<std::size_t>(target));
 }
 
 std::string reads_text(const Task& task) {

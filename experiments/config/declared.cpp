@@ -150,7 +150,6 @@ void read_dataset(const TomlMember& member, Declared& declared, Diagnostics& pro
                               "trainyard's in [data]");
   models::Dataset dataset;
   dataset.name = member.name;
-  dataset.classes = 0;
   read_keys(*table, where,
             {{"title", [&](const TomlMember& title) { read_title(title, dataset.title, problems); }}},
             problems);

@@ -38,29 +38,21 @@ void read_hashed(const std::string& part, Sha256& hash, const Read& read) {
   hash.update(fmt::format("{}\n", read()));
 }
 
-void read_cifar10_files(const std::string& part, const fs::path& folder,
-                        const std::vector<std::string>& names, Images& images, Sha256& hash) {
-  for (const std::string& name : names) {
-    if (!fs::exists(folder / name))
-      throw UserError(fmt::format("{} is missing", (folder / name).string()), "download the data set again");
-    read_hashed(part, hash, [&] { return read_cifar10_file(folder / name, &images, &hash); });
-  }
-}
-
-struct ReadImages {
-  Parts<Images> parts;
-  std::string fingerprint;
-};
-
 ReadImages read_parts(const Dataset& dataset, const fs::path& folder) {
   ReadImages found;
   Parts<Images>& parts = found.parts;
-  parts.train.shape = parts.validation.shape = parts.test.shape = dataset.shape;
+  for (Images* part : parts.all()) part->shape = dataset.shape;
   if (!fs::is_directory(folder)) fail_empty(dataset, folder);
   Sha256 hash;
   if (dataset.format == DataFormat::cifar10) {
-    read_cifar10_files("train", folder, cifar10_train_names(), parts.train, hash);
-    read_cifar10_files("test", folder, {cifar10_test_name()}, parts.test, hash);
+    for (const std::string& name : dataset.files) {
+      const bool test = name == dataset.files.back();
+      if (!fs::exists(folder / name))
+        throw UserError(fmt::format("{} is missing", (folder / name).string()),
+                        "download the data set again");
+      read_hashed(test ? "test" : "train", hash,
+                  [&] { return read_cifar10_file(folder / name, test ? &parts.test : &parts.train, &hash); });
+    }
   } else {
     const auto train = find_idx_part(folder, "train"), test = find_idx_part(folder, "t10k");
     if (!train && !test) fail_empty(dataset, folder);
@@ -87,17 +79,11 @@ Splits drawn(const Dataset& dataset, const DataChoice& choice) {
           .test = part(SyntheticPart::test, synthetic_size(SyntheticPart::test))};
 }
 
-std::int64_t picture_size(const DataChoice& choice) {
-  return choice.image_size > 0 ? choice.image_size : usual_image_size;
-}
-
-DataFacts folder_facts(const Dataset& source, const fs::path& folder, const DataChoice& choice,
+// Those that are not drawn.
+ReadImages read_images(const Dataset& source, const fs::path& folder, const DataChoice& choice,
                        const Decoding& decoding) {
-  const FolderImages found = read_image_folder(folder, picture_size(choice), decoding);
-  InputShape input = input_shape(source);
-  input.image = found.parts.train.shape;
-  input.classes = found.classes;
-  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes_of(found.parts)};
+  if (source.format != DataFormat::image_folder) return read_parts(source, folder);
+  return read_image_folder(folder, choice.image_size > 0 ? choice.image_size : usual_image_size, decoding);
 }
 
 DataFacts drawn_facts(const Dataset& source, const DataChoice& choice) {
@@ -110,20 +96,8 @@ DataFacts drawn_facts(const Dataset& source, const DataChoice& choice) {
 
 Splits scaled(Splits splits, std::int64_t size) {
   if (size > 0)
-    for (Samples* part : {&splits.train, &splits.validation, &splits.test})
-      *part = scaled(std::get<Images>(*part), size);
+    for (Samples* part : splits.all()) *part = scaled(std::get<Images>(*part), size);
   return splits;
-}
-
-Parts<Images> read_image_parts(const Dataset& source, const DataChoice& choice) {
-  if (source.format == DataFormat::image_folder) {
-    FolderImages found = read_image_folder(choice.folder, picture_size(choice), {.folder = choice.decoded});
-    check_fingerprint(choice, found.fingerprint);
-    return std::move(found.parts);
-  }
-  ReadImages found = read_parts(source, choice.folder);
-  check_fingerprint(choice, found.fingerprint);
-  return std::move(found.parts);
 }
 
 }  // namespace
@@ -148,14 +122,18 @@ DataFacts facts(const Dataset& source, const fs::path& folder, const DataChoice&
   if (source.kind == DataKind::rows) return row_facts(source, folder, choice);
   if (source.kind == DataKind::windows) return window_facts(source, folder, choice);
   if (source.kind != DataKind::images) return text_facts(source, folder, choice);
-  if (source.format == DataFormat::image_folder) return folder_facts(source, folder, choice, decoding);
   if (source.generated()) return drawn_facts(source, choice);
-  const ReadImages found = read_parts(source, folder);
-  return {
-      .fingerprint = found.fingerprint, .input = input_shape(source, choice), .sizes = sizes_of(found.parts)};
+  const ReadImages found = read_images(source, folder, choice, decoding);
+  InputShape input = input_shape(source, choice);
+  if (source.format == DataFormat::image_folder) {
+    input.image = found.parts.train.shape;
+    input.classes = found.classes;
+  }
+  return {.fingerprint = found.fingerprint, .input = input, .sizes = sizes_of(found.parts)};
 }
 
-Splits read(const Dataset& source, const DataChoice& choice) {
+Splits read(const DataChoice& choice) {
+  const Dataset& source = find_dataset(choice.source);
   if (source.kind == DataKind::rows) return read_rows(choice);
   if (source.kind == DataKind::windows) return read_windows(source, choice);
   if (source.kind != DataKind::images) return read_texts(source, choice);
@@ -163,10 +141,10 @@ Splits read(const Dataset& source, const DataChoice& choice) {
     check_fingerprint(choice, recipe_fingerprint(source, choice.split_seed));
     return scaled(drawn(source, choice), choice.image_size);
   }
-  Parts<Images> parts = divided(choice, read_image_parts(source, choice));
-  Splits splits{.train = std::move(parts.train),
-                .validation = std::move(parts.validation),
-                .test = std::move(parts.test)};
+  ReadImages found = read_images(source, choice.folder, choice, {.folder = choice.decoded});
+  check_fingerprint(choice, found.fingerprint);
+  Splits splits =
+      divided(choice, std::move(found.parts)).each([](Images& part) -> Samples { return std::move(part); });
   // pictures of a folder are scaled when they are decoded, and arrays keep their size
   return source.format == DataFormat::image_folder ? splits : scaled(std::move(splits), choice.image_size);
 }

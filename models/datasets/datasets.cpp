@@ -16,7 +16,6 @@ namespace trainyard::models {
 namespace {
 
 constexpr ImageShape grey28{.channels = 1, .height = 28, .width = 28};
-constexpr ImageShape no_image{.channels = 0, .height = 0, .width = 0};
 constexpr ImageShape color32{.channels = 3, .height = 32, .width = 32};
 
 const std::vector<std::string>& idx_files() {
@@ -30,6 +29,7 @@ std::array<Dataset, 16> all_datasets() {
       {{.name = "mnist",
         .title = "MNIST",
         .shape = grey28,
+        .classes = 10,
         .folders = {"mnist", "MNIST/raw", "MNIST"},
         .files = idx_files(),
         .stand_in = "synthetic-digits",
@@ -38,6 +38,7 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "fashion-mnist",
         .title = "Fashion-MNIST",
         .shape = grey28,
+        .classes = 10,
         .folders = {"fashion-mnist", "FashionMNIST/raw", "FashionMNIST"},
         .files = idx_files(),
         .stand_in = "synthetic-digits",
@@ -46,6 +47,7 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "cifar10",
         .title = "CIFAR-10",
         .shape = color32,
+        .classes = 10,
         .folders = {"cifar-10-batches-bin", "cifar10"},
         .files = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
                   "data_batch_5.bin", "test_batch.bin"},
@@ -55,7 +57,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "imdb",
         .title = "IMDb reviews",
         .kind = DataKind::texts,
-        .shape = no_image,
         .classes = 2,
         .source_length = 240,
         .folders = {"aclImdb", "aclImdb_v1.tar.gz", "aclImdb.tar.gz", "aclImdb_subset.tar.gz", "imdb"},
@@ -66,8 +67,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "multi30k",
         .title = "Multi30k",
         .kind = DataKind::text_pairs,
-        .shape = no_image,
-        .classes = 0,
         .source_length = 14,
         .target_length = 15,
         .folders = {"multi30k", "multi30k/data/task1/raw"},
@@ -78,8 +77,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "tiny-shakespeare",
         .title = "Tiny Shakespeare",
         .kind = DataKind::windows,
-        .shape = no_image,
-        .classes = 0,
         .folders = {"tiny-shakespeare"},
         .files = {"input.txt"},
         .stand_in = "synthetic-prose",
@@ -89,7 +86,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "folder",
         .title = "Own images",
         .shape = color32,
-        .classes = 0,
         .files = {"CLASS/*.png", "CLASS/*.jpg", "train-images.npy", "train-labels.npy"},
         .about =
             "one folder per class with PNG or JPEG (also below train, validation, test), or arrays *.npy",
@@ -97,16 +93,12 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "text-folder",
         .title = "Own texts",
         .kind = DataKind::texts,
-        .shape = no_image,
-        .classes = 0,
         .files = {"CLASS/*.txt"},
         .about = "one folder per class with .txt files (also below train, validation, test)",
         .format = DataFormat::text_folder},
        {.name = "text-pairs",
         .title = "Own translations",
         .kind = DataKind::text_pairs,
-        .shape = no_image,
-        .classes = 0,
         .files = {"train.LANGUAGE", "validation.LANGUAGE", "test.LANGUAGE"},
         .about = "files train.LANGUAGE of two languages, plain or .gz (also validation, test); one sentence "
                  "per line",
@@ -114,16 +106,12 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "text",
         .title = "Own text",
         .kind = DataKind::windows,
-        .shape = no_image,
-        .classes = 0,
         .files = {"*.txt"},
         .about = "one file, or a folder of .txt files, plain or .gz: 90 % train, 5 % validation, 5 % test",
         .format = DataFormat::own_text},
        {.name = "csv",
         .title = "Own table",
         .kind = DataKind::rows,
-        .shape = no_image,
-        .classes = 0,
         .files = {"data.csv", "train.csv", "validation.csv", "test.csv"},
         .about =
             "rows of a table: data.csv, or train.csv with validation.csv and test.csv; needs target_column",
@@ -131,12 +119,14 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "synthetic-digits",
         .title = "Synthetic digits",
         .shape = grey28,
+        .classes = 10,
         .stand_in = "synthetic-digits",
         .about = "6,000 digits drawn from a seed, 28x28 grey: 4,000 train, 1,000 validation, 1,000 test",
         .format = DataFormat::drawn_digits},
        {.name = "synthetic-color-digits",
         .title = "Synthetic color digits",
         .shape = color32,
+        .classes = 10,
         .stand_in = "synthetic-color-digits",
         .about =
             "6,000 digits drawn from a seed, 32x32 RGB on texture: 4,000 train, 1,000 validation, 1,000 test",
@@ -144,7 +134,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "synthetic-reviews",
         .title = "Synthetic reviews",
         .kind = DataKind::texts,
-        .shape = no_image,
         .classes = 2,
         .source_length = 48,
         .stand_in = "synthetic-reviews",
@@ -153,8 +142,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "synthetic-phrases",
         .title = "Synthetic phrases",
         .kind = DataKind::text_pairs,
-        .shape = no_image,
-        .classes = 0,
         .source_length = 11,
         .target_length = 12,
         .stand_in = "synthetic-phrases",
@@ -164,8 +151,6 @@ std::array<Dataset, 16> all_datasets() {
        {.name = "synthetic-prose",
         .title = "Synthetic prose",
         .kind = DataKind::windows,
-        .shape = no_image,
-        .classes = 0,
         .stand_in = "synthetic-prose",
         .about = "2,500 English sentences made from a seed, as one text",
         .format = DataFormat::texts}}};
@@ -237,7 +222,7 @@ InputShape input_shape(const Dataset& dataset, const DataChoice& choice) {
   InputShape input = input_shape(dataset);
   if (dataset.kind == DataKind::windows) input.source_length = 0;  // only the data says the tokens
   if (dataset.format == DataFormat::image_folder)
-    input.image = no_image;
+    input.image = {0, 0, 0};
   else if (dataset.kind == DataKind::images && choice.image_size > 0)
     input.image.height = input.image.width = choice.image_size;
   return input;

@@ -35,8 +35,8 @@ struct Dataset {
   std::string name;   // "mnist"
   std::string title;  // "MNIST"
   DataKind kind = DataKind::images;
-  ImageShape shape;           // {0, 0, 0} for texts
-  std::int64_t classes = 10;  // 0 for pairs and windows, and if only the data has them
+  ImageShape shape{0, 0, 0};  // of images
+  std::int64_t classes = 0;   // 0 for pairs and windows, and if only the data has them
   std::int64_t source_length = 0, target_length = 0;  // typical tokens per sample
   std::vector<std::string> folders = {};  // possible names of its folder or archive, in this order
   std::vector<std::string> files = {};    // the names of its files, for `trainyard list` and messages
@@ -83,14 +83,11 @@ struct DataFacts {
 DataFacts facts(const Dataset& source, const std::filesystem::path& folder, const DataChoice& choice,
                 const Decoding& decoding = {});
 
-// Read or generate the data of a run, and split it. `source` is the data set that the choice names.
+// Read or generate the data of a run, and split it.
 // - Each sample is in exactly one part. The parts are a pure function of the choice.
 // - UserError for a missing or damaged file, for a fingerprint other than `choice.fingerprint` (unless that
 //   is empty), and if `train_samples` is too large.
-Splits read(const Dataset& source, const DataChoice& choice);
-inline Splits read(const DataChoice& choice) {
-  return read(find_dataset(choice.source), choice);
-}
+Splits read(const DataChoice& choice);
 
 // Names of the classes of the user's own data, in the order of the labels: those of the class folders, or of a table.
 // Control characters are escaped. Empty for other data, and if classes have only numbers.

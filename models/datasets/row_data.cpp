@@ -195,7 +195,7 @@ std::vector<std::int32_t> labels_of(const Table& table, const std::vector<std::s
 }
 
 struct FoundRows {
-  Parts<Rows> parts = {};
+  Splits parts = {};
   std::vector<std::string> classes = {};  // in the order of the labels; none if targets are numbers
   PartSizes sizes;                        // before the split
   std::string fingerprint;
@@ -204,7 +204,7 @@ struct FoundRows {
 FoundRows rows_in(const fs::path& place, const DataChoice& choice) {
   ReadTables found = read_tables(place, choice);
   FoundRows result{.sizes = sizes_of(found.parts), .fingerprint = std::move(found.fingerprint)};
-  const Parts<Table> parts = divided(choice, std::move(found.parts));
+  Parts<Table> parts = divided(choice, std::move(found.parts));
   const std::size_t columns = parts.train.inputs.size();
   std::vector<Scale> inputs, target;
   for (std::size_t i = 0; i < columns; ++i)
@@ -212,14 +212,14 @@ FoundRows rows_in(const fs::path& place, const DataChoice& choice) {
   if (!parts.train.numbers.empty())
     target.push_back(scale_of(parts.train.numbers, 0, 1, choice.target_column, parts.train.file));
   result.classes = classes_in(parts.train, choice);
-  const auto rows = [&](const Table& table) {
+  const auto rows = [&](const Table& table) -> Samples {
     return Rows{.columns = static_cast<std::int64_t>(columns),
                 .values = standardised(table.values, inputs),
                 .labels = labels_of(table, result.classes, choice),
                 .numbers = standardised(table.numbers, target),
                 .deviation = target.empty() ? 0 : target.front().deviation};
   };
-  result.parts = {.train = rows(parts.train), .validation = rows(parts.validation), .test = rows(parts.test)};
+  result.parts = parts.each(rows);
   return result;
 }
 
@@ -235,7 +235,7 @@ bool holds_table(const fs::path& place) {
 DataFacts row_facts(const Dataset& source, const fs::path& place, const DataChoice& choice) {
   const FoundRows found = rows_in(place, choice);
   InputShape input = input_shape(source);
-  input.image = {.channels = found.parts.train.columns, .height = 1, .width = 1};
+  input.image = {.channels = std::get<Rows>(found.parts.train).columns, .height = 1, .width = 1};
   input.classes = std::max<std::int64_t>(1, std::ssize(found.classes));
   return {.fingerprint = found.fingerprint, .input = input, .sizes = found.sizes};
 }
@@ -247,9 +247,7 @@ std::vector<std::string> row_class_names(const DataChoice& choice) {
 Splits read_rows(const DataChoice& choice) {
   FoundRows found = rows_in(choice.folder, choice);
   check_fingerprint(choice, found.fingerprint);
-  return {.train = std::move(found.parts.train),
-          .validation = std::move(found.parts.validation),
-          .test = std::move(found.parts.test)};
+  return std::move(found.parts);
 }
 
 }  // namespace trainyard::models

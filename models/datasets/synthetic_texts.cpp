@@ -273,7 +273,7 @@ Parts<RawTexts> synthetic_phrases(std::uint64_t seed) {
 std::string synthetic_prose(std::uint64_t seed) {
   const Parts<RawTexts> phrases = synthetic_phrases(seed);
   std::string text;
-  for (const RawTexts* part : {&phrases.train, &phrases.validation, &phrases.test})
+  for (const RawTexts* part : phrases.all())
     for (const std::string& sentence : part->target) text += sentence + '\n';
   return text;
 }

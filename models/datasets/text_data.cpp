@@ -144,8 +144,7 @@ Splits read_texts(const Dataset& dataset, const DataChoice& choice) {
                        .target = numbered(part.target, target, true, true)};
     return Texts{.tokens = numbered(part.source, source, false, false), .labels = std::move(part.labels)};
   };
-  return {
-      .train = samples(parts.train), .validation = samples(parts.validation), .test = samples(parts.test)};
+  return parts.each(samples);
 }
 
 }  // namespace trainyard::models

@@ -178,10 +178,9 @@ DataFacts window_facts(const Dataset& source, const fs::path& folder, const Data
 Splits read_windows(const Dataset& source, const DataChoice& choice) {
   Found found = find(source, choice.folder, choice);
   check_fingerprint(choice, found.fingerprint);
-  Parts<Windows> parts = divided(choice, std::move(found.parts));
-  return {.train = std::move(parts.train),
-          .validation = std::move(parts.validation),
-          .test = std::move(parts.test)};
+  return divided(choice, std::move(found.parts)).each([](Windows& part) -> Samples {
+    return std::move(part);
+  });
 }
 
 }  // namespace trainyard::models

@@ -9,7 +9,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/text.h"
 #include "models/exported/archive.h"
 #include "models/exported/arguments.h"
@@ -438,16 +437,6 @@ Exported read(const std::filesystem::path& path) {
   add_evaluation(entries, weights, constants, exported);
   read_metadata(entries, exported);
   return exported;
-}
-
-// Runs `action`. A Fault becomes a UserError that names the file.
-template <class Action>
-auto for_file(const std::filesystem::path& path, const Action& action) {
-  try {
-    return action();
-  } catch (const Fault& fault) {
-    throw UserError(printable_line(path.string()) + ": " + fault.what(), fault.advice());
-  }
 }
 
 }  // namespace

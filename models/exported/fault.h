@@ -1,9 +1,13 @@
-// What is wrong with a part of an exported file. `read_exported` adds the file and throws a UserError.
+// What is wrong with a part of an exported file. `for_file` adds the file and throws a UserError.
 #pragma once
 
+#include <filesystem>
 #include <stdexcept>
 #include <string>
 #include <string_view>
+
+#include "base/error.h"
+#include "base/text.h"
 
 namespace trainyard::models::pt2 {
 
@@ -32,6 +36,16 @@ decltype(auto) within(const std::string& place, const Action& action) {
     return action();
   } catch (const Fault& fault) {
     throw Fault(place + ": " + fault.what(), fault.advice());
+  }
+}
+
+// Runs `action`. A Fault becomes a UserError that names the file.
+template <class Action>
+auto for_file(const std::filesystem::path& path, const Action& action) {
+  try {
+    return action();
+  } catch (const Fault& fault) {
+    throw UserError(printable_line(path.string()) + ": " + fault.what(), fault.advice());
   }
 }
 

@@ -213,8 +213,7 @@ bool overwrites(const Operator& called, std::string_view argument) {
 }
 
 const Argument* find_argument(const Node& node, std::string_view name) {
-  const auto found = std::find_if(node.arguments.begin(), node.arguments.end(),
-                                  [&](const Argument& argument) { return argument.name == name; });
+  const auto found = std::ranges::find(node.arguments, name, &Argument::name);
   return found == node.arguments.end() ? nullptr : &*found;
 }
 
@@ -239,11 +238,10 @@ bool draws_random_numbers(const Node& node) {
     case Draws::always:
       return true;
     case Draws::dropout:
-      return (is_positive(find_argument(node, "p")) || is_positive(find_argument(node, "dropout_p"))) &&
-             !is_false(find_argument(node, "train"));
     case Draws::if_dropout:
-      return (is_positive(find_argument(node, "dropout")) || is_positive(find_argument(node, "dropout_p"))) &&
-             !is_false(find_argument(node, "train"));
+      return !is_false(find_argument(node, "train")) &&
+             (is_positive(find_argument(node, "p")) || is_positive(find_argument(node, "dropout")) ||
+              is_positive(find_argument(node, "dropout_p")));
     case Draws::if_training: {
       const Argument* training = find_argument(node, "training");
       return training != nullptr && !is_false(training);

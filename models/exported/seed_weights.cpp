@@ -8,10 +8,8 @@
 
 #include <fmt/format.h>
 
-#include "base/error.h"
 #include "base/plain_file.h"
 #include "base/sha256.h"
-#include "base/text.h"
 #include "models/exported/archive.h"
 #include "models/exported/json.h"
 #include "models/exported/tensors.h"
@@ -114,11 +112,9 @@ std::filesystem::path seed_file(const std::filesystem::path& exported, std::uint
 }
 
 SeedWeights with_seed_weights(Graph graph, const std::filesystem::path& file, const std::string& network) {
-  const std::string name = printable_line(file.string());
   const PlainContent content = plain_content(file, pt2::most_file_bytes);
-  if (!content.problem.empty())
-    throw UserError(name + ": cannot be read: " + content.problem, pt2::write_again);
-  try {
+  return pt2::for_file(file, [&]() -> SeedWeights {
+    if (!content.problem.empty()) throw pt2::Fault("cannot be read: " + content.problem, pt2::write_again);
     const pt2::SeedFile values(content.text);
     if (values.network() != network)
       throw pt2::Fault("it belongs to another version of the .pt2 file beside it", pt2::write_again);
@@ -128,10 +124,8 @@ SeedWeights with_seed_weights(Graph graph, const std::filesystem::path& file, co
       for (StoredTensor& tensor : evaluation->tensors) values.fill(tensor);
       graph.evaluation = evaluation;
     }
-  } catch (const pt2::Fault& fault) {
-    throw UserError(name + ": " + fault.what(), fault.advice());
-  }
-  return {std::move(graph), sha256_hex(content.text)};
+    return {std::move(graph), sha256_hex(content.text)};
+  });
 }
 
 }  // namespace trainyard::models

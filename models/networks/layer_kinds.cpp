@@ -1,13 +1,18 @@
 #include "models/networks/layer_kinds.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <functional>
 #include <optional>
+#include <string_view>
 #include <tuple>
 
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include "base/error.h"
+#include "base/named_row.h"
 #include "models/networks/layer_kernels.h"
 #include "models/networks/libtorch_private.h"
 #include "models/networks/operator_node.h"
@@ -15,10 +20,6 @@
 #include "models/samples/tokenizer.h"
 
 namespace trainyard::networks {
-
-Layer flatten(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return x.flatten(1); })};
-}
 
 namespace {
 
@@ -29,7 +30,7 @@ bool may_overwrite(const at::Tensor& x) {
 
 // A weight by the rule of its node. Without one it is uniform, as in PyTorch.
 NamedParameter weight_of(InitialWeights& weights, const models::Node& row, at::IntArrayRef sizes,
-                         at::MemoryFormat format = at::MemoryFormat::Contiguous) {
+                         at::MemoryFormat format) {
   return row.initial ? weights.drawn("weight", sizes, *row.initial, format)
                      : weights.uniform("weight", sizes, fan_in_bound(sizes), format);
 }
@@ -44,54 +45,12 @@ at::Tensor bias_of(const Layer& layer) {
   return layer.parameters.size() > 1 ? layer.parameters[1].value : at::Tensor();
 }
 
-}  // namespace
-
-Layer relu(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](at::Tensor x) {
-            return may_overwrite(x) ? at::relu_(x) : at::relu(x);
-          })};
-}
-
-Layer relu6(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](at::Tensor x) {
-            return may_overwrite(x) ? at::hardtanh_(x, 0, 6) : at::hardtanh(x, 0, 6);
-          })};
-}
-
-Layer gelu(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::gelu(x); })};
-}
-
-Layer add(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, [](Activations values, const ForwardContext&) {
-            at::Tensor x = std::move(values.at(0));
-            return Activations{may_overwrite(x) ? x.add_(values.at(1)) : x.add(values.at(1))};
-          }};
-}
-
-Layer sigmoid(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::sigmoid(x); })};
-}
-
-Layer linear(const models::Node& row, const Initialisation& start) {
-  const at::DimVector sizes{row.sizes.at("outputs"), row.sizes.at("inputs")};
-  InitialWeights weights(row.path, start);
-  Layer layer{row.path, row.kind, {weight_of(weights, row, sizes)}, {}, {}};
-  if (row.sizes.at("bias") != 0) layer.parameters.push_back(bias_of(weights, row, sizes));
-  layer.forward = of_one_value([w = layer.parameters[0].value, b = bias_of(layer)](const at::Tensor& x) {
-    return at::linear(x, w, b);
-  });
-  return layer;
-}
-
-namespace {
-
 // A layer with its weight as first parameter and its bias, if it has one, as second. `sizes` is the shape of
 // the weight.
-Layer convolution(const models::Node& row, const Initialisation& start, at::IntArrayRef sizes) {
+Layer with_weight(const models::Node& row, const Initialisation& start, at::IntArrayRef sizes,
+                  at::MemoryFormat format) {
   InitialWeights weights(row.path, start);
-  Layer layer{row.path, row.kind, {}, {}, {}};
-  layer.parameters.push_back(weight_of(weights, row, sizes, at::MemoryFormat::ChannelsLast));
+  Layer layer{row.path, row.kind, {weight_of(weights, row, sizes, format)}, {}, {}};
   if (row.sizes.at("bias") != 0) layer.parameters.push_back(bias_of(weights, row, sizes));
   return layer;
 }
@@ -101,25 +60,11 @@ Layer convolution(const models::Node& row, const Initialisation& start, at::IntA
 constexpr double momentum = 0.1;
 constexpr double epsilon = 1e-5;
 
-struct Normalisation {
-  at::Tensor weight, bias, mean, variance;  // [channel]; mean and variance are the running statistics
-
-  // With the statistics of the input in training, otherwise with the running statistics.
-  at::Tensor local(const at::Tensor& x, bool training) const {
-    return at::batch_norm(x, weight, bias, mean, variance, training, momentum, epsilon, true);
-  }
-
-  at::Tensor synchronised(const at::Tensor& x, const ForwardContext& context) const {
-    return synchronised_batch_norm(x, weight, bias, mean, variance, momentum, epsilon, context);
-  }
-};
-
 // Normal, as in PyTorch. The row of padding is 0 and stays 0, because its gradient is always 0.
 NamedParameter embedding_weight(const models::Node& row, const Initialisation& start) {
-  NamedParameter weight =
-      InitialWeights(row.path, start).normal("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")});
-  weight.value.detach()[models::pad_token].zero_();
-  return weight;
+  return InitialWeights(row.path, start)
+      .drawn("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")},
+             {.kind = models::InitialRule::Kind::normal, .value = 1, .zero_row = models::pad_token});
 }
 
 // Removing the padding before the rows are read is faster than ignoring it there.
@@ -263,12 +208,27 @@ void lay_out_for_cudnn(const models::Node& row, const std::vector<at::Tensor>& w
   libtorch::flatten_lstm_weights(weights, row.sizes.at("inputs"), row.sizes.at("outputs"));
 }
 
-}  // namespace
+Layer add(const models::Node& row, const Initialisation&) {
+  return {row.path, row.kind, {}, {}, [](Activations values, const ForwardContext&) {
+            at::Tensor x = std::move(values.at(0));
+            return Activations{may_overwrite(x) ? x.add_(values.at(1)) : x.add(values.at(1))};
+          }};
+}
+
+Layer linear(const models::Node& row, const Initialisation& start) {
+  Layer layer = with_weight(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs")},
+                            at::MemoryFormat::Contiguous);
+  layer.forward = of_one_value([w = layer.parameters[0].value, b = bias_of(layer)](const at::Tensor& x) {
+    return at::linear(x, w, b);
+  });
+  return layer;
+}
 
 Layer conv2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t kernel = row.sizes.at("kernel"), groups = row.sizes.at("groups");
   Layer layer =
-      convolution(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs") / groups, kernel, kernel});
+      with_weight(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs") / groups, kernel, kernel},
+                  at::MemoryFormat::ChannelsLast);
   layer.forward = of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
                                 stride = row.sizes.at("stride"), padding = row.sizes.at("padding"),
                                 groups](const at::Tensor& x) {
@@ -281,7 +241,8 @@ Layer conv2d(const models::Node& row, const Initialisation& start) {
 // although that is not its number of inputs.
 Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t kernel = row.sizes.at("kernel");
-  Layer layer = convolution(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel});
+  Layer layer = with_weight(row, start, {row.sizes.at("inputs"), row.sizes.at("outputs"), kernel, kernel},
+                            at::MemoryFormat::ChannelsLast);
   const TransposedConvolution how{
       row.sizes.at("stride"),
       row.sizes.at("padding"),
@@ -293,14 +254,6 @@ Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
   return layer;
 }
 
-Layer max_pool2d(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return at::max_pool2d(x, 2); })};
-}
-
-Layer image_mean(const models::Node& row, const Initialisation&) {
-  return {row.path, row.kind, {}, {}, of_one_value([](const at::Tensor& x) { return x.mean({2, 3}); })};
-}
-
 Layer batch_norm2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t channels = row.sizes.at("channels");
   InitialWeights weights(row.path, start);
@@ -308,24 +261,18 @@ Layer batch_norm2d(const models::Node& row, const Initialisation& start) {
   const NamedParameter bias = weights.constant("bias", {channels}, 0);
   const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.options())};
   const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.options())};
-  const Normalisation normalisation{weight.value, bias.value, mean.value, variance.value};
   return {row.path,
           row.kind,
           {weight, bias},
           {mean, variance},
-          [normalisation](const Activations& inputs, const ForwardContext& context) {
+          [w = weight.value, b = bias.value, m = mean.value, v = variance.value](
+              const Activations& inputs, const ForwardContext& context) {
+            const at::Tensor& x = inputs.front();
             const bool synchronised = context.training && context.sum_over_replicas;
-            return Activations{synchronised ? normalisation.synchronised(inputs.front(), context)
-                                            : normalisation.local(inputs.front(), context.training)};
+            return Activations{
+                synchronised ? synchronised_batch_norm(x, w, b, m, v, momentum, epsilon, context)
+                             : at::batch_norm(x, w, b, m, v, context.training, momentum, epsilon, true)};
           }};
-}
-
-at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens) {
-  constexpr std::int64_t mean = 1;
-  const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
-  return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
-                                       /*sparse=*/false, /*per_sample_weights=*/{},
-                                       /*include_last_offset=*/false, models::pad_token));
 }
 
 Layer mean_embedding(const models::Node& row, const Initialisation& start) {
@@ -376,6 +323,65 @@ Layer decoder_lstm(const models::Node& row, const Initialisation& start) {
         std::get<0>(at::lstm(x, {h, c}, weights, true, 1, 0, true, false, /*batch_first=*/true))};
   };
   return {row.path, row.kind, std::move(parameters), {}, std::move(forward)};
+}
+
+// The kind of a layer without parameters.
+template <class Function>
+auto plain(Function function) {
+  return [function](const models::Node& row, const Initialisation&) -> Layer {
+    return {row.path, row.kind, {}, {}, of_one_value(function)};
+  };
+}
+
+struct Kind {
+  std::string_view name;
+  std::function<Layer(const models::Node&, const Initialisation&)> make;
+};
+
+const std::array kinds{
+    Kind{"add", add},
+    Kind{"batch_norm2d", batch_norm2d},
+    Kind{"causal_attention", causal_attention},
+    Kind{"conv2d", conv2d},
+    Kind{"conv_transpose2d", conv_transpose2d},
+    Kind{"decoder_lstm", decoder_lstm},
+    Kind{"dropout", dropout},
+    Kind{"encoder_lstm", encoder_lstm},
+    Kind{"flatten", plain([](const at::Tensor& x) { return x.flatten(1); })},
+    Kind{"gelu", plain([](const at::Tensor& x) { return at::gelu(x); })},
+    Kind{"image_mean", plain([](const at::Tensor& x) {
+           return x.mean({2, 3});
+         })},
+    Kind{"layer_norm", layer_norm},
+    Kind{"linear", linear},
+    Kind{"max_pool2d", plain([](const at::Tensor& x) { return at::max_pool2d(x, 2); })},
+    Kind{"mean_embedding", mean_embedding},
+    Kind{"relu", plain([](at::Tensor x) { return may_overwrite(x) ? at::relu_(x) : at::relu(x); })},
+    Kind{"relu6", plain([](at::Tensor x) {
+           return may_overwrite(x) ? at::hardtanh_(x, 0, 6) : at::hardtanh(x, 0, 6);
+         })},
+    Kind{"sigmoid", plain([](const at::Tensor& x) { return at::sigmoid(x); })},
+    Kind{"source_embedding", source_embedding},
+    Kind{"target_embedding", target_embedding},
+    Kind{"tied_linear", tied_linear},
+    Kind{"token_embedding", token_embedding},
+};
+
+}  // namespace
+
+at::Tensor mean_without_sync(const at::Tensor& weight, const at::Tensor& tokens) {
+  constexpr std::int64_t mean = 1;
+  const at::Tensor starts = at::arange(0, tokens.numel(), tokens.size(1), tokens.options());
+  return std::get<0>(at::embedding_bag(weight, tokens.flatten(), starts, /*scale_grad_by_freq=*/false, mean,
+                                       /*sparse=*/false, /*per_sample_weights=*/{},
+                                       /*include_last_offset=*/false, models::pad_token));
+}
+
+Layer make_layer(const models::Node& node, const Initialisation& start) {
+  if (is_operator(node)) return {node.path, node.kind, {}, {}, operator_forward(node, start.device)};
+  const Kind* kind = row_or_null(kinds, &Kind::name, node.kind);
+  if (kind == nullptr) throw InternalError("there is no layer of kind " + node.kind);
+  return kind->make(node, start);
 }
 
 }  // namespace trainyard::networks

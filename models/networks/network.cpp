@@ -1,7 +1,6 @@
 #include "models/networks/network.h"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 #include <string_view>
 #include <utility>
@@ -10,8 +9,6 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
-#include "base/named_row.h"
-#include "models/networks/layer_kinds.h"
 #include "models/networks/operator_node.h"
 #include "models/networks/random_stream.h"
 #include "models/networks/stored_tensors.h"
@@ -161,36 +158,6 @@ models::NodeRange range_in_evaluation(const models::Graph& graph, const models::
   return {at(range.first), at(range.last)};
 }
 
-struct Kind {
-  std::string_view name;
-  Layer (*make)(const models::Node&, const Initialisation&);
-};
-
-constexpr std::array kinds{
-    Kind{"add", add},
-    Kind{"batch_norm2d", batch_norm2d},
-    Kind{"causal_attention", causal_attention},
-    Kind{"conv2d", conv2d},
-    Kind{"conv_transpose2d", conv_transpose2d},
-    Kind{"decoder_lstm", decoder_lstm},
-    Kind{"dropout", dropout},
-    Kind{"encoder_lstm", encoder_lstm},
-    Kind{"flatten", flatten},
-    Kind{"gelu", gelu},
-    Kind{"image_mean", image_mean},
-    Kind{"layer_norm", layer_norm},
-    Kind{"linear", linear},
-    Kind{"max_pool2d", max_pool2d},
-    Kind{"mean_embedding", mean_embedding},
-    Kind{"relu", relu},
-    Kind{"relu6", relu6},
-    Kind{"sigmoid", sigmoid},
-    Kind{"source_embedding", source_embedding},
-    Kind{"target_embedding", target_embedding},
-    Kind{"tied_linear", tied_linear},
-    Kind{"token_embedding", token_embedding},
-};
-
 }  // namespace
 
 Network::Network(const models::Graph& graph, const models::NodeRange& range, std::vector<Layer> layers,
@@ -296,10 +263,6 @@ Parameters Network::state() const {
   return state;
 }
 
-std::vector<at::Tensor> Network::parameter_values() const {
-  return values_of(parameters());
-}
-
 std::vector<models::GroupFactors> Network::parameter_factors() const {
   std::vector<models::GroupFactors> factors;
   for (const NamedParameter& parameter : parameters()) factors.push_back(parameter.factors);
@@ -350,13 +313,6 @@ std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters)
 bool has_single_reader(const at::Tensor& value) {
   return value.use_count() == 1 && value.has_storage() && value.storage().use_count() == 1 &&
          value.is_non_overlapping_and_dense();
-}
-
-Layer make_layer(const models::Node& node, const Initialisation& start) {
-  if (is_operator(node)) return {node.path, node.kind, {}, {}, operator_forward(node, start.device)};
-  const Kind* kind = row_or_null(kinds, &Kind::name, node.kind);
-  if (kind == nullptr) throw InternalError("there is no layer of kind " + node.kind);
-  return kind->make(node, start);
 }
 
 }  // namespace trainyard::networks

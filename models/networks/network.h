@@ -101,7 +101,7 @@ class Network {
   std::vector<NamedParameter> parameters() const;
   std::vector<NamedParameter> buffers() const;
   std::vector<NamedParameter> state() const;  // the parameters, then the buffers
-  std::vector<at::Tensor> parameter_values() const;
+  std::vector<at::Tensor> parameter_values() const { return values_of(parameters()); }
   std::vector<models::GroupFactors> parameter_factors() const;  // in the same order
   std::int64_t parameter_count() const;
 

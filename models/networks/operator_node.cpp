@@ -206,8 +206,7 @@ void run_attention(const OperatorCall& op, Stack& stack, const ForwardContext& c
   at::Tensor weights = at::softmax(scores, -1);
   if (blind.defined()) weights = weights.masked_fill(blind, 0);
   weights = weights * factors_for(op, weights, p, context, attention_dropout_factors);
-  stack.clear();
-  stack.emplace_back(at::matmul(weights, value));
+  stack = {at::matmul(weights, value)};
 }
 
 bool all_equal(const at::IValue& list, std::int64_t number) {
@@ -244,8 +243,7 @@ void run_convolution(const OperatorCall& op, Stack& stack, const ForwardContext&
 // can have other strides, as those of attention do. Then a view is a copy, as in PyTorch there.
 void run_view(const OperatorCall&, Stack& stack, const ForwardContext&) {
   const at::Tensor viewed = stack[0].toTensor().reshape(stack[1].toIntVector());
-  stack.clear();
-  stack.emplace_back(viewed);
+  stack = {viewed};
 }
 
 // (input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
@@ -256,8 +254,7 @@ void run_batch_norm(const OperatorCall& op, Stack& stack, const ForwardContext& 
                                               tensor_or_none(stack.at(2)), tensor_or_none(stack.at(3)),
                                               tensor_or_none(stack.at(4)), stack.at(6).toDouble(),
                                               stack.at(7).toDouble(), context);
-  stack.clear();
-  stack.emplace_back(std::move(result));
+  stack = {std::move(result)};
 }
 
 // The weights of a recurrent layer. oneDNN reads beyond them if their shapes are wrong.

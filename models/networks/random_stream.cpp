@@ -25,16 +25,6 @@ InitialWeights::InitialWeights(std::string path, const Initialisation& start)
       options_(start.options()),
       stream_(random_stream("weights", start.seed, path_)) {}
 
-NamedParameter InitialWeights::uniform(const std::string& role, at::IntArrayRef sizes, double bound,
-                                       at::MemoryFormat format) {
-  const at::Tensor values = at::empty(sizes, at::kDouble).uniform_(-bound, bound, stream_);
-  return parameter(role, values.to(options_.dtype()).clone(format));
-}
-
-NamedParameter InitialWeights::normal(const std::string& role, at::IntArrayRef sizes) {
-  return parameter(role, at::empty(sizes, at::kDouble).normal_(0, 1, stream_));
-}
-
 NamedParameter InitialWeights::drawn(const std::string& role, at::IntArrayRef sizes,
                                      const models::InitialRule& rule, at::MemoryFormat format) {
   const at::Tensor values = at::full(sizes, rule.value, at::kDouble);

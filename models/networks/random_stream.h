@@ -28,9 +28,9 @@ class InitialWeights {
 
   // Uniform in ±bound. CPU convolutions are fastest with the format "channels last".
   NamedParameter uniform(const std::string& role, at::IntArrayRef sizes, double bound,
-                         at::MemoryFormat format = at::MemoryFormat::Contiguous);
-  // Normal with mean 0 and standard deviation 1.
-  NamedParameter normal(const std::string& role, at::IntArrayRef sizes);
+                         at::MemoryFormat format = at::MemoryFormat::Contiguous) {
+    return drawn(role, sizes, {.kind = models::InitialRule::Kind::uniform, .value = bound}, format);
+  }
   NamedParameter drawn(const std::string& role, at::IntArrayRef sizes, const models::InitialRule& rule,
                        at::MemoryFormat format = at::MemoryFormat::Contiguous);
   NamedParameter constant(const std::string& role, at::IntArrayRef sizes, double value) const;

@@ -26,27 +26,20 @@ constexpr std::uint64_t piece_bytes = 1U << 20U;
 
 }  // namespace
 
-// zlib also reads files that are not compressed.
-struct DataFile::Stream {
-  std::unique_ptr<gzFile_s, decltype(&gzclose_r)> file{nullptr, &gzclose_r};
-};
-
 DataFile::DataFile(const std::filesystem::path& path, Sha256* hash, std::string advice)
-    : path_(path), hash_(hash), advice_(std::move(advice)), stream_(std::make_unique<Stream>()) {
+    : path_(path), hash_(hash), advice_(std::move(advice)), stream_(nullptr, &gzclose_r) {
   FileDescriptor fd = open_plain(path).or_refuse(path);
-  stream_->file.reset(gzdopen(fd.get(), "rb"));
-  if (!stream_->file) throw std::bad_alloc();  // the only reason for a descriptor that can be read
-  fd.release();                                // gzclose_r closes it
-  gzbuffer(stream_->file.get(), buffer_bytes);
+  stream_.reset(gzdopen(fd.get(), "rb"));
+  if (!stream_) throw std::bad_alloc();  // the only reason for a descriptor that can be read
+  fd.release();                          // gzclose_r closes it
+  gzbuffer(stream_.get(), buffer_bytes);
 }
-
-DataFile::~DataFile() = default;
 
 std::size_t DataFile::read(std::span<std::uint8_t> bytes) {
   std::size_t filled = 0;
   while (filled < bytes.size()) {
     const auto wanted = static_cast<unsigned>(std::min<std::uint64_t>(bytes.size() - filled, piece_bytes));
-    const int got = gzread(stream_->file.get(), bytes.data() + filled, wanted);
+    const int got = gzread(stream_.get(), bytes.data() + filled, wanted);
     if (got > 0) {
       filled += static_cast<unsigned>(got);
       offset_ += static_cast<unsigned>(got);
@@ -54,7 +47,7 @@ std::size_t DataFile::read(std::span<std::uint8_t> bytes) {
       continue;
     }
     int error = Z_OK;
-    const char* text = gzerror(stream_->file.get(), &error);
+    const char* text = gzerror(stream_.get(), &error);
     if (error == Z_ERRNO)
       throw UserError(fmt::format("{}: cannot be read: {}", path_.string(), std::strerror(errno)));
     if (error == Z_BUF_ERROR) fail(offset_, "the gzip stream is truncated here");
@@ -67,7 +60,7 @@ std::size_t DataFile::read(std::span<std::uint8_t> bytes) {
 
 // UserError if the file is in gzip and `bytes` of it are too many.
 void DataFile::refuse_bomb(std::uint64_t bytes) const {
-  if (bytes > most_unpacked && gzdirect(stream_->file.get()) == 0)
+  if (bytes > most_unpacked && gzdirect(stream_.get()) == 0)
     fail(offset_, fmt::format("the file unpacks to more than {} bytes, which is the limit", most_unpacked));
 }
 
@@ -91,7 +84,7 @@ void DataFile::expect_end(const std::string& whole) {
 }
 
 void DataFile::fail(std::uint64_t byte, const std::string& what) const {
-  const char* unpacked = gzdirect(stream_->file.get()) == 0 ? " (unpacked)" : "";
+  const char* unpacked = gzdirect(stream_.get()) == 0 ? " (unpacked)" : "";
   throw UserError(fmt::format("{}: byte {}{}: {}", path_.string(), byte, unpacked, what), advice_);
 }
 

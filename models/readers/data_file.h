@@ -11,6 +11,8 @@
 
 #include "base/sha256.h"
 
+struct gzFile_s;  // of zlib
+
 namespace trainyard::models {
 
 // Limits of what small files unpack to, in bytes. A damaged or hostile file could fill memory and time.
@@ -28,9 +30,6 @@ class DataFile {
   // UserError if the file cannot be opened.
   explicit DataFile(const std::filesystem::path& path, Sha256* hash = nullptr,
                     std::string advice = "download the file again");
-  ~DataFile();
-  DataFile(const DataFile&) = delete;
-  DataFile& operator=(const DataFile&) = delete;
 
   // Fill `bytes`, up to the end of the file. Returns how many bytes were read.
   // UserError if the gzip stream is truncated or damaged, or unpacks to more than `most_unpacked`.
@@ -47,11 +46,10 @@ class DataFile {
 
  private:
   void refuse_bomb(std::uint64_t bytes) const;
-  struct Stream;
   std::filesystem::path path_;
   Sha256* hash_;
   std::string advice_;
-  std::unique_ptr<Stream> stream_;
+  std::unique_ptr<gzFile_s, int (*)(gzFile_s*)> stream_;  // zlib also reads files that are not compressed
   std::uint64_t offset_ = 0;
 };
 

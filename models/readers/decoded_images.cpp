@@ -39,11 +39,6 @@ struct Header {
 };
 
 template <typename T>
-auto all_parts(T& parts) {
-  return std::array{&parts.train, &parts.validation, &parts.test};
-}
-
-template <typename T>
 std::string_view bytes_of(const T& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
 }
@@ -88,7 +83,7 @@ fs::path decoded_file(const fs::path& folder, const std::string& recipe, const s
   return folder / (hash.hex() + ".images");
 }
 
-std::optional<FolderImages> mapped_images(const fs::path& file) {
+std::optional<ReadImages> mapped_images(const fs::path& file) {
   const OpenedFile opened = open_plain(file);
   struct stat about {};
   if (!opened.fd || ::fstat(opened.fd.get(), &about) != 0) return std::nullopt;
@@ -99,12 +94,12 @@ std::optional<FolderImages> mapped_images(const fs::path& file) {
   if (!content) return std::nullopt;
   std::memcpy(&header, content.get(), sizeof header);
   if (!is_whole(header, about.st_size)) return std::nullopt;
-  FolderImages found{.parts = {},
-                     .classes = header.classes,
-                     .fingerprint = std::string(header.fingerprint.begin(), header.fingerprint.end())};
+  ReadImages found{.parts = {},
+                   .classes = header.classes,
+                   .fingerprint = std::string(header.fingerprint.begin(), header.fingerprint.end())};
   const std::uint8_t* at = content.get() + sizeof header;
   for (std::size_t i = 0; i < header.counts.size(); ++i) {
-    Images& part = *all_parts(found.parts).at(i);
+    Images& part = *found.parts.all().at(i);
     part.shape = {.channels = header.shape[0], .height = header.shape[1], .width = header.shape[2]};
     part.labels.resize(static_cast<std::size_t>(header.counts.at(i)));
     part.places.resize(part.labels.size());
@@ -113,15 +108,15 @@ std::optional<FolderImages> mapped_images(const fs::path& file) {
     std::copy_n(at, bytes, reinterpret_cast<std::uint8_t*>(part.labels.data()));
     at += bytes;
   }
-  for (Images* part : all_parts(found.parts)) {
+  for (Images* part : found.parts.all()) {
     part->mapped = {content, at};
     at += part->size() * part->shape.pixels();
   }
   return found;
 }
 
-void write_decoded(const fs::path& file, const FolderImages& images) try {
-  const auto parts = all_parts(images.parts);
+void write_decoded(const fs::path& file, const ReadImages& images) try {
+  const auto parts = images.parts.all();
   const ImageShape& shape = images.parts.train.shape;
   Header header{.version = version,
                 .fingerprint = {},

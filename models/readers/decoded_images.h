@@ -12,10 +12,11 @@
 
 namespace trainyard::models {
 
-struct FolderImages {
+// Images of files, before they are split.
+struct ReadImages {
   Parts<Images> parts;
-  std::int64_t classes = 0;
-  // SHA-256 of the names and the content of the user's files: 64 hexadecimal digits.
+  std::int64_t classes = 0;  // of images of the user
+  // SHA-256 of the content of the files, and of the names of the user's: 64 hexadecimal digits.
   std::string fingerprint = {};
 };
 
@@ -26,10 +27,10 @@ std::filesystem::path decoded_file(const std::filesystem::path& folder, const st
                                    const std::vector<std::filesystem::path>& files);
 
 // The images, mapped. Empty if there is no such file, or if it is not complete.
-std::optional<FolderImages> mapped_images(const std::filesystem::path& file);
+std::optional<ReadImages> mapped_images(const std::filesystem::path& file);
 
 // Makes the folder and the one above it, for their owner only. Does nothing if one is a link, or if the file cannot
 // be written: then images are decoded again.
-void write_decoded(const std::filesystem::path& file, const FolderImages& images);
+void write_decoded(const std::filesystem::path& file, const ReadImages& images);
 
 }  // namespace trainyard::models

@@ -64,8 +64,8 @@ Images read_pictures(const std::vector<LabelledFile>& files, std::int64_t size, 
   return images;
 }
 
-FolderImages read_picture_folders(const ClassFolders& found, std::int64_t size, Sha256& hash,
-                                  const DecodingProgress& progress) {
+ReadImages read_picture_folders(const ClassFolders& found, std::int64_t size, Sha256& hash,
+                                const DecodingProgress& progress) {
   hash.update("pictures " + std::to_string(size) + '\n');
   const std::int64_t all =
       std::ssize(found.files.train) + std::ssize(found.files.validation) + std::ssize(found.files.test);
@@ -76,7 +76,7 @@ FolderImages read_picture_folders(const ClassFolders& found, std::int64_t size, 
       if (progress) progress(done++, all);
     });
   };
-  FolderImages images{.parts = {}, .classes = std::ssize(found.classes)};
+  ReadImages images{.parts = {}, .classes = std::ssize(found.classes)};
   images.parts.train = part("train", found.files.train);
   if (!found.in_parts) return images;
   images.parts.validation = part("validation", found.files.validation);
@@ -144,9 +144,9 @@ Images read_array_part(const fs::path& folder, const std::string& part, Sha256& 
           .labels = {labels.bytes.begin(), labels.bytes.end()}};
 }
 
-FolderImages read_arrays(const fs::path& folder, Sha256& hash) {
+ReadImages read_arrays(const fs::path& folder, Sha256& hash) {
   hash.update("arrays\n");
-  FolderImages found;
+  ReadImages found;
   Parts<Images>& parts = found.parts;
   parts.train = read_array_part(folder, "train", hash);
   parts.validation = read_array_part(folder, "validation", hash);
@@ -180,7 +180,7 @@ std::vector<fs::path> array_files(const fs::path& folder) {
 
 std::vector<fs::path> picture_files(const ClassFolders& found) {
   std::vector<fs::path> files;
-  for (const auto* part : {&found.files.train, &found.files.validation, &found.files.test})
+  for (const auto* part : found.files.all())
     for (const LabelledFile& file : *part) files.push_back(file.path);
   return files;
 }
@@ -205,18 +205,11 @@ std::string read_header(DataFile& file) {
   return read_bytes(file, count, "its header");
 }
 
-constexpr std::string_view blanks = " \t\r\n\f\v";
-
-std::string_view without_blanks(std::string_view text) {
-  text.remove_prefix(std::min(text.find_first_not_of(blanks), text.size()));
-  return text;
-}
-
 // The text after `'name':` in the header. Empty if the header has no such key.
 std::optional<std::string_view> value_of(std::string_view header, std::string_view name) {
   for (std::size_t at = header.find(name); at != std::string_view::npos; at = header.find(name, at + 1)) {
-    const std::string_view rest = without_blanks(header.substr(at + name.size()));
-    if (rest.starts_with(':')) return without_blanks(rest.substr(1));
+    const std::string_view rest = trimmed(header.substr(at + name.size()));
+    if (rest.starts_with(':')) return trimmed(rest.substr(1));
   }
   return std::nullopt;
 }
@@ -242,7 +235,7 @@ std::vector<std::int64_t> shape_in(std::string_view header, const DataFile& file
   };
   std::vector<std::int64_t> shape;
   double elements = 1;
-  for (std::string_view rest = inside; !(rest = without_blanks(rest)).empty();) {
+  for (std::string_view rest = inside; !(rest = trimmed(rest)).empty();) {
     if (rest.front() == ',') {
       rest.remove_prefix(1);
       continue;
@@ -278,7 +271,7 @@ std::vector<std::string> image_class_names(const fs::path& folder) {
   return holds_arrays(folder) ? std::vector<std::string>{} : find_class_folders(folder, pictures).classes;
 }
 
-FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, const Decoding& decoding) {
+ReadImages read_image_folder(const fs::path& folder, std::int64_t image_size, const Decoding& decoding) {
   if (!holds_images(folder))
     throw UserError(
         fmt::format("\"{}\" has no images", folder.string()),
@@ -293,7 +286,7 @@ FolderImages read_image_folder(const fs::path& folder, std::int64_t image_size, 
   if (!kept.empty())
     if (auto mapped = mapped_images(kept)) return std::move(*mapped);
   Sha256 hash;
-  FolderImages images =
+  ReadImages images =
       arrays ? read_arrays(folder, hash) : read_picture_folders(found, image_size, hash, decoding.progress);
   images.fingerprint = hash.hex();
   if (!kept.empty() && decoding.writes) write_decoded(kept, images);

@@ -24,8 +24,8 @@ namespace trainyard::models {
 
 // Read all images, from where decoded ones are kept if they are there.
 // UserError if there are no images, if a file is damaged, or if a class is not in `train`.
-FolderImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size,
-                               const Decoding& decoding = {});
+ReadImages read_image_folder(const std::filesystem::path& folder, std::int64_t image_size,
+                             const Decoding& decoding = {});
 
 // Empty for arrays.
 std::vector<std::string> image_class_names(const std::filesystem::path& folder);

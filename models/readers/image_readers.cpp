@@ -123,14 +123,6 @@ std::int64_t read_idx_part(const IdxPart& part, const ImageShape& shape, std::in
   return count;
 }
 
-std::vector<std::string> cifar10_train_names() {
-  return {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"};
-}
-
-std::string cifar10_test_name() {
-  return "test_batch.bin";
-}
-
 std::int64_t read_cifar10_file(const std::filesystem::path& path, Images* images, Sha256* hash) {
   DataFile file(path, hash);
   std::vector<std::uint8_t> buffer(record_bytes * records_at_once);

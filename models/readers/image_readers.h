@@ -39,10 +39,7 @@ std::int64_t read_idx_part(const IdxPart& part, const ImageShape& shape, std::in
 // The binary format of CIFAR-10 (www.cs.toronto.edu/~kriz/cifar.html). A record has one label byte and 3072
 // pixel bytes: the red, the green and the blue plane, row by row. Files may have fewer records than the
 // published ones.
-
-std::vector<std::string> cifar10_train_names();  // "data_batch_1.bin" … "data_batch_5.bin"
-std::string cifar10_test_name();                 // "test_batch.bin"
-
+//
 // Read and check a file. Returns the number of samples.
 // - The samples are appended to `images`, and the bytes are added to `hash`. Either may be null.
 // - UserError with file and byte: empty file, truncated record, label above 9.

@@ -4,6 +4,7 @@
 #include <array>
 #include <iterator>
 #include <set>
+#include <sstream>
 #include <tuple>
 
 #include <fmt/format.h>
@@ -23,17 +24,15 @@ namespace fs = std::filesystem;
 struct Review {
   bool test = false;
   std::uint8_t label = 0;
-  std::string name;  // "0_9.txt"
-  std::string text;
+  std::string name = {};  // "0_9.txt"
+  std::string text = {};
 };
 
 constexpr std::array<const char*, 4> review_folders{"train/neg", "train/pos", "test/neg", "test/pos"};
 
 Review review_in(const std::string& folder) {
   return {.test = folder.starts_with("test"),
-          .label = folder.ends_with("pos") ? std::uint8_t{1} : std::uint8_t{0},
-          .name = "",
-          .text = ""};
+          .label = folder.ends_with("pos") ? std::uint8_t{1} : std::uint8_t{0}};
 }
 
 bool is_review_name(const std::string& name) {
@@ -98,12 +97,10 @@ fs::path file_of(const fs::path& folder, const std::string& name, const char* ad
 // The lines without their ends, "\n" or "\r\n".
 std::vector<std::string> split_lines(const std::string& text) {
   std::vector<std::string> lines;
-  for (std::size_t start = 0; start < text.size();) {
-    const std::size_t end = std::min(text.find('\n', start), text.size());
-    std::string line = text.substr(start, end - start);
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
     if (line.ends_with('\r')) line.pop_back();
-    lines.push_back(std::move(line));
-    start = end + 1;
+    lines.push_back(line);
   }
   return lines;
 }

@@ -65,12 +65,6 @@ std::array<VisibleByte, byte_tokens> visible_bytes() {
   return table;
 }
 
-std::string utf8_of(std::uint32_t code) {
-  std::array<utf8proc_uint8_t, 4> encoded{};
-  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), encoded.data());
-  return {reinterpret_cast<const char*>(encoded.data()), static_cast<std::size_t>(count)};
-}
-
 using TokenNumbers = std::unordered_map<std::string, std::int32_t, TextHash, std::equal_to<>>;
 
 std::uint64_t pair_of(std::int32_t left, std::int32_t right) {

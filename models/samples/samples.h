@@ -99,6 +99,14 @@ struct Parts {
   T train = {};
   T validation = {};
   T test = {};
+
+  std::array<T*, 3> all() { return {&train, &validation, &test}; }
+  std::array<const T*, 3> all() const { return {&train, &validation, &test}; }
+  // What `made` returns for each part, in this order.
+  template <typename Make>
+  auto each(const Make& made) {
+    return Parts<decltype(made(train))>{made(train), made(validation), made(test)};
+  }
 };
 
 using Splits = Parts<Samples>;  // of a run; all have the same alternative

@@ -16,28 +16,10 @@ namespace {
 enum class Class { word, space, other };
 
 Class class_by_category(std::uint32_t code) {
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(code))) {
-    case UTF8PROC_CATEGORY_LU:
-    case UTF8PROC_CATEGORY_LL:
-    case UTF8PROC_CATEGORY_LT:
-    case UTF8PROC_CATEGORY_LM:
-    case UTF8PROC_CATEGORY_LO:
-    case UTF8PROC_CATEGORY_MN:
-    case UTF8PROC_CATEGORY_MC:
-    case UTF8PROC_CATEGORY_ME:
-    case UTF8PROC_CATEGORY_ND:
-    case UTF8PROC_CATEGORY_NL:
-    case UTF8PROC_CATEGORY_NO:
-      return Class::word;
-    case UTF8PROC_CATEGORY_ZS:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-      return Class::space;
-    default:
-      return Class::other;
-  }
+  const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(code));
+  if (category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_NO) return Class::word;
+  if (category >= UTF8PROC_CATEGORY_ZS && category <= UTF8PROC_CATEGORY_CF) return Class::space;
+  return Class::other;
 }
 
 Class class_of(std::uint32_t code) {
@@ -50,14 +32,10 @@ Class class_of(std::uint32_t code) {
 }
 
 void append_lower(std::string& token, std::uint32_t code) {
-  if (code < 128) {
+  if (code < 128)
     token += static_cast<char>(code >= 'A' && code <= 'Z' ? code + ('a' - 'A') : code);
-    return;
-  }
-  std::array<utf8proc_uint8_t, 4> bytes{};
-  const auto lower = utf8proc_tolower(static_cast<utf8proc_int32_t>(code));
-  const auto count = utf8proc_encode_char(lower, bytes.data());
-  token.append(reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count));
+  else
+    token += utf8_of(static_cast<std::uint32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(code))));
 }
 
 // The length of "<br>", "<br/>" or "<br />" at the beginning of `text`; 0 if there is none.
@@ -68,6 +46,12 @@ std::size_t line_break(std::string_view text) {
 }
 
 }  // namespace
+
+std::string utf8_of(std::uint32_t code) {
+  std::array<utf8proc_uint8_t, 4> bytes{};
+  const auto count = utf8proc_encode_char(static_cast<utf8proc_int32_t>(code), bytes.data());
+  return {reinterpret_cast<const char*>(bytes.data()), static_cast<std::size_t>(count)};
+}
 
 void for_each_token(std::string_view text, const UseToken& use) {
   std::string word;

@@ -20,6 +20,8 @@ namespace trainyard::models {
 // Part of the fingerprint of every text. Increase it if tokens change.
 inline constexpr int tokens_version = 1;
 
+std::string utf8_of(std::uint32_t code);  // of a character
+
 // Call `use` with each token in order, until it returns false. The view is valid until `use` returns.
 // InternalError if `text` is not UTF-8: the readers of text files check that.
 using UseToken = std::function<bool(std::string_view)>;

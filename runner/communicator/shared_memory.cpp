@@ -55,14 +55,6 @@ T* at(const SharedMemory& memory, std::size_t offset) {
   return reinterpret_cast<T*>(memory.data() + offset);
 }
 
-std::vector<std::uint8_t> bytes_of(const std::string& text) {
-  return {text.begin(), text.end()};
-}
-
-std::string bytes_to_string(const std::vector<std::uint8_t>& bytes) {
-  return {bytes.begin(), bytes.end()};
-}
-
 // The shared memory: rank 0 makes it and the others open it. Null if that fails.
 std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::size_t bytes) {
   std::shared_ptr<SharedMemory> memory;
@@ -71,8 +63,8 @@ std::shared_ptr<SharedMemory> open_memory(c10d::Store& store, int rank, std::siz
   } catch (const std::system_error&) {
     // rank 0 reports it to the other ranks below
   }
-  if (rank == 0) store.set("memory", bytes_of(memory ? memory->descriptor() : "none"));
-  const std::string descriptor = bytes_to_string(store.get("memory"));
+  if (rank == 0) store.set("memory", memory ? memory->descriptor() : "none");
+  const std::string descriptor = store.get_to_str("memory");
   try {
     if (rank != 0 && descriptor != "none") memory = std::make_shared<SharedMemory>(descriptor, bytes);
   } catch (const std::system_error&) {
@@ -174,13 +166,13 @@ SharedGroup::Places SharedGroup::places_of(int group_size, const Pages& pages) {
 
 std::unique_ptr<SharedGroup> SharedGroup::meet(const Store& store, const std::string& name,
                                                const GroupOptions& group) {
-  const auto own = c10::make_intrusive<c10d::PrefixStore>("shared memory of " + name, store);
+  const Store own = c10::make_intrusive<c10d::PrefixStore>("shared memory of " + name, store);
   const Places places = places_of(group.size, pages_of_host());
   auto memory = open_memory(*own, group.rank, places.bytes);
-  own->set("rank " + std::to_string(group.rank), bytes_of(memory ? std::to_string(::getpid()) : "none"));
+  own->set("rank " + std::to_string(group.rank), memory ? std::to_string(::getpid()) : "none");
   std::vector<int> pids;
   for (int r = 0; r < group.size; ++r) {
-    const std::string pid = bytes_to_string(own->get("rank " + std::to_string(r)));
+    const std::string pid = own->get_to_str("rank " + std::to_string(r));
     if (pid == "none") return nullptr;
     pids.push_back(std::stoi(pid));
   }

@@ -4,19 +4,123 @@
 #include <cstddef>
 #include <cstring>
 #include <functional>
+#include <list>
 #include <map>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include <ATen/ATen.h>
 
 #include "base/error.h"
 #include "models/networks/libtorch_private.h"
+#include "runner/communicator/shared_memory.h"
 #include "runner/device/step_times.h"
 
 namespace trainyard::runner {
 
 namespace {
+
+// Messages between ranks through shared memory. The sender copies a tensor to its part of the memory. The
+// receiver copies it to its first pending receive with the same tag.
+class SharedMessages {
+ public:
+  explicit SharedMessages(SharedGroup& group)  // `group` must outlive the object
+      : group_(group),
+        sent_(static_cast<std::size_t>(group.size()), 0),
+        read_(static_cast<std::size_t>(group.size()), 0),
+        expected_(static_cast<std::size_t>(group.size())) {}
+
+  // See Communicator.
+  std::unique_ptr<Communicator::Work> send(const at::Tensor& tensor, int to, int tag) {
+    take_back_what_was_read();
+    const std::uint64_t number = ++sent_[static_cast<std::size_t>(to)];
+    Message& message = group_.message(group_.rank(), to, number);
+    group_.wait("sending to a stage", [&]() -> std::optional<int> {
+      const bool free = number <= messages_under_way || message.taken.load() == number - messages_under_way;
+      return free ? std::nullopt : std::optional(to);
+    });
+    message.tag = tag;
+    message.bytes = tensor.nbytes();
+    message.offset = group_.blocks().take(tensor.nbytes());
+    std::memcpy(group_.data(group_.rank(), message.offset), tensor.const_data_ptr(), tensor.nbytes());
+    letters_.push_back({&message, number, message.offset});
+    message.sent.store(number, std::memory_order_release);
+    group_.ring();
+    return finished_by([] {});  // the tensor is copied
+  }
+
+  std::unique_ptr<Communicator::Work> receive(const at::Tensor& tensor, int from, int tag) {
+    auto& expected = expected_[static_cast<std::size_t>(from)];
+    const auto place = expected.insert(expected.end(), {tensor, tag, false});
+    return finished_by([this, from, place] { take(from, place); });
+  }
+
+ private:
+  struct Expected {
+    at::Tensor tensor;
+    std::int64_t tag = 0;
+    bool arrived = false;
+  };
+  using ExpectedList = std::list<Expected>;
+  struct Letter {
+    Message* message;
+    std::uint64_t number;
+    std::uint64_t offset;
+  };
+
+  void take(int from, ExpectedList::iterator expected) {
+    group_.wait("receiving from a stage", [&]() -> std::optional<int> {
+      hand_out(from);
+      return expected->arrived ? std::nullopt : std::optional(from);
+    });
+    expected_[static_cast<std::size_t>(from)].erase(expected);
+  }
+
+  // Copies each message that has arrived to the first pending receive with its tag.
+  void hand_out(int from) {
+    std::uint64_t& read = read_[static_cast<std::size_t>(from)];
+    bool all_before_taken = true;
+    for (std::uint64_t number = read + 1;; ++number) {
+      Message& message = group_.message(from, group_.rank(), number);
+      const std::uint64_t sent = message.sent.load(std::memory_order_acquire);
+      if (sent < number) return;
+      // A message may be taken before earlier ones, and a later message may already have its place.
+      const bool was_taken = sent > number || message.taken.load() == number;
+      if (!was_taken && !hand_out(from, message, number)) all_before_taken = false;
+      if (all_before_taken) read = number;
+    }
+  }
+
+  bool hand_out(int from, Message& message, std::uint64_t number) {
+    auto& expected = expected_[static_cast<std::size_t>(from)];
+    const auto first = std::ranges::find_if(
+        expected, [&](const Expected& one) { return !one.arrived && one.tag == message.tag; });
+    if (first == expected.end()) return false;
+    if (first->tensor.nbytes() != message.bytes)
+      throw InternalError("rank " + std::to_string(from) + " sent " + std::to_string(message.bytes) +
+                          " bytes, but the receiver expects " + std::to_string(first->tensor.nbytes()));
+    std::memcpy(first->tensor.mutable_data_ptr(), group_.data(from, message.offset), message.bytes);
+    first->arrived = true;
+    message.taken.store(number);
+    group_.ring();
+    return true;
+  }
+
+  void take_back_what_was_read() {
+    std::erase_if(letters_, [&](const Letter& letter) {
+      if (letter.message->taken.load() < letter.number) return false;
+      group_.blocks().give_back(letter.offset);
+      return true;
+    });
+  }
+
+  SharedGroup& group_;
+  std::vector<std::uint64_t> sent_;  // per rank: messages sent to it
+  std::vector<std::uint64_t> read_;  // per rank: all messages up to this one were taken
+  std::vector<ExpectedList> expected_;
+  std::vector<Letter> letters_;  // sent messages, perhaps not yet read
+};
 
 // A tensor in shared memory. A tensor that is elsewhere is copied there for the collective.
 struct Shared {
@@ -231,82 +335,6 @@ std::unique_ptr<Communicator> shared_memory_communicator(const Store& store, con
   auto shared = SharedGroup::meet(store, name, group);
   if (!shared) return nullptr;
   return std::make_unique<SharedMemoryCommunicator>(std::move(shared));
-}
-
-SharedMessages::SharedMessages(SharedGroup& group)
-    : group_(group),
-      sent_(static_cast<std::size_t>(group.size()), 0),
-      read_(static_cast<std::size_t>(group.size()), 0),
-      expected_(static_cast<std::size_t>(group.size())) {}
-
-std::unique_ptr<Communicator::Work> SharedMessages::send(const at::Tensor& tensor, int to, int tag) {
-  take_back_what_was_read();
-  const std::uint64_t number = ++sent_[static_cast<std::size_t>(to)];
-  Message& message = group_.message(group_.rank(), to, number);
-  group_.wait("sending to a stage", [&]() -> std::optional<int> {
-    const bool free = number <= messages_under_way || message.taken.load() == number - messages_under_way;
-    return free ? std::nullopt : std::optional(to);
-  });
-  message.tag = tag;
-  message.bytes = tensor.nbytes();
-  message.offset = group_.blocks().take(tensor.nbytes());
-  std::memcpy(group_.data(group_.rank(), message.offset), tensor.const_data_ptr(), tensor.nbytes());
-  letters_.push_back({&message, number, message.offset});
-  message.sent.store(number, std::memory_order_release);
-  group_.ring();
-  return finished_by([] {});  // the tensor is copied
-}
-
-std::unique_ptr<Communicator::Work> SharedMessages::receive(const at::Tensor& tensor, int from, int tag) {
-  auto& expected = expected_[static_cast<std::size_t>(from)];
-  const auto place = expected.insert(expected.end(), {tensor, tag, false});
-  return finished_by([this, from, place] { take(from, place); });
-}
-
-void SharedMessages::take(int from, ExpectedList::iterator expected) {
-  group_.wait("receiving from a stage", [&]() -> std::optional<int> {
-    hand_out(from);
-    return expected->arrived ? std::nullopt : std::optional(from);
-  });
-  expected_[static_cast<std::size_t>(from)].erase(expected);
-}
-
-// Copies each message that has arrived to the first pending receive with its tag.
-void SharedMessages::hand_out(int from) {
-  std::uint64_t& read = read_[static_cast<std::size_t>(from)];
-  bool all_before_taken = true;
-  for (std::uint64_t number = read + 1;; ++number) {
-    Message& message = group_.message(from, group_.rank(), number);
-    const std::uint64_t sent = message.sent.load(std::memory_order_acquire);
-    if (sent < number) return;
-    // A message may be taken before earlier ones, and a later message may already have its place.
-    const bool was_taken = sent > number || message.taken.load() == number;
-    if (!was_taken && !hand_out(from, message, number)) all_before_taken = false;
-    if (all_before_taken) read = number;
-  }
-}
-
-bool SharedMessages::hand_out(int from, Message& message, std::uint64_t number) {
-  auto& expected = expected_[static_cast<std::size_t>(from)];
-  const auto first = std::ranges::find_if(
-      expected, [&](const Expected& one) { return !one.arrived && one.tag == message.tag; });
-  if (first == expected.end()) return false;
-  if (first->tensor.nbytes() != message.bytes)
-    throw InternalError("rank " + std::to_string(from) + " sent " + std::to_string(message.bytes) +
-                        " bytes, but the receiver expects " + std::to_string(first->tensor.nbytes()));
-  std::memcpy(first->tensor.mutable_data_ptr(), group_.data(from, message.offset), message.bytes);
-  first->arrived = true;
-  message.taken.store(number);
-  group_.ring();
-  return true;
-}
-
-void SharedMessages::take_back_what_was_read() {
-  std::erase_if(letters_, [&](const Letter& letter) {
-    if (letter.message->taken.load() < letter.number) return false;
-    group_.blocks().give_back(letter.offset);
-    return true;
-  });
 }
 
 }  // namespace trainyard::runner

@@ -11,32 +11,12 @@
 
 namespace trainyard::runner {
 
-Batch Dataset::gather(const at::Tensor& indices) const {
-  return {inputs(indices), targets(indices), indices};
-}
-
 Batch Dataset::for_network(const at::Tensor& indices, bool inputs, bool targets) const {
   Batch batch = inputs && targets ? gather(indices)
                                   : Batch{inputs ? this->inputs(indices) : networks::Activations(),
                                           targets ? this->targets(indices) : at::Tensor(), indices};
   if (inputs && reads_targets_) batch.inputs.push_back(targets ? batch.targets : this->targets(indices));
   return batch;
-}
-
-std::vector<std::int64_t> Dataset::shape(const at::Tensor& indices) const {
-  return {indices.size(0)};
-}
-
-std::shared_ptr<const Dataset> Dataset::padded_like(const at::Tensor&) const {
-  return nullptr;
-}
-
-std::shared_ptr<const Dataset> Dataset::in_step(const at::Tensor&) const {
-  return nullptr;
-}
-
-at::Tensor Dataset::length_keys() const {
-  return {};
 }
 
 std::unique_ptr<Dataset> Dataset::augmented(const Augmentation& augmentation, std::uint64_t,
@@ -52,9 +32,9 @@ bool fits_beside_network(std::int64_t bytes, std::int64_t free_bytes) {
 
 void place(const DataParts& parts, at::Device device, Communicator& replicas) {
   if (device.is_cpu()) return;
-  for (Dataset* part : {parts.train.get(), parts.validation.get(), parts.test.get()}) {
-    const bool fits = fits_beside_network(part->nbytes(), free_device_bytes(device));
-    part->serve(device, holds_on_all(replicas, fits));
+  for (const auto* part : parts.all()) {
+    const bool fits = fits_beside_network((*part)->nbytes(), device_memory(device).free_bytes);
+    (*part)->serve(device, holds_on_all(replicas, fits));
   }
 }
 
@@ -82,7 +62,7 @@ DataParts make_parts(const models::Splits& splits, const Task& task, at::ScalarT
   };
   DataParts parts{part(splits.train), part(splits.validation), part(splits.test)};
   if (task.own_loss)
-    for (Dataset* each : {parts.train.get(), parts.validation.get(), parts.test.get()}) each->read_targets();
+    for (auto* each : parts.all()) (*each)->read_targets();
   return parts;
 }
 

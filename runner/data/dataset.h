@@ -43,7 +43,9 @@ class Dataset {
   // Inputs and targets of some samples. A stage that needs only one of them gathers only that one.
   virtual networks::Activations inputs(const at::Tensor& indices) const = 0;
   virtual at::Tensor targets(const at::Tensor& indices) const = 0;
-  virtual Batch gather(const at::Tensor& indices) const;  // both
+  virtual Batch gather(const at::Tensor& indices) const {  // both
+    return {inputs(indices), targets(indices), indices};
+  }
 
   // For a network with its own loss, which reads the targets as its last input. A sample then weighs 1.
   void read_targets() { reads_targets_ = true; }
@@ -52,17 +54,17 @@ class Dataset {
 
   // Everything that the sizes of a model's activations depend on. Two batches with equal shapes have equal
   // sizes. By default the number of samples. For padded batches, the sizes of all inputs, concatenated.
-  virtual std::vector<std::int64_t> shape(const at::Tensor& indices) const;
+  virtual std::vector<std::int64_t> shape(const at::Tensor& indices) const { return {indices.size(0)}; }
 
   // The same samples with all batches padded like the batch at `indices`, rounded up so that shapes repeat
   // (`repeated_length` in runner/data/text_dataset.h). It shares the memory. Null if all batches of one size
   // have the same shape.
-  virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const;
+  virtual std::shared_ptr<const Dataset> padded_like(const at::Tensor& /*indices*/) const { return nullptr; }
 
   // The same samples with all batches padded like the batch of a whole step, whose samples are at `indices`. So
   // a network that reads padding computes the same for the batch and for its parts. It shares the memory. Null
   // if the network does not read padding.
-  virtual std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const;
+  virtual std::shared_ptr<const Dataset> in_step(const at::Tensor& /*indices*/) const { return nullptr; }
 
   // The number of elements in the mean loss of some samples: samples, target tokens without padding, or
   // pixels. Every rank can compute it for any samples.
@@ -81,7 +83,7 @@ class Dataset {
 
   // Sort keys, int64 [sample]: samples with similar keys have similar lengths. Undefined if all samples have
   // the same length.
-  virtual at::Tensor length_keys() const;
+  virtual at::Tensor length_keys() const { return {}; }
 
   // The same samples with the augmentation of `epoch`. It shares the memory. By default UserError: only images
   // are augmented.

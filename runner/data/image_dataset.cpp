@@ -81,14 +81,6 @@ ImageDataset::ImageDataset(const models::Images& images, const std::vector<Chann
   std::copy(images.labels.begin(), images.labels.end(), labels_.data_ptr<std::int64_t>());
 }
 
-std::int64_t ImageDataset::size() const {
-  return labels_.size(0);
-}
-
-networks::Activations ImageDataset::inputs(const at::Tensor& indices) const {
-  return {images_at(indices)};
-}
-
 at::Tensor ImageDataset::targets(const at::Tensor& indices) const {
   return target_ == Target::input ? images_at(indices) : labels_at(indices);
 }
@@ -96,10 +88,6 @@ at::Tensor ImageDataset::targets(const at::Tensor& indices) const {
 Batch ImageDataset::gather(const at::Tensor& indices) const {
   const at::Tensor images = images_at(indices);
   return {{images}, target_ == Target::input ? images : labels_at(indices), indices};
-}
-
-std::int64_t ImageDataset::weight_of(const at::Tensor& indices) const {
-  return indices.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
 }
 
 std::unique_ptr<Dataset> ImageDataset::augmented(const Augmentation& augmentation, std::uint64_t seed,

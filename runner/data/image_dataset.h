@@ -49,12 +49,14 @@ class ImageDataset final : public Dataset {
  public:
   ImageDataset(const models::Images& images, const std::vector<ChannelStatistics>& statistics, Target target,
                at::ScalarType dtype, bool channels_last);
-  std::int64_t size() const override;
-  networks::Activations inputs(
-      const at::Tensor& indices) const override;                 // {[batch, channel, height, width]}
+  std::int64_t size() const override { return labels_.size(0); }
+  // {[batch, channel, height, width]}
+  networks::Activations inputs(const at::Tensor& indices) const override { return {images_at(indices)}; }
   at::Tensor targets(const at::Tensor& indices) const override;  // labels int64 [batch], or the images
   Batch gather(const at::Tensor& indices) const override;
-  std::int64_t weight_of(const at::Tensor& indices) const override;  // samples, or pixels of all channels
+  std::int64_t weight_of(const at::Tensor& indices) const override {  // samples, or pixels of all channels
+    return indices.size(0) * (target_ == Target::input ? shape_.pixels() : 1);
+  }
   std::unique_ptr<Dataset> augmented(const Augmentation& augmentation, std::uint64_t seed,
                                      std::int64_t epoch) const override;
   void serve(at::Device device, bool resident) override;

@@ -71,16 +71,8 @@ Sampler::Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t r
   }
 }
 
-std::int64_t Sampler::steps() const {
-  return (filled_up_ + global_batch_ - 1) / global_batch_;
-}
-
 Part Sampler::global_batch(std::int64_t step) const {
   return {step * global_batch_, std::min((step + 1) * global_batch_, filled_up_)};
-}
-
-Part Sampler::part(std::int64_t step) const {
-  return part_of(global_batch(step), replica_, replicas_);
 }
 
 at::Tensor Sampler::indices(const at::Tensor& order, std::int64_t step) const {

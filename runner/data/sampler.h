@@ -46,7 +46,7 @@ class Sampler {
   // UserError if `distributed` cannot divide the global batch into equal parts.
   Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,
           Sampling sampling = Sampling::exact);
-  std::int64_t steps() const;  // per epoch
+  std::int64_t steps() const { return (filled_up_ + global_batch_ - 1) / global_batch_; }  // per epoch
   // Sample indices of this replica in a step. `order` is int64 [sample].
   at::Tensor indices(const at::Tensor& order, std::int64_t step) const;
   at::Tensor indices_of_all(const at::Tensor& order, std::int64_t step) const;  // of all replicas
@@ -59,7 +59,9 @@ class Sampler {
 
   // For exact sampling.
   Part global_batch(std::int64_t step) const;  // of all replicas
-  Part part(std::int64_t step) const;          // of this replica
+  Part part(std::int64_t step) const {         // of this replica
+    return part_of(global_batch(step), replica_, replicas_);
+  }
 
  private:
   at::Tensor own_part(const at::Tensor& batch, std::int64_t step) const;

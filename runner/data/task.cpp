@@ -27,8 +27,8 @@ at::Tensor label_loss(const at::Tensor& logits, const at::Tensor& labels) {
   return at::cross_entropy_loss(logits, labels, /*weight=*/{}, at::Reduction::Sum);
 }
 
-at::Tensor right_labels(const at::Tensor& logits, const at::Tensor& labels) {
-  return count_correct(logits, labels);
+at::Tensor right_labels(const std::vector<at::Tensor>& outputs, const at::Tensor& labels) {
+  return count_correct(outputs.front(), labels);
 }
 
 at::Tensor squared_error(const at::Tensor& images, const at::Tensor& targets) {
@@ -40,11 +40,11 @@ at::Tensor number_loss(const at::Tensor& values, const at::Tensor& numbers) {
   return at::mse_loss(values.flatten().to(numbers), numbers, at::Reduction::Sum);
 }
 
-at::Tensor sum_of_numbers(const at::Tensor&, const at::Tensor& numbers) {
+at::Tensor sum_of_numbers(const std::vector<at::Tensor>&, const at::Tensor& numbers) {
   return numbers.sum(at::kDouble);
 }
 
-at::Tensor sum_of_squares(const at::Tensor&, const at::Tensor& numbers) {
+at::Tensor sum_of_squares(const std::vector<at::Tensor>&, const at::Tensor& numbers) {
   return numbers.to(at::kDouble).square().sum();
 }
 
@@ -61,24 +61,35 @@ at::Tensor next_token_loss(const at::Tensor& logits, const at::Tensor& tokens) {
   return token_loss(logits, tokens);
 }
 
-at::Tensor right_tokens(const at::Tensor& logits, const at::Tensor& tokens) {
-  return count_correct(logits, tokens, padding);
+at::Tensor right_tokens(const std::vector<at::Tensor>& outputs, const at::Tensor& tokens) {
+  return count_correct(outputs.front(), tokens, padding);
 }
 
 at::Tensor token_positions(const at::Tensor& tokens) {
   return tokens.flatten().nonzero().flatten();
 }
 
-constexpr std::array label_counts{Count{"correct", right_labels}};
-constexpr std::array number_counts{Count{"target", sum_of_numbers, at::kDouble},
-                                   Count{"square", sum_of_squares, at::kDouble}};
-constexpr std::array token_counts{Count{"correct", right_tokens}};
+const std::array tasks{
+    Task{"classification", label_loss, {{"correct", right_labels}}, nullptr},
+    Task{"regression",
+         number_loss,
+         {{"target", sum_of_numbers, at::kDouble}, {"square", sum_of_squares, at::kDouble}},
+         nullptr},
+    Task{"reconstruction", squared_error, {}, nullptr},
+    Task{"translation", token_loss, {{"correct", right_tokens}}, token_positions},
+    Task{"language-model", next_token_loss, {{"correct", right_tokens}}, nullptr}};
 
-const std::array tasks{Task{"classification", label_loss, label_counts, nullptr},
-                       Task{"regression", number_loss, number_counts, nullptr},
-                       Task{"reconstruction", squared_error, {}, nullptr},
-                       Task{"translation", token_loss, token_counts, token_positions},
-                       Task{"language-model", next_token_loss, token_counts, nullptr}};
+// The parts of a network's own loss. They are its last outputs.
+void add_parts(std::vector<Count>& counts, std::size_t parts) {
+  for (const models::Metric& metric : models::all_metrics)
+    if (metric.part > 0 && metric.part <= parts)
+      counts.push_back(
+          {metric.record,
+           [from_end = parts - metric.part + 1](const std::vector<at::Tensor>& outputs, const at::Tensor&) {
+             return outputs.at(outputs.size() - from_end).sum(at::kDouble);
+           },
+           at::kDouble});
+}
 
 constexpr std::int64_t numbers_worth_a_thread = 1 << 15;
 
@@ -143,15 +154,12 @@ const Task& task_with_own_loss(std::string_view data_task, const models::OwnLoss
   const std::lock_guard lock(mutex);
   const auto [row, is_new] = made.try_emplace({std::string(data_task), loss.reduction, loss.parts.size()});
   if (is_new) {
-    const Task& task = find_task(data_task);
-    row->second = {.name = task.name,
-                   .loss_sum = nullptr,
-                   .counts = task.target() == Target::label ? task.counts : std::span<const Count>(),
-                   .positions = nullptr,
-                   .own_loss = true,
-                   .is_sum = loss.is_sum(),
-                   .is_weighted = loss.is_weighted(),
-                   .parts = loss.parts.size()};
+    Task task = find_task(data_task);
+    if (task.target() != Target::label) task.counts.clear();
+    add_parts(task.counts, loss.parts.size());
+    task.positions = nullptr;
+    task.own_loss = loss;
+    row->second = std::move(task);
   }
   return row->second;
 }
@@ -163,21 +171,17 @@ const Task& find_task(std::string_view name) {
 MetricSums::MetricSums(const Task& task, at::Device device)
     : task_(&task),
       loss_(at::zeros({}, at::TensorOptions(device).dtype(at::kDouble))),
-      loss_weight_(at::zeros_like(loss_)),
-      parts_(at::zeros({static_cast<std::int64_t>(task.parts)}, loss_.options())) {
-  for (std::size_t i = 0; i < task.counts.size(); ++i)
-    counts_.push_back(at::zeros({}, at::TensorOptions(device).dtype(task.counts[i].type)));
+      loss_weight_(at::zeros_like(loss_)) {
+  for (const Count& count : task.counts)
+    counts_.push_back(at::zeros({}, at::TensorOptions(device).dtype(count.type)));
 }
 
 void MetricSums::add(const at::Tensor& loss_sum, const std::vector<at::Tensor>& outputs,
                      const at::Tensor& targets, std::int64_t weight) {
   const at::NoGradGuard no_grad;
   loss_.add_(loss_sum);
-  if (task_->is_weighted) loss_weight_.add_(task_->weight_of(outputs));
-  for (std::size_t i = 0; i < task_->parts; ++i)
-    parts_[static_cast<std::int64_t>(i)].add_(outputs.at(outputs.size() - task_->parts + i).sum(at::kDouble));
-  for (std::size_t i = 0; i < counts_.size(); ++i)
-    counts_[i].add_(task_->counts[i].of(outputs.front(), targets));
+  if (has_own_weight()) loss_weight_.add_(task_->weight_of(outputs));
+  for (std::size_t i = 0; i < counts_.size(); ++i) counts_[i].add_(task_->counts[i].of(outputs, targets));
   weight_ += weight;
 }
 
@@ -193,23 +197,17 @@ MetricSums MetricSums::take() {
   MetricSums taken = *this;
   taken.loss_ = loss_.clone();
   taken.loss_weight_ = loss_weight_.clone();
-  taken.parts_ = parts_.clone();
   for (at::Tensor& count : taken.counts_) count = count.clone();
   loss_.zero_();
   loss_weight_.zero_();
-  parts_.zero_();
   for (at::Tensor& count : counts_) count.zero_();
   weight_ = 0;
   further_.clear();
   return taken;
 }
 
-double MetricSums::loss() const {
-  return loss_.item<double>();
-}
-
 double MetricSums::loss_weight() const {
-  return task_->is_weighted ? loss_weight_.item<double>() : static_cast<double>(weight_);
+  return has_own_weight() ? loss_weight_.item<double>() : static_cast<double>(weight_);
 }
 
 std::optional<std::int64_t> MetricSums::correct() const {
@@ -226,14 +224,11 @@ std::vector<std::pair<std::string_view, nlohmann::ordered_json>> MetricSums::cou
     else
       counts.emplace_back(count.record, counts_[i].item<double>());
   }
-  for (const models::Metric& metric : models::all_metrics)
-    if (metric.part > 0 && metric.part <= task_->parts)
-      counts.emplace_back(metric.record, parts_[static_cast<std::int64_t>(metric.part) - 1].item<double>());
   return counts;
 }
 
 at::Tensor MetricSums::numbers() const {
-  const at::Tensor loss = task_->is_weighted ? loss_ / loss_weight_ * static_cast<double>(weight_) : loss_;
+  const at::Tensor loss = has_own_weight() ? loss_ / loss_weight_ * static_cast<double>(weight_) : loss_;
   return at::stack({loss, counts_correct() ? counts_.front().to(at::kDouble) : at::zeros_like(loss_)});
 }
 

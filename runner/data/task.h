@@ -21,11 +21,12 @@ namespace trainyard::runner {
 
 using models::Target;
 
-// What is summed over the predictions of a batch for a metric's record, such as the "correct" ones.
+// What is summed over a batch for a metric's record, such as the "correct" predictions.
 struct Count {
-  std::string_view record;                                                 // as in models/metrics.h
-  at::Tensor (*of)(const at::Tensor& outputs, const at::Tensor& targets);  // []
-  at::ScalarType type = at::kLong;                                         // of the sum, or at::kDouble
+  std::string_view record;  // as in models/metrics.h
+  // [], of all outputs of the network
+  std::function<at::Tensor(const std::vector<at::Tensor>& outputs, const at::Tensor& targets)> of;
+  at::ScalarType type = at::kLong;  // of the sum, or at::kDouble
 };
 
 struct Task {
@@ -34,15 +35,13 @@ struct Task {
   // [], differentiable: the sum over what the task weighs (samples, non-padding tokens, pixels).
   std::function<at::Tensor(const at::Tensor& outputs, const at::Tensor& targets)> loss_sum;
   // A first one of integers gives the accuracy that `status` shows. Empty if the task counts nothing.
-  std::span<const Count> counts;
+  std::vector<Count> counts;
   // int64 [positions]: those of the flattened targets that have a weight; nullptr if all have one. The
   // functions above give the same for outputs and targets at these positions only.
   at::Tensor (*positions)(const at::Tensor& targets);
-  // An exported network computes its loss: its second output has the values of the samples.
-  bool own_loss = false;
-  bool is_sum = false;       // a step minimises the sum over its samples, not their mean
-  bool is_weighted = false;  // the third output has weights: a step divides by their sum
-  std::size_t parts = 0;     // the last outputs are parts of the loss
+  // The loss of an exported network that computes it: its second output has the values of the samples. If the loss
+  // is weighted, the third has their weights. The last ones are parts of the loss.
+  models::OwnLoss own_loss = {};
 
   Target target() const { return models::find_task(name).target; }  // what the output is compared with
 
@@ -81,11 +80,11 @@ class MetricSums {
   // Returns the sums so far and sets these to zero, in the same memory: CUDA graphs have its addresses.
   MetricSums take();
 
-  double loss() const;  // Σ; NaN or infinite if the run diverged
+  double loss() const { return loss_.item<double>(); }  // Σ; NaN or infinite if the run diverged
   std::int64_t weight() const { return weight_; }
   // The weight of the loss: the same, or Σ of the weights that the network computes.
   double loss_weight() const;
-  bool has_own_weight() const { return task_->is_weighted; }
+  bool has_own_weight() const { return task_->own_loss.is_weighted(); }
   // Σ of the task's first count; empty if it has none, or no integer.
   std::optional<std::int64_t> correct() const;
   bool counts_correct() const { return !counts_.empty() && task_->counts.front().type == at::kLong; }
@@ -105,7 +104,6 @@ class MetricSums {
   const Task* task_;
   at::Tensor loss_;                 // float64 []
   at::Tensor loss_weight_;          // float64 [], of a task that is weighted
-  at::Tensor parts_;                // float64 [parts]
   std::vector<at::Tensor> counts_;  // [] each, as the task's
   std::int64_t weight_ = 0;
   std::vector<Named> further_;

@@ -46,19 +46,11 @@ at::Tensor TextDataset::targets(const at::Tensor& indices) const {
   return labels_.index_select(0, indices.to(labels_.device(), /*non_blocking=*/true));
 }
 
-std::vector<std::int64_t> TextDataset::shape(const at::Tensor& indices) const {
-  return {indices.size(0), tokens_.longest(indices)};
-}
-
 std::shared_ptr<const Dataset> TextDataset::in_step(const at::Tensor& indices) const {
   if (!form_ || form_->length > 0) return nullptr;
   auto padded = std::make_shared<TextDataset>(*this);
   padded->tokens_.pad_to_longest_of(indices);
   return padded;
-}
-
-std::int64_t TextDataset::weight_of(const at::Tensor& indices) const {
-  return indices.size(0);
 }
 
 // Text is always resident: a token has 4 bytes, and the largest data set of texts needs 1 % of a GPU.
@@ -73,10 +65,6 @@ PairSplit::PairSplit(const models::TextPairs& pairs, bool reads_padding)
 
 networks::Activations PairSplit::inputs(const at::Tensor& indices) const {
   return {source_.gather(indices), target_.gather(indices, 0, 1)};
-}
-
-at::Tensor PairSplit::targets(const at::Tensor& indices) const {
-  return target_.gather(indices, 1, 0);
 }
 
 void PairSplit::serve(at::Device device, bool) {
@@ -131,18 +119,6 @@ networks::Activations WindowSplit::inputs(const at::Tensor& indices) const {
 
 at::Tensor WindowSplit::targets(const at::Tensor& indices) const {
   return windows_at(indices).slice(1, 1).contiguous();
-}
-
-std::vector<std::int64_t> WindowSplit::shape(const at::Tensor& indices) const {
-  return {indices.size(0), tokens_.size(1) - 1};
-}
-
-std::int64_t WindowSplit::weight_of(const at::Tensor& indices) const {
-  return indices.size(0) * (tokens_.size(1) - 1);
-}
-
-void WindowSplit::serve(at::Device device, bool) {
-  tokens_ = tokens_.to(device);
 }
 
 std::int64_t repeated_length(std::int64_t length, std::int64_t longest) {

@@ -64,9 +64,11 @@ class TextDataset final : public Dataset {
   // {int64 [batch, tokens]}, then what the form has beside them
   networks::Activations inputs(const at::Tensor& indices) const override;
   at::Tensor targets(const at::Tensor& indices) const override;  // int64 [batch]
-  std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
+  std::vector<std::int64_t> shape(const at::Tensor& indices) const override {
+    return {indices.size(0), tokens_.longest(indices)};
+  }
   std::shared_ptr<const Dataset> in_step(const at::Tensor& indices) const override;
-  std::int64_t weight_of(const at::Tensor& indices) const override;
+  std::int64_t weight_of(const at::Tensor& indices) const override { return indices.size(0); }
   at::Tensor length_keys() const override { return tokens_.lengths(); }
   void serve(at::Device device, bool resident) override;
   std::int64_t nbytes() const override { return tokens_.nbytes(); }
@@ -86,7 +88,9 @@ class PairSplit final : public Dataset {
   std::int64_t size() const override { return source_.size(); }
   // {source int64 [batch, source tokens], target_in int64 [batch, target tokens − 1]}
   networks::Activations inputs(const at::Tensor& indices) const override;
-  at::Tensor targets(const at::Tensor& indices) const override;  // int64 [batch, target tokens − 1]
+  at::Tensor targets(const at::Tensor& indices) const override {  // int64 [batch, target tokens − 1]
+    return target_.gather(indices, 1, 0);
+  }
   std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
   std::int64_t weight_of(const at::Tensor& indices) const override;
   std::shared_ptr<const Dataset> padded_like(const at::Tensor& indices) const override;
@@ -111,9 +115,13 @@ class WindowSplit final : public Dataset {
   std::int64_t size() const override { return tokens_.size(0); }
   networks::Activations inputs(const at::Tensor& indices) const override;  // {int64 [batch, tokens − 1]}
   at::Tensor targets(const at::Tensor& indices) const override;            // int64 [batch, tokens − 1]
-  std::vector<std::int64_t> shape(const at::Tensor& indices) const override;
-  std::int64_t weight_of(const at::Tensor& indices) const override;
-  void serve(at::Device device, bool resident) override;
+  std::vector<std::int64_t> shape(const at::Tensor& indices) const override {
+    return {indices.size(0), tokens_.size(1) - 1};
+  }
+  std::int64_t weight_of(const at::Tensor& indices) const override {
+    return indices.size(0) * (tokens_.size(1) - 1);
+  }
+  void serve(at::Device device, bool /*resident*/) override { tokens_ = tokens_.to(device); }
   std::int64_t nbytes() const override { return static_cast<std::int64_t>(tokens_.nbytes()); }
 
  private:

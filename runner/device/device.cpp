@@ -109,19 +109,8 @@ void synchronize(at::Device device) {
   if (device.is_cuda()) synchronize_gpu(device.index());
 }
 
-std::int64_t free_device_bytes(at::Device device) {
-  return device.is_cuda() ? gpu_memory(device.index()).free_bytes : 0;
-}
-
 DeviceMemory device_memory(at::Device device) {
-  if (!device.is_cuda()) return {};
-  const GpuMemory memory = gpu_memory(device.index());
-  return {memory.peak_bytes, memory.all_bytes};
-}
-
-std::optional<std::int64_t> peak_device_bytes(at::Device device) {
-  if (!device.is_cuda()) return std::nullopt;
-  return gpu_memory(device.index()).peak_bytes;
+  return device.is_cuda() ? gpu_memory(device.index()) : DeviceMemory{};
 }
 
 void reset_peak_device_bytes(at::Device device) {
@@ -172,8 +161,8 @@ UserError out_of_memory(const experiments::Run& run, const std::string& device, 
   std::string text =
       run.model + " with " + batch_text(run) + " does not fit into the memory of " + device + ": ";
   if (memory.all_bytes > 0) {
-    text += "it needs at least " + gibibytes(memory.taken_bytes + refused_bytes) + " (" +
-            gibibytes(memory.taken_bytes) + " in use and " + gibibytes(refused_bytes) +
+    text += "it needs at least " + gibibytes(memory.peak_bytes + refused_bytes) + " (" +
+            gibibytes(memory.peak_bytes) + " in use and " + gibibytes(refused_bytes) +
             " more), but the device has " + gibibytes(memory.all_bytes);
   } else {
     text += "cannot allocate another " + gibibytes(refused_bytes);

@@ -42,8 +42,9 @@ std::optional<std::int64_t> bytes_refused(const std::string& error);
 
 // Memory of a device. 0 is unknown.
 struct DeviceMemory {
-  std::int64_t taken_bytes = 0;  // peak of this rank's tensors
-  std::int64_t all_bytes = 0;    // total of the device
+  std::int64_t all_bytes = 0;
+  std::int64_t free_bytes = 0;  // including memory that the allocator has reserved and no tensor uses
+  std::int64_t peak_bytes = 0;  // of all tensors of this rank, since it began or `reset_peak_device_bytes`
 };
 
 // Error with the model, the batch and the memory that they need. `device` is the name in the launch file.
@@ -77,10 +78,7 @@ at::Device device_named(const std::string& name, std::optional<int> gpu_count);
 void set_device(at::Device device);
 void synchronize(at::Device device);  // waits until the device has finished all its work
 
-std::int64_t free_device_bytes(at::Device device);
 DeviceMemory device_memory(at::Device device);
-// Peak memory of all tensors since the process began or since the last `reset_peak_device_bytes`.
-std::optional<std::int64_t> peak_device_bytes(at::Device device);
 void reset_peak_device_bytes(at::Device device);
 
 // Rows of a pinned CPU tensor, copied to `device`. The host gathers them. The copy uses another stream, so

@@ -46,7 +46,8 @@ void DeviceMeter::training_ends() {
 }
 
 DeviceUse DeviceMeter::use() const {
-  return {energy_joules_, energy_joules_ ? counter_->uuid() : "", peak_device_bytes(device_)};
+  return {energy_joules_, energy_joules_ ? counter_->uuid() : "",
+          device_.is_cuda() ? std::optional(device_memory(device_).peak_bytes) : std::nullopt};
 }
 
 class GpuEnergy::Nvml {

@@ -132,7 +132,7 @@ void synchronize_gpu(int index) {
   c10::cuda::device_synchronize();
 }
 
-GpuMemory gpu_memory(int index) {
+DeviceMemory gpu_memory(int index) {
   const c10::cuda::CUDAGuard guard(number(index));
   std::size_t free = 0, all = 0;
   C10_CUDA_CHECK(cudaMemGetInfo(&free, &all));

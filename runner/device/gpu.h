@@ -31,12 +31,7 @@ GpuFacts gpu_facts(int index);
 void use_gpu(int index);
 void synchronize_gpu(int index);
 
-struct GpuMemory {
-  std::int64_t all_bytes = 0;
-  std::int64_t free_bytes = 0;  // including memory that the allocator has reserved and no tensor uses
-  std::int64_t peak_bytes = 0;  // of all tensors
-};
-GpuMemory gpu_memory(int index);
+DeviceMemory gpu_memory(int index);
 void reset_gpu_peak(int index);
 
 // A copy of `pinned` on the GPU. It is copied on another stream, and the current stream waits for it.

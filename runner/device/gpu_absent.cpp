@@ -27,7 +27,7 @@ void synchronize_gpu(int) {
   throw without_cuda();
 }
 
-GpuMemory gpu_memory(int) {
+DeviceMemory gpu_memory(int) {
   throw without_cuda();
 }
 

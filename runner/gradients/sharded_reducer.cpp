@@ -50,6 +50,14 @@ Rows within(const Shard& slice, const Rows& rows) {
   return {first, rows.values.slice(0, first - rows.numbers, last - rows.numbers), rows.keeps_numbers};
 }
 
+// A published gradient of a matrix: all of it, or the used rows of a sparse gradient and their indices. A
+// sparse gradient contains the rows that the replica's samples used (runner/gradients/sparse_gradient.h).
+struct PublishedRows {
+  at::Tensor values;   // [rows, columns]
+  at::Tensor numbers;  // int64 [1 + rows]: number of rows or `whole_matrix`, then the row indices, ascending
+  static constexpr std::int64_t whole_matrix = -1;
+};
+
 Rows published_rows(const PublishedRows& published) {
   const at::Tensor numbers = published.numbers.slice(0, 1);
   return rows_of(numbers, published.values.slice(0, 0, *published.numbers.const_data_ptr<std::int64_t>()));
@@ -103,58 +111,8 @@ at::Tensor sum_of_some_rows(const at::Tensor& gradient, const Shard& slice,
   return sparse(sum, slice);
 }
 
-}  // namespace
-
-at::Tensor Shard::of(const at::Tensor& whole) const {
-  const std::int64_t start = whole.storage_offset() + begin;
-  if (columns == 0) return whole.as_strided({end - begin}, {1}, start);
-  return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
-}
-
-ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
-    : buckets_(std::move(buckets)), places_(parameters.size()) {
-  for (const auto& bucket : buckets_) {
-    for (const std::size_t i : bucket) {
-      const at::Tensor& parameter = parameters[i];
-      places_[i] = {.sizes = parameter.sizes().vec(),
-                    .strides = parameter.strides().vec(),
-                    .begin = numbers_,
-                    .end = numbers_ + parameter.numel(),
-                    .columns = bucket.size() == 1 ? columns_of(parameter) : 0};
-      numbers_ = rounded_up(places_[i].end, line);
-    }
-  }
-}
-
-at::Tensor ShardLayout::in(const at::Tensor& memory, std::size_t parameter) const {
-  const Place& place = places_[parameter];
-  return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
-}
-
-std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
-  const std::vector<std::size_t>& members = buckets_[bucket];
-  const std::int64_t start = places_[members.front()].begin;
-  const std::int64_t count = places_[members.back()].end - start;
-  const std::int64_t columns = places_[members.front()].columns;
-  const auto edge = [&](int r) {
-    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
-  };
-  std::vector<Shard> slices;
-  for (const std::size_t i : members) {
-    const std::int64_t begin = std::max(edge(rank), places_[i].begin);
-    const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
-    if (begin < end) slices.push_back({i, begin - places_[i].begin, end - places_[i].begin, columns});
-  }
-  return slices;
-}
-
-std::vector<Shard> ShardLayout::slices(int rank, int size) const {
-  std::vector<Shard> all;
-  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
-    for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);
-  return all;
-}
-
+// Sum of a shard over all ranks, in the order of the ranks and in the memory of `own`. `published` has one tensor
+// per rank. The tensor at `rank` is not read.
 at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& published, int rank) {
   const auto place = static_cast<std::size_t>(rank);
   if (place == 1) own.add_(published[0]);
@@ -167,6 +125,8 @@ at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& pu
   return own;
 }
 
+// Publishes `gradient`, sparse and coalesced or dense, without the shard `own` of this replica. `own` may be
+// empty.
 void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
   const bool some = gradient.is_sparse();
   auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
@@ -186,6 +146,8 @@ void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedR
   to.values.slice(0, last, count).copy_(values.slice(0, last, count));
 }
 
+// `sum_in_order` for the rows of the shard `slice`: [rows of the shard, columns]. The sum is sparse and
+// coalesced if all gradients are sparse, else dense. `gradient` is the one that this replica has published.
 at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
                        const std::vector<PublishedRows>& published, int rank) {
   const auto is_own = [&](std::size_t r) { return r == static_cast<std::size_t>(rank); };
@@ -200,8 +162,6 @@ at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
           is_whole(published[r]) ? slice.of(published[r].values) : of_some(published_rows(published[r]));
   return sum_in_order(gradient.is_sparse() ? of_some(rows_of(gradient)) : slice.of(gradient), wholes, rank);
 }
-
-namespace {
 
 class ShardedReducer final : public BucketedReducer {
  public:
@@ -326,6 +286,56 @@ class ShardedReducer final : public BucketedReducer {
 };
 
 }  // namespace
+
+at::Tensor Shard::of(const at::Tensor& whole) const {
+  const std::int64_t start = whole.storage_offset() + begin;
+  if (columns == 0) return whole.as_strided({end - begin}, {1}, start);
+  return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
+}
+
+ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
+    : buckets_(std::move(buckets)), places_(parameters.size()) {
+  for (const auto& bucket : buckets_) {
+    for (const std::size_t i : bucket) {
+      const at::Tensor& parameter = parameters[i];
+      places_[i] = {.sizes = parameter.sizes().vec(),
+                    .strides = parameter.strides().vec(),
+                    .begin = numbers_,
+                    .end = numbers_ + parameter.numel(),
+                    .columns = bucket.size() == 1 ? columns_of(parameter) : 0};
+      numbers_ = rounded_up(places_[i].end, line);
+    }
+  }
+}
+
+at::Tensor ShardLayout::in(const at::Tensor& memory, std::size_t parameter) const {
+  const Place& place = places_[parameter];
+  return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
+}
+
+std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
+  const std::vector<std::size_t>& members = buckets_[bucket];
+  const std::int64_t start = places_[members.front()].begin;
+  const std::int64_t count = places_[members.back()].end - start;
+  const std::int64_t columns = places_[members.front()].columns;
+  const auto edge = [&](int r) {
+    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
+  };
+  std::vector<Shard> slices;
+  for (const std::size_t i : members) {
+    const std::int64_t begin = std::max(edge(rank), places_[i].begin);
+    const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
+    if (begin < end) slices.push_back({i, begin - places_[i].begin, end - places_[i].begin, columns});
+  }
+  return slices;
+}
+
+std::vector<Shard> ShardLayout::slices(int rank, int size) const {
+  std::vector<Shard> all;
+  for (std::size_t bucket = 0; bucket < buckets_.size(); ++bucket)
+    for (const Shard& slice : slices(bucket, rank, size)) all.push_back(slice);
+  return all;
+}
 
 std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
                                          const ShardLayout& layout, Communicator& replicas) {

@@ -71,25 +71,4 @@ class ShardLayout {
 std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
                                          const ShardLayout& layout, Communicator& replicas);
 
-// Sum of a shard over all ranks, in the order of the ranks and in the memory of `own`. `published` has one tensor
-// per rank. The tensor at `rank` is not read.
-at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& published, int rank);
-
-// A published gradient of a matrix: all of it, or the used rows of a sparse gradient and their indices. A
-// sparse gradient contains the rows that the replica's samples used (runner/gradients/sparse_gradient.h).
-struct PublishedRows {
-  at::Tensor values;   // [rows, columns]
-  at::Tensor numbers;  // int64 [1 + rows]: number of rows or `whole_matrix`, then the row indices, ascending
-  static constexpr std::int64_t whole_matrix = -1;
-};
-
-// Publishes `gradient`, sparse and coalesced or dense, without the shard `own` of this replica. `own` may be
-// empty.
-void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to);
-
-// `sum_in_order` for the rows of the shard `slice`: [rows of the shard, columns]. The sum is sparse and
-// coalesced if all gradients are sparse, else dense. `gradient` is the one that this replica has published.
-at::Tensor sum_of_rows(const at::Tensor& gradient, const Shard& slice,
-                       const std::vector<PublishedRows>& published, int rank);
-
 }  // namespace trainyard::runner

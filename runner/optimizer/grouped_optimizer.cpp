@@ -6,13 +6,14 @@
 
 namespace trainyard::runner {
 
-namespace {
-
 std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& all, const std::vector<std::size_t>& places) {
   std::vector<at::Tensor> some;
+  if (all.empty()) return some;
   for (const std::size_t place : places) some.push_back(all[place]);
   return some;
 }
+
+namespace {
 
 struct Group {
   models::GroupFactors factors;

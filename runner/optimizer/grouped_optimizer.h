@@ -2,6 +2,7 @@
 // groups of `torch.optim`.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "runner/optimizer/optimizer.h"
 
 namespace trainyard::runner {
+
+// The tensors at these places, or none if there are none.
+std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& all, const std::vector<std::size_t>& places);
 
 // Makes the optimizer of one group.
 using MakeGroup = std::function<std::unique_ptr<Optimizer>(

@@ -49,15 +49,6 @@ DenseSparseSplit split_dense_sparse(const std::vector<at::Tensor>& parameters,
   return split;
 }
 
-std::vector<at::Tensor> select(const std::vector<std::size_t>& indices,
-                               const std::vector<at::Tensor>& tensors) {
-  std::vector<at::Tensor> selected;
-  if (tensors.empty()) return selected;
-  selected.reserve(indices.size());
-  for (const std::size_t place : indices) selected.push_back(tensors[place]);
-  return selected;
-}
-
 // Calls `update(part, rows)` in parallel for parts of `parameter` that cover it.
 template <class Update>
 void for_each_part(const at::Tensor& parameter, const at::Tensor& gradient, const Update& update) {
@@ -88,7 +79,7 @@ class Sgd final : public Optimizer {
     // A first step that may be skipped starts from velocity 0 instead, with the same result.
     const bool begins = first_ && !found_inf;
     if (!split.fused.empty()) {
-      libtorch::fused_sgd(select(split.fused, parameters_), split.gradients, select(split.fused, velocity_),
+      libtorch::fused_sgd(chosen(parameters_, split.fused), split.gradients, chosen(velocity_, split.fused),
                           settings_.weight_decay, settings_.momentum, settings_.learning_rate, begins,
                           found_inf);
     }
@@ -144,9 +135,9 @@ class Adam final : public Optimizer {
 
  private:
   void update_fused(const DenseSparseSplit& split, const std::optional<at::Tensor>& found_inf) {
-    libtorch::fused_adam(decoupled, select(split.fused, parameters_), split.gradients,
-                         select(split.fused, mean_), select(split.fused, square_),
-                         select(split.fused, steps_),
+    libtorch::fused_adam(decoupled, chosen(parameters_, split.fused), split.gradients,
+                         chosen(mean_, split.fused), chosen(square_, split.fused),
+                         chosen(steps_, split.fused),
                          {settings_.learning_rate, settings_.beta1, settings_.beta2, settings_.weight_decay,
                           settings_.epsilon},
                          found_inf);

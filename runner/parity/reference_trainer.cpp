@@ -20,6 +20,12 @@ at::Tensor part_of_indices(const at::Tensor& indices, std::int64_t part, std::in
   return indices.slice(0, cut.begin, cut.end);
 }
 
+at::Tensor all_indices(const std::vector<LocalBatch>& batches) {
+  std::vector<at::Tensor> indices;
+  for (const LocalBatch& batch : batches) indices.push_back(batch.indices);
+  return at::cat(indices);
+}
+
 std::vector<at::Tensor> copies(const std::vector<networks::NamedParameter>& tensors) {
   std::vector<at::Tensor> copies;
   copies.reserve(tensors.size());
@@ -55,10 +61,7 @@ double ReferenceTrainer::step(const Dataset& data, const at::Tensor& indices, st
 }
 
 double ReferenceTrainer::step(const Dataset& unpadded, const std::vector<LocalBatch>& local_batches) {
-  std::vector<at::Tensor> indices;
-  indices.reserve(local_batches.size());
-  for (const LocalBatch& local : local_batches) indices.push_back(local.indices);
-  const auto padded = unpadded.in_step(at::cat(indices));
+  const auto padded = unpadded.in_step(all_indices(local_batches));
   const Dataset& data = padded ? *padded : unpadded;
   for (const auto& parameter : network_.parameters()) at::Tensor(parameter.value).mutable_grad().reset();
   weight_ = 0;
@@ -66,7 +69,7 @@ double ReferenceTrainer::step(const Dataset& unpadded, const std::vector<LocalBa
                                                    : compute_in_turn(data, local_batches);
   gradients_.clear();
   for (const auto& parameter : network_.parameters()) gradients_.push_back(coalesced(parameter.value.grad()));
-  if (resolved_.task.is_weighted) {
+  if (resolved_.task.own_loss.is_weighted()) {
     libtorch::divide_each(numbers_of(gradients_), weight_);
     loss /= weight_;
   }
@@ -108,10 +111,7 @@ double ReferenceTrainer::compute_together(const Dataset& data, const std::vector
 
 // One forward and backward on all of `micro_batches`; returns the sum of their losses.
 double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBatch>& micro_batches) {
-  std::vector<at::Tensor> indices;
-  indices.reserve(micro_batches.size());
-  for (const LocalBatch& part : micro_batches) indices.push_back(part.indices);
-  const at::Tensor all = at::cat(indices);
+  const at::Tensor all = all_indices(micro_batches);
   if (all.size(0) == 0) return 0;
   const Batch batch = data.for_network(all);
   const networks::ForwardContext context{.training = true,
@@ -129,11 +129,12 @@ double ReferenceTrainer::compute(const Dataset& data, const std::vector<LocalBat
     for (const at::Tensor& output : outputs) of_part.push_back(output.slice(0, begin, end));
     if (end > begin)
       loss = loss + resolved_.task.sum_of(of_part, batch.targets.slice(0, begin, end)) /
-                        (resolved_.task.is_weighted ? 1.0 : static_cast<double>(part.divisor));
+                        (resolved_.task.own_loss.is_weighted() ? 1.0 : static_cast<double>(part.divisor));
     begin = end;
   }
-  if (resolved_.task.is_weighted) weight_ += resolved_.task.weight_of(outputs).item<double>();
-  const double whole = resolved_.task.is_sum ? static_cast<double>(micro_batches.front().divisor) : 1;
+  if (resolved_.task.own_loss.is_weighted()) weight_ += resolved_.task.weight_of(outputs).item<double>();
+  const double whole =
+      resolved_.task.own_loss.is_sum() ? static_cast<double>(micro_batches.front().divisor) : 1;
   (loss * resolved_.precision.probed_loss_scale() * whole).backward();
   return loss.item<double>();
 }

@@ -47,11 +47,9 @@ std::vector<std::string> gpus_of(const Store& store, const std::string& name, co
   std::vector<std::string> gpus(static_cast<std::size_t>(group.size));
   if (own.empty()) return gpus;
   const auto key = [&](int rank) { return name + "/gpu/" + std::to_string(rank); };
-  store->set(key(group.rank), std::vector<std::uint8_t>(own.begin(), own.end()));
-  for (int rank = 0; rank < group.size; ++rank) {
-    const std::vector<std::uint8_t> text = store->get(key(rank));
-    gpus[static_cast<std::size_t>(rank)] = {text.begin(), text.end()};
-  }
+  store->set(key(group.rank), own);
+  for (int rank = 0; rank < group.size; ++rank)
+    gpus[static_cast<std::size_t>(rank)] = store->get_to_str(key(rank));
   return gpus;
 }
 

@@ -38,6 +38,39 @@ std::vector<at::Tensor> divided(const at::Tensor& indices, int parts) {
 // More actions of a step are not recorded, because its record would be too long, and nobody could read its timeline.
 constexpr std::size_t most_recorded_actions = 1000;
 
+// Collective.
+Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
+                   Communicator& replicas) {
+  const auto values = network.parameter_values();
+  const auto factors = group_factors(settings, values, network.parameter_factors());
+  if (replicas.size() == 1)
+    return {local_reducer(network.parameters()), make_optimizer(settings, values, factors)};
+  if (can_share(values)) {
+    const ShardLayout layout(values, cut_into_buckets(values, default_bucket_bytes));
+    Update update{sharded_reducer(network.parameters(), layout, replicas),
+                  sharded_optimizer(settings, values, layout, replicas, factors)};
+    if (update.reducer && update.optimizer) return update;
+  }
+  return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values, factors)};
+}
+
+int micro_batches_of(const experiments::Run& run) {
+  return static_cast<int>(run.strategy.micro_batches);
+}
+
+// The actions of the rank's stage in a training step, with gradient accumulation, and in evaluation.
+std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks) {
+  const int micro_batches = micro_batches_of(run);
+  const Schedule once = training_schedule(run.strategy.schedule, ranks.mesh.stages, micro_batches);
+  return in_turns(once, micro_batches, static_cast<int>(run.gradient_accumulation))
+      .at(static_cast<std::size_t>(ranks.position.stage));
+}
+
+std::vector<Action> forward_actions(const Connections& ranks, int micro_batches) {
+  return evaluation_schedule(ranks.mesh.stages, micro_batches)
+      .at(static_cast<std::size_t>(ranks.position.stage));
+}
+
 networks::Activations moved_to(at::Device device, networks::Activations all) {
   for (at::Tensor& tensor : all) tensor = tensor.to(device);
   return all;
@@ -86,8 +119,9 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
     const Task& task = resolved_.task;
     const at::Tensor sum = task.sum_of(all, targets);
     sums.add(sum, all, targets);
-    if (task.is_weighted) step_weight_.add_(task.weight_of(all));
-    return loss_scale_->scaled(task.is_sum || task.is_weighted ? sum : input.part_of_mean(sum));
+    if (task.own_loss.is_weighted()) step_weight_.add_(task.weight_of(all));
+    return loss_scale_->scaled(
+        task.own_loss.is_sum() || task.own_loss.is_weighted() ? sum : input.part_of_mean(sum));
   };
   return work;
 }
@@ -112,7 +146,7 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
       return sum_over_ranks(tensor, *ranks_.replicas);
     };
   }
-  if (resolved_.task.is_weighted) step_weight_.zero_();
+  if (resolved_.task.own_loss.is_weighted()) step_weight_.zero_();
   PartWatch watch(times);
   Reducer& reducer = *update_.reducer;
   Optimizer& optimizer = *update_.optimizer;
@@ -120,7 +154,7 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
   const bool had_samples = executor_.run(training_, work, reducer, times);
   watch.skip();
   had_samples ? reducer.finish() : reducer.reduce_zeros();
-  if (resolved_.task.is_weighted) divide_by_weight();
+  if (resolved_.task.own_loss.is_weighted()) divide_by_weight();
   watch.lap(&TimeParts::exposed_communication);
   loss_scale_->unscale(reducer.gradients(), [this](const at::Tensor& own) { sum_over_whole_model(own); });
   if (run_.optimizer.clip_norm > 0) clip_whole_model();
@@ -286,10 +320,6 @@ void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::i
   steps_done_ = steps;
 }
 
-MetricSums Trainer::take_metrics() {
-  return metrics_.take();
-}
-
 StepTimes Trainer::take_times() {
   StepTimes none;
   if (times_.on_core) none.on_core.emplace();
@@ -304,37 +334,6 @@ networks::Network build_stage(const ResolvedRun& resolved, const models::InputSh
   const models::Graph graph = resolved.graph(input);
   return first_network(resolved, input, {run.seed, dtype, ranks.device},
                        layers_of_stage(run.strategy, ranks.position.stage, graph.nodes.size()));
-}
-
-Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
-                   Communicator& replicas) {
-  const auto values = network.parameter_values();
-  const auto factors = group_factors(settings, values, network.parameter_factors());
-  if (replicas.size() == 1)
-    return {local_reducer(network.parameters()), make_optimizer(settings, values, factors)};
-  if (can_share(values)) {
-    const ShardLayout layout(values, cut_into_buckets(values, default_bucket_bytes));
-    Update update{sharded_reducer(network.parameters(), layout, replicas),
-                  sharded_optimizer(settings, values, layout, replicas, factors)};
-    if (update.reducer && update.optimizer) return update;
-  }
-  return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values, factors)};
-}
-
-int micro_batches_of(const experiments::Run& run) {
-  return static_cast<int>(run.strategy.micro_batches);
-}
-
-std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks) {
-  const int micro_batches = micro_batches_of(run);
-  const Schedule once = training_schedule(run.strategy.schedule, ranks.mesh.stages, micro_batches);
-  return in_turns(once, micro_batches, static_cast<int>(run.gradient_accumulation))
-      .at(static_cast<std::size_t>(ranks.position.stage));
-}
-
-std::vector<Action> forward_actions(const Connections& ranks, int micro_batches) {
-  return evaluation_schedule(ranks.mesh.stages, micro_batches)
-      .at(static_cast<std::size_t>(ranks.position.stage));
 }
 
 }  // namespace trainyard::runner

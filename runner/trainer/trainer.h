@@ -29,20 +29,12 @@ namespace trainyard::runner {
 networks::Network build_stage(const ResolvedRun& resolved, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype);
 
-// From the gradients of `network` on each replica to its next parameters. If replicas share memory, each one
-// updates its own shards (runner/gradients/sharded_reducer.h). Collective.
+// From the gradients of a stage on each replica to its next parameters. If replicas share memory, each one
+// updates its own shards (runner/gradients/sharded_reducer.h).
 struct Update {
   std::unique_ptr<Reducer> reducer;
   std::unique_ptr<Optimizer> optimizer;
 };
-Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
-                   Communicator& replicas);
-
-int micro_batches_of(const experiments::Run& run);
-
-// The actions of the rank's stage in a training step, with gradient accumulation, and in evaluation.
-std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks);
-std::vector<Action> forward_actions(const Connections& ranks, int micro_batches);
 
 class Trainer {
  public:
@@ -83,7 +75,7 @@ class Trainer {
   at::Tensor next_tokens(const networks::Activations& inputs);
 
   // The sums of `step` since the last call. Only the last stage has metrics.
-  MetricSums take_metrics();
+  MetricSums take_metrics() { return metrics_.take(); }
   // The seconds of `step` since the last call, and of pipelines on CPUs the parts of one step of epoch 2, or of 1 if
   // it is the only one.
   StepTimes take_times();

@@ -144,9 +144,6 @@ Tensors receive(int stage, Communicator& stages) {
 
 }  // namespace
 
-Checkpoints::Checkpoints(const experiments::Launch& launch, const Connections& ranks)
-    : launch_(launch), ranks_(ranks) {}
-
 bool Checkpoints::writes() const {
   return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() && ranks_.position.replica == 0;
 }

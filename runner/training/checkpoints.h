@@ -59,7 +59,7 @@ class WeightSaver {
 class Checkpoints {
  public:
   // `launch` and `ranks` must outlive the object.
-  Checkpoints(const experiments::Launch& launch, const Connections& ranks);
+  Checkpoints(const experiments::Launch& launch, const Connections& ranks) : launch_(launch), ranks_(ranks) {}
 
   // Restores `trainer` and `weights`. Each replica reads the checkpoint of its stage. Returns the last epoch
   // that is done, or 0 for a new run. UserError if the checkpoint is damaged or belongs to another attempt.

@@ -200,10 +200,6 @@ void RankRecords::finished() {
   progress(experiments::Phase::done, epochs_, 0, 0, {}, true);
 }
 
-void RankRecords::failed(const std::string& error, experiments::EndReason reason) {
-  end(reason, error);
-}
-
 void RankRecords::end(experiments::EndReason reason, const std::string& error) {
   Json body{{"status", experiments::status_of(reason)},
             {"setup_seconds", setup_seconds_},
@@ -240,8 +236,6 @@ MetricSnapshots seen(const MetricSums& sums) {
   const auto weight = static_cast<double>(sums.weight());
   return {sums.loss() * (weight / sums.loss_weight()), sums.correct(), sums.weight()};
 }
-
-AsyncMetrics::AsyncMetrics(at::Device device, MakeMark make) : device_(device), make_(std::move(make)) {}
 
 void AsyncMetrics::begin() {
   arrived_.reset();

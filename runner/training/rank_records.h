@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <ATen/core/Tensor.h>
 
@@ -39,7 +40,7 @@ MetricSnapshots seen(const MetricSums& sums);
 class AsyncMetrics {
  public:
   // `make` makes marks in the work of `device`. It is not called on a CPU.
-  AsyncMetrics(at::Device device, MakeMark make);
+  AsyncMetrics(at::Device device, MakeMark make) : device_(device), make_(std::move(make)) {}
 
   void begin();  // starts with new sums and drops the previous snapshot
   // The newest snapshot since `begin`. Empty if none has arrived. Starts the next copy unless one is in
@@ -98,7 +99,7 @@ class RankRecords {
   // on a CPU.
   void replayed_steps(const std::string& why_not);
   void finished();
-  void failed(const std::string& error, experiments::EndReason reason);
+  void failed(const std::string& error, experiments::EndReason reason) { end(reason, error); }
 
   // Overwrites the progress if it is due, at most 5 times per second, or if `now`.
   bool progress_due() const { return progress_.due(); }

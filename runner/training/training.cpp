@@ -45,8 +45,9 @@ int configure_threads(const experiments::Launch& launch, int rank, const DeviceA
 }
 
 // The input shape of the network. A launch file written by hand may omit it, then it is read from the data.
-models::InputShape input_of(const models::Dataset& source, const models::DataChoice& data) {
-  return data.input != models::InputShape{} ? data.input : models::facts(source, data.folder, data).input;
+models::InputShape input_of(const models::DataChoice& data) {
+  if (data.input != models::InputShape{}) return data.input;
+  return models::facts(models::find_dataset(data.source), data.folder, data).input;
 }
 
 struct EpochTiming {
@@ -195,20 +196,18 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
 void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
   const ResolvedRun resolved = resolve(launch.run);
   const experiments::Run& run = resolved.run;
-  const models::Dataset& source = models::find_dataset(run.data.source);
   const Mesh& mesh = ranks.mesh;
   use_precision(resolved.precision, ranks.device);
 
   // Build the layers of this rank's stage, equal in every replica, and their optimizer.
-  const models::InputShape input = input_of(source, run.data);
+  const models::InputShape input = input_of(run.data);
   Trainer trainer(resolved, input, ranks);
   check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
   // Read the data. The sampler divides it among the replicas.
-  const DataParts data =
-      make_parts(models::read(source, run.data), trainer.task(), resolved.precision.parameters,
-                 trainer.network().channels_last, resolved.model.text_form);
+  const DataParts data = make_parts(models::read(run.data), trainer.task(), resolved.precision.parameters,
+                                    trainer.network().channels_last, resolved.model.text_form);
   check_enough(*data.train, mesh);
   place(data, ranks.device, *ranks.replicas);
   records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),

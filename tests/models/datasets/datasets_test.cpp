@@ -5,7 +5,6 @@
 
 #include <doctest/doctest.h>
 
-#include "models/readers/image_readers.h"
 #include "tests/support/contains.h"
 #include "tests/support/data_folder.h"
 
@@ -22,11 +21,10 @@ void write_idx(const DataFolder& folder, const std::string& prefix, std::uint32_
 
 void write_cifar10(const DataFolder& folder, int each) {
   int first = 0;
-  for (const std::string& name : cifar10_train_names()) {
+  for (const std::string& name : find_dataset("cifar10").files) {
     folder.write(name, cifar10_records(first, each));
     first += each;
   }
-  folder.write(cifar10_test_name(), cifar10_records(first, each));
 }
 
 DataChoice choice_of(const std::string& source, const std::filesystem::path& folder) {
@@ -209,6 +207,9 @@ TEST_CASE("the test part of a data set stays whole, and validation is split off 
 }
 
 TEST_CASE("CIFAR-10 is read from five batches and a test batch") {
+  CHECK(find_dataset("cifar10").files == std::vector<std::string>{"data_batch_1.bin", "data_batch_2.bin",
+                                                                  "data_batch_3.bin", "data_batch_4.bin",
+                                                                  "data_batch_5.bin", "test_batch.bin"});
   const DataFolder folder;
   write_cifar10(folder, 18);
   const DataChoice choice = choice_of("cifar10", folder.path());

@@ -48,10 +48,3 @@ TEST_CASE("a label above 9 is an error that names its byte, even beyond the firs
   bytes[3073 * 290] = 10;
   CHECK(contains(error_of(bytes), "byte 891170: the label is 10, but should be 0 to 9"));
 }
-
-TEST_CASE("the file names are those of the published archive") {
-  CHECK(cifar10_train_names().size() == 5);
-  CHECK(cifar10_train_names().front() == "data_batch_1.bin");
-  CHECK(cifar10_train_names().back() == "data_batch_5.bin");
-  CHECK(cifar10_test_name() == "test_batch.bin");
-}

@@ -61,12 +61,12 @@ TEST_CASE("decoded pictures are kept, mapped when they are read again, and decod
             .empty());  // a file that was just written could change again within the same time
   wait_until_settled();
   decoded = 0;
-  const FolderImages first = read();
+  const ReadImages first = read();
   CHECK(decoded == 5);
   CHECK(kept_in(decoding.folder).size() == 1);
   CHECK(fs::status(decoding.folder.parent_path()).permissions() == fs::perms::owner_all);
 
-  const FolderImages again = read();
+  const ReadImages again = read();
   CHECK(decoded == 5);
   CHECK(again.fingerprint == first.fingerprint);
   CHECK(again.classes == 2);
@@ -84,7 +84,7 @@ TEST_CASE("decoded pictures are kept, mapped when they are read again, and decod
   CHECK(kept_in(decoding.folder).size() == 2);  // one per size
 
   data.write("test/b/1.png", one_picture(60));
-  const FolderImages changed = read();
+  const ReadImages changed = read();
   CHECK(changed.fingerprint != first.fingerprint);
   CHECK(first_pixels(changed.parts.test) == std::vector<int>{60});
 }
@@ -137,7 +137,7 @@ TEST_CASE("arrays are kept too") {
   wait_until_settled();
   const Decoding decoding{.folder = yard.path() / "decoded", .writes = true};
   const std::string fingerprint = read_image_folder(data.path(), 4, decoding).fingerprint;
-  const FolderImages again = read_image_folder(data.path(), 4, decoding);
+  const ReadImages again = read_image_folder(data.path(), 4, decoding);
   CHECK(again.parts.train.mapped);
   CHECK(again.fingerprint == fingerprint);
   CHECK(again.parts.train.shape == ImageShape{1, 2, 3});

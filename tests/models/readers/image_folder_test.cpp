@@ -32,7 +32,7 @@ std::string npy(const std::string& shape, const Bytes& bytes, const std::string&
   return "\x93NUMPY" + std::string("\x01\x00\x76\x00", 4) + header + as_text(bytes);
 }
 
-FolderImages read_folder(const DataFolder& folder, std::int64_t size = 4) {
+ReadImages read_folder(const DataFolder& folder, std::int64_t size = 4) {
   return read_image_folder(folder.path(), size);
 }
 
@@ -57,7 +57,7 @@ TEST_CASE("there is one folder per class, and labels are in the order of the cla
   folder.write("cats/a.png", as_text(png_of(flat(10))));
   folder.write("cats/notes.txt", "not a picture");
   folder.write(".git/notes.txt", "not a class");
-  const FolderImages found = read_folder(folder);
+  const ReadImages found = read_folder(folder);
   CHECK(found.classes == 2);
   CHECK(found.parts.train.shape == ImageShape{3, 4, 4});
   CHECK(found.parts.train.labels == Labels{0, 0, 1});
@@ -132,7 +132,7 @@ TEST_CASE("an array of images has channels last, channels first, or no channels"
   const DataFolder folder;
   folder.write("train-labels.npy", npy("2,", {0, 2}));
   folder.write("train-images.npy", npy("2, 2, 1, 3", numbers));  // [N, H, W, C]
-  const FolderImages last = read_folder(folder);
+  const ReadImages last = read_folder(folder);
   CHECK(last.classes == 3);
   CHECK(last.parts.train.shape == ImageShape{3, 2, 1});
   CHECK(last.parts.train.pixels == Bytes{1, 4, 2, 5, 3, 6, 7, 10, 8, 11, 9, 12});

@@ -115,7 +115,7 @@ TEST_CASE("loss, gradient and correct tokens of a translation are those of posit
   const at::Tensor logits = network.forward(inputs, some).front();
   const at::Tensor answers = targets.flatten().index_select(0, positions);
   REQUIRE(logits.sizes() == at::IntArrayRef({6, 8}));
-  CHECK(at::equal(task.counts[0].of(logits, answers), task.counts[0].of(all_logits, targets)));
+  CHECK(at::equal(task.counts[0].of({logits}, answers), task.counts[0].of({all_logits}, targets)));
   const at::Tensor loss = task.loss_sum(logits, answers), of_all = task.loss_sum(all_logits, targets);
   CHECK(loss.item<double>() == doctest::Approx(of_all.item<double>()).epsilon(1e-14));
   const auto values = network.parameter_values();

@@ -25,13 +25,13 @@ TEST_CASE("the error for a run that does not fit has model, batch, needed memory
   experiments::Run run = testing::run_of("vgg11", 2);
   run.global_batch = 4096;
   run.gradient_accumulation = 2;
-  CHECK(
-      out_of_memory(run, "cuda:0", std::int64_t{4} << 30, {std::int64_t{137} << 30, std::int64_t{140} << 30})
-          .what() ==
-      std::string(
-          "vgg11 with a batch of 4096 (1024 at a time) does not fit into the memory of cuda:0: it needs at "
-          "least 141.00 GiB (137.00 GiB in use and 4.00 GiB more), but the device has 140.00 GiB; use a "
-          "smaller batch, gradient_accumulation or more stages"));
+  CHECK(out_of_memory(run, "cuda:0", std::int64_t{4} << 30,
+                      {.all_bytes = std::int64_t{140} << 30, .peak_bytes = std::int64_t{137} << 30})
+            .what() ==
+        std::string(
+            "vgg11 with a batch of 4096 (1024 at a time) does not fit into the memory of cuda:0: it needs at "
+            "least 141.00 GiB (137.00 GiB in use and 4.00 GiB more), but the device has 140.00 GiB; use a "
+            "smaller batch, gradient_accumulation or more stages"));
   CHECK(std::string(out_of_memory(testing::run_of("mlp", 1), "cpu", std::int64_t{1} << 31, {}).what())
             .starts_with("mlp with a batch of 128 does not fit into the memory of cpu: cannot allocate "
                          "another 2.00 GiB"));

@@ -109,7 +109,7 @@ TEST_CASE("a network is built on the requested device, and its loss is computed 
   CHECK(output.device() == meta);
   const at::Tensor labels = at::empty({16}, at::TensorOptions(meta).dtype(at::kLong));
   CHECK(find_task("classification").loss_sum(output, labels).device() == meta);
-  CHECK(find_task("classification").counts[0].of(output, labels).device() == meta);
+  CHECK(find_task("classification").counts[0].of({output}, labels).device() == meta);
 }
 
 TEST_CASE("rows that are fetched for a device are the requested rows") {
@@ -237,8 +237,9 @@ TEST_CASE("data is stored on a GPU if it leaves half of the free memory to the n
 }
 
 TEST_CASE("the CPU has no peak of device memory, and synchronising it does nothing") {
-  CHECK(!peak_device_bytes(at::kCPU));
-  CHECK(free_device_bytes(at::kCPU) == 0);
+  CHECK(device_memory(at::kCPU).peak_bytes == 0);
+  CHECK(device_memory(at::kCPU).free_bytes == 0);
+  CHECK(!DeviceMeter(at::kCPU).use().peak_bytes);
   CHECK_NOTHROW(synchronize(at::kCPU));
 }
 

@@ -231,7 +231,7 @@ TEST_CASE("a replayable step of sentences reads neither values nor lengths") {
     const Batch batch = data->gather(context.samples);
     const at::Tensor logits = network.forward(batch.inputs, context).front();
     const Task& task = find_task("translation");
-    task.counts[0].of(logits, batch.targets);
+    task.counts[0].of({logits}, batch.targets);
     task.loss_sum(logits, batch.targets).backward();
   });
   CHECK(called.contains("aten::lstm"));
