@@ -234,11 +234,13 @@ std::vector<Key> data_keys() {
 
 std::vector<Key> step_keys() {
   return {
-      {.parameter =
-           integer_row("batch", from_one, Bound{1'000'000'000},
-                       "samples per step: of all replicas together, or of each. A plain number means "
-                       "all together",
-                       "128"),
+      {.parameter = {.name = "batch",
+                     .type = ValueType::integer,
+                     .fallback = std::int64_t{128},
+                     .minimum = from_one,
+                     .maximum = Bound{1'000'000'000},
+                     .meaning = "samples per step: of all replicas together, or of each. A plain number "
+                                "means all together"},
        .other_form = "{ size = n, per = \"global\" | \"replica\" }",
        .part_of = "global_batch"},
       {.parameter =

@@ -32,8 +32,8 @@ void ClusterRankGroup::poll_job() {
     if (exits_.contains(rank) || !there(rank_exit_name(rank))) continue;
     const auto exit = read_rank_exit(folder_, rank);
     if (!exit) continue;
-    if (exit->received_signal != 0 && !signalled_by_us_ && signal_of_others_ == 0)
-      signal_of_others_ = exit->received_signal;
+    if (ended_from_outside(*exit) && !signalled_by_us_ && signal_of_others_ == 0)
+      signal_of_others_ = exit->received_signal == 0 ? SIGKILL : exit->received_signal;
     exits_.emplace(rank, *exit);
   }
   const auto job = over();
@@ -46,7 +46,7 @@ std::optional<ExitStatus> ClusterRankGroup::poll(int rank) {
   const auto exit = exits_.find(rank);
   if (exit != exits_.end()) {
     ExitStatus status = exit->second.status;
-    status.lost = !status.clean() && signal_of_others_ != 0 && exit->second.received_signal != 0;
+    status.lost = !status.clean() && signal_of_others_ != 0 && ended_from_outside(exit->second);
     if (!status.clean()) poll_soon();
     return status;
   }

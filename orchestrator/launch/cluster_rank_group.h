@@ -28,8 +28,11 @@ class ClusterRankGroup : public RankGroup {
   virtual std::optional<RankGroupEnd> over() = 0;
   virtual void step() = 0;  // polls the state of the job; never blocks
   virtual void signal_job(int number) = 0;
-  virtual void poll_soon() {}            // the job is about to end: poll it more often
-  virtual void detach() {}               // all ranks exited cleanly, so the job ends by itself
+  virtual void poll_soon() {}  // the job is about to end: poll it more often
+  virtual void detach() {}     // all ranks exited cleanly, so the job ends by itself
+  // Whether a rank that fails may have been ended by the launcher: it kills processes one by one, and a rank whose
+  // children are killed first fails by itself.
+  virtual bool launcher_ends_ranks() const { return false; }
   bool begun() const { return begun_; }  // a rank has written something
   bool logs() const { return std::filesystem::exists(first_rank_log_); }
   // Whether the program that starts the ranks has failed before it started any.
@@ -43,11 +46,14 @@ class ClusterRankGroup : public RankGroup {
   using Clock = std::chrono::steady_clock;
   void poll_job();
   bool all_clean() const;
+  bool ended_from_outside(const RankExit& exit) const {
+    return exit.received_signal != 0 || (launcher_ends_ranks() && !exit.status.clean());
+  }
 
   std::filesystem::path folder_, first_rank_log_;
   int world_size_;
   std::map<int, RankExit> exits_;
-  int signal_of_others_ = 0;  // that a task received but we did not send
+  int signal_of_others_ = 0;  // that ended a rank but we did not send
   bool signalled_by_us_ = false;
   bool begun_ = false;
   bool any_lost_ = false;  // a rank has no exit file

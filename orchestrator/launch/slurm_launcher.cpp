@@ -116,6 +116,7 @@ class StepRankGroup : public ClusterRankGroup {
   }
   void poll_soon() override { queue_.soon(); }
   void detach() override { ending_well_ = true; }
+  bool launcher_ends_ranks() const override { return adopted_; }  // srun was killed with the orchestrator
 
  private:
   SlurmQueue& queue_;

@@ -133,3 +133,32 @@ TEST_CASE("the tasks of a job get the interface of [machine]") {
   const auto group = launcher->launch(command);
   CHECK(read_rank_group_file(command.directory).value().interface == "ib0");
 }
+
+TEST_CASE("a rank that fails after its srun was killed with the orchestrator was ended from outside") {
+  const FakeSlurm slurm;
+  slurm.program("srun", "sleep 100");
+  auto machine = machine_for_jobs();
+  machine.allocation = "shared";
+  ::setenv("SLURM_JOB_ID", "7", 1);
+  for (const bool adopted : {false, true}) {
+    CAPTURE(adopted);
+    const LaunchSpec command = slurm.command(adopted ? "102" : "101");
+    const auto launcher = make_launcher({machine, programs, slurm.yard});
+    auto group = launcher->launch(command);
+    if (adopted) {
+      group.reset();
+      group = launcher->adopt(command.directory);
+    }
+    // Slurm has killed a child of the rank before the rank
+    write_rank_exit(command.directory, 0, {.status = {.code = 1}, .host = "n1"});
+    REQUIRE(becomes_true(tests::patience, [&] { return group->poll(0).has_value(); }));
+    CHECK(group->poll(0)->lost == adopted);
+    if (!adopted) continue;
+    std::optional<RankGroupEnd> end;
+    becomes_true(tests::patience, [&] { return (end = group->end()).has_value(); });
+    REQUIRE(end);
+    CHECK(end->reason == experiments::EndReason::preempted);
+    CHECK(contains(end->why, "its ranks were ended from outside"));
+  }
+  ::unsetenv("SLURM_JOB_ID");
+}
