@@ -48,7 +48,9 @@ def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[to
 
 def _add(sums: dict[tuple[str, str], list[float]], phase: str, name: str, sum: Any, count: float) -> None:
     entry = sums.setdefault((phase, name), [0.0, 0])
-    entry[0] = entry[0] + (sum.detach().double() if getattr(sum, "is_cuda", False) else float(sum))  # do not wait for a GPU
+    if type(sum) is not float:
+        sum = sum.detach().double() if getattr(sum, "is_cuda", False) else float(sum)  # do not wait for a GPU
+    entry[0] = entry[0] + sum
     entry[1] += count
 
 

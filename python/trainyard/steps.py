@@ -133,7 +133,7 @@ class Steps:
     def _add(self, tensor: torch.Tensor | None, indices: np.ndarray | None) -> None:
         rows = tensor.shape[0] if tensor is not None else 0
         size = len(indices) if indices is not None else rows
-        if indices is not None and tensor is not None and size not in tensor.shape[:2]:
+        if size != rows and indices is not None and tensor is not None and size not in tensor.shape[:2]:
             text = f"a batch has {size} indices and {rows} samples"
             self.missing = {"batches": text, "global_batch": text} | self.missing
         if indices is None and tensor is not None and self.hash_contents:
@@ -294,22 +294,25 @@ class Steps:
 
     def _close(self, skipped: bool) -> None:
         """The step ends: the batches of its forward passes belong to it. A loader that runs ahead keeps the others."""
-        taken, rows = [], 0
+        taken, rows, size = [], 0, 0
         while self.pending and rows < self.rows:
-            taken.append(self.pending.popleft())
-            rows += taken[-1][0]
+            batch = self.pending.popleft()
+            taken.append(batch[2])
+            rows += batch[0]
+            size += batch[1]
         if not self.rows:
             self.missing.setdefault("batches", "no forward pass of the model was seen: give trainyard.start() the model that the "
                                     "script calls, after torch.compile and copies")
             self.pending.clear()
         elif rows != self.rows:
-            self._explain(taken, rows)
+            self._explain(len(taken), rows)
         if self._ahead is not None and len(self.pending) > self._ahead:
             self.missing.setdefault("batches", "the script left out a batch of the loader")
         self._ahead = len(self.pending)
-        self.taken.append([ids for _, _, ids in taken])
-        self.sizes.append(sum(size for _, size, _ in taken))
-        self.most_forwards = max(self.most_forwards, self.forwards)
+        self.taken.append(taken)
+        self.sizes.append(size)
+        if self.forwards > self.most_forwards:
+            self.most_forwards = self.forwards
         self.rows = self.forwards = 0
         if skipped:
             self.skipped_steps += 1
@@ -319,10 +322,10 @@ class Steps:
             self.rates.append(self._rates)
             self.first_rates = self.first_rates or self._rates
 
-    def _explain(self, taken: list[tuple], rows: int) -> None:
+    def _explain(self, batches: int, rows: int) -> None:
         """The forward passes of a step got another number of samples than its batches have."""
         text = f"step {self.steps + self.skipped_steps + 1} took {rows} samples from the loader, but forward got {self.rows}"
-        if len(taken) == 1 and rows * self.forwards == self.rows:
+        if batches == 1 and rows * self.forwards == self.rows:
             self.notes.setdefault("samples", text)  # several passes of one batch
         else:
             self.missing = {"batches": text, "global_batch": text} | self.missing
