@@ -62,15 +62,13 @@ class Callback(Base):
 
     def on_train_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:
         self._values = {}  # without what was logged between batches
-        self._steps.before_forward(pl_module, (batch,), {})
+        self._steps.before_forward((batch,), {})
 
     def on_before_backward(self, trainer: Any, pl_module: Any, loss: torch.Tensor) -> None:
-        if self._steps.ddp is not None and not self._steps.ddp.require_backward_grad_sync:
-            self._steps.unsynchronised += 1
-        self._steps.after_forward(pl_module, (), loss)
+        self._steps.after_forward(loss)
 
     def on_train_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, *_: Any) -> None:
-        self._steps.after_forward(pl_module, (), None)  # if there was no backward pass
+        self._steps.after_forward(None)  # if there was no backward pass
         scale = trainer.accumulate_grad_batches if pl_module.automatic_optimization else 1  # what the loss was divided by
         self._end_batch("train", outputs, batch, scale)
 

@@ -3,13 +3,13 @@
 No collective operation is called, so nothing can get out of step with the operations of the script."""
 from __future__ import annotations
 
+import functools
 import os
 from datetime import timedelta
 
 import torch.distributed as dist
 
 PATIENCE = timedelta(seconds=60)
-_stores: list[dist.Store] = []  # the agent's, once connected
 
 
 def grouped() -> bool:
@@ -26,16 +26,15 @@ def number() -> int:
     return dist.get_world_size() if grouped() else int(os.environ.get("WORLD_SIZE", 1))
 
 
+@functools.cache
 def _store() -> dist.Store:
-    if not _stores:
-        if grouped():
-            store = dist.distributed_c10d._get_default_store()
-        elif os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-            store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
-        else:
-            raise RuntimeError("trainyard.start() finds no rendezvous of the ranks: call init_process_group before it")
-        _stores.append(dist.PrefixStore(f"trainyard/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store))
-    return _stores[0]
+    if grouped():
+        store = dist.distributed_c10d._get_default_store()
+    elif os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        store = dist.TCPStore(os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False)
+    else:
+        raise RuntimeError("trainyard.start() finds no rendezvous of the ranks: call init_process_group before it")
+    return dist.PrefixStore(f"trainyard/{os.environ.get('TORCHELASTIC_RESTART_COUNT', 0)}", store)
 
 
 def of_rank_0(name: str, mine: str) -> str:

@@ -63,10 +63,10 @@ class Records:
         """The members `time` and `elapsed_seconds` of a record that is written now."""
         return {"time": stamp(time.time()), "elapsed_seconds": time.monotonic() - BEGAN}
 
-    def write(self, type: str, when: dict[str, Any] | None = None, **members: Any) -> None:
-        """Append one record with one write, and sync it. `when`: its time, if that is not now."""
+    def write(self, type: str, **members: Any) -> None:
+        """Append one record with one write, and sync it. Its time is now, if the members have no other."""
         record = {"v": 1, "run": self.info["run"], "attempt": self.info["attempt"], "rank": self.rank, "seq": self._next,
-                  "type": type, **(when or self.now()), **members}
+                  "type": type, **self.now(), **members}
         self.file.write(json.dumps(record).encode() + b"\n")
         os.fsync(self.file.fileno())
         self._next += 1

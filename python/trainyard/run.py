@@ -46,20 +46,6 @@ def start(model: torch.nn.Module, optimizer: torch.optim.Optimizer | Iterable[to
     return Run(model, optimizers, loader, scheduler, data, list(state), hash_contents)
 
 
-def _add(sums: dict[tuple[str, str], list[float]], phase: str, name: str, sum: Any, count: float) -> None:
-    entry = sums.setdefault((phase, name), [0.0, 0])
-    if type(sum) is not float:
-        sum = sum.detach().double() if getattr(sum, "is_cuda", False) else float(sum)  # do not wait for a GPU
-    entry[0] = entry[0] + sum
-    entry[1] += count
-
-
-def _metrics(sums: dict[tuple[str, str], list[float]], own: dict[str, Any]) -> list[dict[str, Any]]:
-    """Those of `own` are means over calls."""
-    return [{"phase": phase, "name": name, "sum": float(total) / (count if name in own else 1), "weight": 1 if name in own else count}
-            for (phase, name), (total, count) in sums.items()]
-
-
 class Run:
     """The run of this process. `info` has the members of run.json, among them `seed`, `axes` and `work`. `steps` is for trainers."""
 
@@ -68,10 +54,10 @@ class Run:
         self._seed = torch.initial_seed()
         self._records = Records(self._seed)
         self.info, self.rank, self.world = self._records.info, self._records.rank, self._records.world
-        self._start, self._when = time.monotonic(), self._records.now()  # of the first record
+        self._start = time.monotonic()
         self._members = {"pid": os.getpid(), "world_size": self.world, "replica": self.rank, "stage": 0,
-                         "versions": {"libtorch": torch.__version__}}
-        self._records.write("start", self._when, **self._members)
+                         "versions": {"libtorch": torch.__version__}, **self._records.now()}
+        self._records.write("start", **self._members)
         observed = isinstance(loader, DataLoader)  # samples of another loader are named by their content
         self.steps = Steps(model, optimizers, observed, hash_contents)
         self.steps.on_first = self._before_first_step
@@ -79,8 +65,7 @@ class Run:
         self._terms: dict[str, Any] = {}
         self._declared: dict[str, Any] = {}
         self._own: dict[str, dict[str, str]] = {}  # definitions of metrics of the script
-        self._sums: dict[tuple[str, str], list[float]] = {}
-        self._test: dict[tuple[str, str], list[float]] = {}
+        self._sums: dict[tuple[str, str], list[float]] = {}  # by phase and name
         self._rates: list[str] = []  # hash by epoch
         self._constant, self._epoch, self._ended, self._divided, self._averaged = True, 0, False, False, self.world == 1
         self._fingerprint(loader, data)
@@ -103,16 +88,17 @@ class Run:
             raise ValueError("run.epochs() needs the number of epochs, because no experiment file states it")
         if number is not None and number != wanted:
             self.steps.notes["epochs"] = f"the script asks for {number} epochs, and the experiment file for {wanted}"
-        folder = Path(self.info["checkpoints"]) if self.info.get("checkpoints") and self._can_save() else None
+        folder = Path(self.info["checkpoints"]) if self.info.get("checkpoints") else None
         if self.info.get("resumes_after_epoch"):
             self._resume(Path(self.info["checkpoints"]), self.info["resumes_after_epoch"])
         for epoch in range(self._epoch, wanted):
             self.begin_epoch()
             yield epoch
-            if folder is not None:
+            saves = folder is not None and self._can_save()
+            if saves:
                 checkpoints.save_random(folder, epoch + 1, self.rank)
             self.end_epoch(epoch + 1)
-            if folder is not None and self.rank == 0 and self._saves_scaler():
+            if saves and self.rank == 0:
                 checkpoints.save(folder, epoch + 1, self._parts(), self._remembered())
                 self._records.write("checkpoint", epoch=epoch + 1)
 
@@ -139,7 +125,11 @@ class Run:
 
     def add(self, name: str, sum: Any, count: float, phase: str = "train") -> None:
         """Add to a metric of this epoch: the sum over `count` samples of this rank, never a mean. "correct" counts hits."""
-        _add(self._sums, phase, name, sum, count)
+        entry = self._sums.setdefault((phase, name), [0.0, 0])
+        if type(sum) is not float:
+            sum = sum.detach().double() if getattr(sum, "is_cuda", False) else float(sum)  # do not wait for a GPU
+        entry[0] = entry[0] + sum
+        entry[1] += count
 
     def validation(self, name: str, sum: Any, count: float) -> None:
         """The same for validation."""
@@ -147,7 +137,7 @@ class Run:
 
     def test(self, name: str, sum: Any, count: float) -> None:
         """The same for the test after training."""
-        _add(self._test, "test", name, sum, count)
+        self.add(name, sum, count, "test")
 
     def metric(self, name: str, value: Any, *, better: str, unit: str = "", combine: str = "mean", phase: str = "train") -> None:
         """Record a metric of one's own in this epoch, or in the test. The mean of all calls in an epoch counts.
@@ -163,7 +153,7 @@ class Run:
         definition = {"unit": unit, "better": better, "combine": combine}
         if self._own.setdefault(name, definition) != definition:
             raise ValueError(f'run.metric("{name}") was called before with {self._own[name]}, and now with {definition}')
-        _add(self._test if phase == "test" else self._sums, phase, name, value, 1)
+        self.add(name, value, 1, phase)
 
     def declare(self, **declared: Any) -> None:
         """State terms that cannot be observed. An observed value takes precedence."""
@@ -192,7 +182,7 @@ class Run:
         if order := self._batches(number):
             extra["batches"] = order
         self._records.write("epoch", epoch=number, train_seconds=train_seconds, validation_seconds=steps.validating,
-                            seconds=steps.seconds(train_seconds), metrics=_metrics(self._sums, self._own), **extra)
+                            seconds=steps.seconds(train_seconds), metrics=self._metrics(test=False), **extra)
         self._epoch = number
         self.begin_epoch()
 
@@ -200,12 +190,12 @@ class Run:
         """Begin an epoch later than the last one ended, so that the time between them is not counted."""
         if not self._rates:
             self._setup = time.monotonic() - self._start
-        self._sums = {}
+        self._sums = {key: entry for key, entry in self._sums.items() if key[0] == "test"}
         self.steps.begin_epoch()
 
     def begin_validation(self) -> None:
         """Drop the sums of an earlier validation in this epoch, because the last one counts."""
-        self._sums = {key: entry for key, entry in self._sums.items() if key[0] == "train"}
+        self._sums = {key: entry for key, entry in self._sums.items() if key[0] != "validation"}
         self.steps.evaluating_since = self.steps.evaluating_since or time.perf_counter()
 
     def check_epochs(self, number: float, where: str) -> None:
@@ -217,9 +207,9 @@ class Run:
         """End the run. Without it the run has not finished."""
         if self._ended:
             return
-        self._records.write("start", self._when, **self._members, **self._final_terms(), observed=self._observed(),
+        self._records.write("start", **self._members, **self._final_terms(), observed=self._observed(),
                             **({"metrics": self._own} if self._own else {}))
-        if late := sorted({name for _, name in self._sums if name in self._own}):
+        if late := sorted({name for phase, name in self._sums if name in self._own and phase != "test"}):
             text = f'run.metric() of {", ".join(late)} after the last epoch is not recorded: call it in the epoch, or with phase="test"'
             self._records.write("message", level="warning", text=text)
         advice = self._loader.advice(len(self._rates)) if self._loader is not None and self.rank == 0 else ""
@@ -229,11 +219,17 @@ class Run:
         if lacking and self.rank == 0:
             text = "; ".join(f"{name} was not observed: {why}" for name, why in lacking.items())
             self._records.write("message", level="warning", text=text)
-        if self._test:
-            self._records.write("test", metrics=_metrics(self._test, self._own))
+        if tested := self._metrics(test=True):
+            self._records.write("test", metrics=tested)
         self._end("finished")
 
     # --- the parts of an epoch
+
+    def _metrics(self, test: bool) -> list[dict[str, Any]]:
+        """Those of the test, or the others. Metrics of the script are means over calls."""
+        return [{"phase": phase, "name": name, "sum": float(total) / (count if name in self._own else 1),
+                 "weight": 1 if name in self._own else count}
+                for (phase, name), (total, count) in self._sums.items() if (phase == "test") == test]
 
     def _observe(self, loader: DataLoader) -> None:
         self._loader = Loader(loader, self.steps.on_batch)
@@ -278,16 +274,13 @@ class Run:
     # --- terms
 
     def _fingerprint(self, loader: Any, data: Any) -> None:
-        files = samples.files_fingerprint(data) if data is not None else None
-        found, why = (files, "") if files else samples.dataset_fingerprint(getattr(loader, "dataset", None))
+        found, why = (samples.files_fingerprint(data), "") if data is not None else samples.dataset_fingerprint(getattr(loader, "dataset", None))
         if found is None:
             self.steps.missing["data_fingerprint"] = why
         else:
             self._terms["data_fingerprint"] = found
 
     def _before_first_step(self) -> None:
-        kind, module = terms.wrapper_of(self.steps)
-        self.steps.ddp = module if kind == "ddp" else None
         if "initial_weights" not in self._terms and "initial_weights" not in self.steps.missing:
             hashes = terms.initial_weights(self.steps)
             if hashes and self.rank == 0:  # DDP copies the parameters of rank 0 to the others
@@ -317,9 +310,8 @@ class Run:
         found: dict[str, Any] = {
             "torch": torch.__version__, "seed": self._seed, "cores": len(os.sched_getaffinity(0)), "steps": steps.steps,
             "skipped_steps": steps.skipped_steps, "backward_passes": steps.backwards, "forward_passes_per_step": steps.most_forwards,
-            "forward_passes_without_averaging": steps.unsynchronised if steps.ddp is not None else None, "gradient_norms": steps.norms,
-            "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing, "notes": steps.notes,
-            "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
+            "gradient_norms": steps.norms, "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing,
+            "notes": steps.notes, "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
         if self._loader is not None:
             found |= {"workers": self._loader.workers, "order": self._loader.order(), "data_set_samples": self._loader.samples}
         return found
@@ -330,17 +322,14 @@ class Run:
         return [self.steps.inner, *self.steps.optimizers, *([self._scheduler] if self._scheduler is not None else []), *self._state]
 
     def _can_save(self) -> bool:
-        if terms.wrapper_of(self.steps)[0] != "fsdp":
-            return True
-        self.steps.notes["checkpoints"] = "parameters are sharded (FSDP), so there are no checkpoints"
-        return False
-
-    def _saves_scaler(self) -> bool:
-        scaler = self.steps.scaler
-        if scaler is None or any(each is scaler for each in self._state):
-            return True
-        self.steps.notes["checkpoints"] = "there are none, because trainyard.start(…, state=[scaler]) did not get the GradScaler"
-        return False
+        scaler, why = self.steps.scaler, ""
+        if terms.wrapper_of(self.steps)[0] == "fsdp":
+            why = "parameters are sharded (FSDP)"
+        elif scaler is not None and all(each is not scaler for each in self._state):
+            why = "trainyard.start(…, state=[scaler]) did not get the GradScaler"
+        if why:
+            self.steps.notes["checkpoints"] = f"there are none, because {why}"
+        return not why
 
     def _remembered(self) -> dict[str, Any]:
         return {"terms": self._terms, "rates": self._rates, "constant": self._constant, "missing": self.steps.missing,
@@ -362,8 +351,7 @@ class Run:
         self.steps.close()
         if self._loader is not None:
             self._loader.close()
-        self._records.write("end", status=status, setup_seconds=self._setup,
-                            total_seconds=time.monotonic() - self._start, **members)
+        self._records.write("end", status=status, setup_seconds=self._setup, total_seconds=time.monotonic() - self._start, **members)
         self._records.file.close()
 
     def _on_exception(self, kind: type, error: BaseException, trace: Any) -> None:

@@ -3,7 +3,6 @@
 Hooks of torch call the methods here. Nothing is computed in a step that can wait until the end of the epoch."""
 from __future__ import annotations
 
-import collections
 import weakref
 from typing import Any, Callable
 
@@ -19,14 +18,9 @@ COUNTED = ("first_rates", "largest_step", "norms", "steps", "skipped_steps")  # 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
     """The module inside of torch.compile, DistributedDataParallel, DataParallel and FullyShardedDataParallel."""
-    wrappers = ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
-    while True:
-        if isinstance(getattr(model, "_orig_mod", None), torch.nn.Module):
-            model = model._orig_mod
-        elif type(model).__name__ in wrappers:
-            model = model.module
-        else:
-            return model
+    wraps = type(model).__name__ in ("DistributedDataParallel", "DataParallel", "FullyShardedDataParallel")
+    inner = model.module if wraps else getattr(model, "_orig_mod", None)
+    return unwrapped(inner) if isinstance(inner, torch.nn.Module) else model
 
 
 def is_compiled(module: torch.nn.Module) -> bool:
@@ -67,7 +61,7 @@ class Steps:
         self.missing: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         self.on_first: Callable[[], None] = lambda: None  # called before the first training step
-        self.depth = self.stepped = self.steps = self.skipped_steps = self.backwards = self.unsynchronised = 0
+        self.depth = self.stepped = self.steps = self.skipped_steps = self.backwards = 0
         self.largest_step = self.most_forwards = 0
         self.scaler: Any = None
         self.clip_norms: set[float] = set()
@@ -79,32 +73,27 @@ class Steps:
         self.on_output: Callable[[dict[str, Any], Any, bool], None] | None = None  # named inputs, output, training
         self.on_log: Callable[[str, Any, Any], None] = lambda *_: None  # of a trainer: name, value, samples or None
         self._inputs: dict[str, Any] = {}
-        self.ddp: Any = None  # the DistributedDataParallel, from the first step on
-        self._local_norms: dict[torch.nn.Parameter, torch.Tensor] = {}
         self._began, self._skips, self._closure, self._rates = False, False, False, []
         self._forward_began = self._step_began = 0.0
-        self.pending: collections.deque = collections.deque()  # (rows, samples, ids) of batches before their step
-        self.rows = 0                                           # of forward passes since the last step
-        self._source: Any = None                                # iterator of the loader
+        self.pending: list[tuple] = []  # (rows, samples, ids) of batches before their step
+        self.rows = 0                   # of forward passes since the last step
+        self._source: Any = None        # iterator of the loader
         self._paused: weakref.WeakKeyDictionary[Any, list[tuple]] = weakref.WeakKeyDictionary()  # what others have read ahead
         self.begin_epoch()
         self.leaves = set(eager_leaves(model))
-        self._watching = [each.register_forward_hook(patches.Hook("after_leaf")) for each in self.leaves]
-        self._watching += [parameter.register_post_accumulate_grad_hook(self._after_gradient)
-                           for parameter in self.inner.parameters() if parameter.requires_grad]
-        self._hooks = [model.register_forward_pre_hook(patches.Hook("before_forward"), with_kwargs=True, prepend=True),
-                       model.register_forward_hook(patches.Hook("after_forward"), always_call=True)]
+        self._of_leaves = [each.register_forward_hook(patches.observe_leaf) for each in self.leaves]
+        self._end_calls, self._hooks = patches.observe_calls(model), []
         for optimizer in optimizers:
             self._hooks += [optimizer.register_step_pre_hook(self._before_step), optimizer.register_step_post_hook(self._after_step)]
 
     def close(self) -> None:
         """Remove all hooks."""
-        self.unwatch()
-        for hook in self._hooks:
+        self._end_calls()
+        for hook in self._hooks + self._of_leaves:
             hook.remove()
 
     def begin_epoch(self) -> None:
-        self.pending = collections.deque(self._in_use()[1])
+        self.pending = self._in_use()[1]
         self._ahead: int | None = None  # batches that the script had read ahead at the last step
         self.taken: list[list[np.ndarray]] = []  # ids by step
         self.sizes: list[int] = []               # samples by step
@@ -123,7 +112,7 @@ class Steps:
             in_use, unused = self._in_use()
             if self._source is not None:
                 self._paused[self._source] = unused
-            self.pending = collections.deque(in_use + self._paused.pop(source, []))
+            self.pending = in_use + self._paused.pop(source, [])
             self._source, self._ahead = source, None
         if self.evaluating_since is not None:
             self.end_validation(clock() - seconds)
@@ -131,7 +120,7 @@ class Steps:
         self._add(samples.first_tensor(batch), indices)
 
     def _add(self, tensor: torch.Tensor | None, indices: np.ndarray | None) -> None:
-        rows = tensor.shape[0] if tensor is not None else 0
+        rows = tensor.size(0) if tensor is not None else 0
         size = len(indices) if indices is not None else rows
         if size != rows and indices is not None and tensor is not None and size not in tensor.shape[:2]:
             text = f"a batch has {size} indices and {rows} samples"
@@ -147,24 +136,22 @@ class Steps:
 
     def _in_use(self) -> tuple[list[tuple], list[tuple]]:
         """Batches of forward passes since the last step, and batches that the script has read ahead."""
-        batches, rows, number = list(self.pending), 0, 0
-        while number < len(batches) and rows < self.rows:
-            rows += batches[number][0]
+        rows = number = 0
+        while number < len(self.pending) and rows < self.rows:
+            rows += self.pending[number][0]
             number += 1
-        return batches[:number], batches[number:]
+        return self.pending[:number], self.pending[number:]
 
     # --- hooks of the model
 
-    def before_forward(self, module: torch.nn.Module, args: tuple, kwargs: dict[str, Any]) -> None:
-        if module is not self.model:
-            return
+    def before_forward(self, args: tuple, kwargs: dict[str, Any]) -> None:
         self.depth += 1
         if self.depth > 1:
             return
         self._forward_began = now = clock()
         if self.on_output is not None:
             self._inputs = kwargs
-        if not (module.training and torch.is_grad_enabled()):
+        if not (self.model.training and torch.is_grad_enabled()):
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
             return
@@ -172,22 +159,19 @@ class Steps:
         if not self._began:
             self._begin()
             self._forward_began = clock()
-        tensor = samples.first_tensor(args)
-        tensor = samples.first_tensor(kwargs) if tensor is None else tensor
-        self.rows += tensor.shape[0] if tensor is not None else 0
+        tensor = samples.first_tensor((args, kwargs))
+        self.rows += tensor.size(0) if tensor is not None else 0
         self.forwards += 1
-        if self.ddp is not None and not self.ddp.require_backward_grad_sync:
-            self.unsynchronised += 1
         if not self.has_loader:
             self._add(tensor, None)
 
-    def after_forward(self, module: torch.nn.Module, args: tuple, output: Any) -> None:
-        if module is not self.model or not self.depth:
+    def after_forward(self, output: Any) -> None:
+        if not self.depth:
             return
         self.depth -= 1
         if self.depth:
             return
-        training = module.training and torch.is_grad_enabled()
+        training = self.model.training and torch.is_grad_enabled()
         if training:
             self.forward += clock() - self._forward_began
             if not self.dtypes_known and output is not None:
@@ -196,14 +180,10 @@ class Steps:
             self.on_output(self._inputs, output, training)
             self._inputs = {}
 
-    def after_leaf(self, module: torch.nn.Module, args: tuple, output: Any) -> None:
-        if self.depth and isinstance(output, torch.Tensor) and module.training and torch.is_grad_enabled():
-            self.dtypes.add(output.dtype)
-
     def _begin(self) -> None:
         self._began, begin = True, clock()
         self.dtypes.clear()
-        kind = next((parameter.device.type for parameter in self.inner.parameters()), "cpu")
+        kind = next(self.inner.parameters()).device.type
         if torch.is_autocast_enabled(kind):
             self.dtypes.add(torch.get_autocast_dtype(kind))
         self.on_first()
@@ -219,6 +199,8 @@ class Steps:
             why = "torch.compile hides" if compiled else "no layer shows"
             self.missing.setdefault("precision", f"{why} which number format the layers use")
         self.dtypes_known, self.leaves = True, set()
+        for hook in self._of_leaves:
+            hook.remove()
 
     # --- backward and optimizer
 
@@ -226,11 +208,6 @@ class Steps:
         self.trained = now = clock()
         self.backward += now - begin
         self.backwards += 1
-
-    def _after_gradient(self, parameter: torch.nn.Parameter) -> None:
-        gradient = parameter.grad.detach()
-        gradient = gradient.to_local() if hasattr(gradient, "to_local") else gradient
-        self._local_norms[parameter] = gradient.norm() if not gradient.is_sparse else gradient.coalesce().values().norm()
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         if not self._began:
@@ -241,13 +218,12 @@ class Steps:
             found = getattr(optimizer, "found_inf", None)  # fused optimizers skip by themselves
             self._skips = found is not None and bool(found)
             self._closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None  # makes the gradients in step()
-            if self._watching and not self._closure:
+            if self.watches() and not self._closure:
                 self._watch_gradients(optimizer)
 
     def _note_rates(self, optimizer: torch.optim.Optimizer) -> None:
-        if optimizer is self.optimizers[0]:
-            self._rates = []
-        self._rates += [float(group["lr"]) for group in optimizer.param_groups]
+        before = [] if optimizer is self.optimizers[0] else self._rates
+        self._rates = before + [float(group["lr"]) for group in optimizer.param_groups]
 
     def _watch_gradients(self, optimizer: torch.optim.Optimizer) -> None:
         gradients = [each.grad.detach() for each in self.inner.parameters() if each.grad is not None]
@@ -255,26 +231,14 @@ class Steps:
         gradients = [each.coalesce().values() if each.is_sparse else each for each in gradients]
         scale = getattr(optimizer, "grad_scale", None)  # fused optimizers get scaled gradients
         norm = float(torch.stack([each.norm().float().cpu() for each in gradients]).norm()) if gradients else 0.0
-        local = [each.float().cpu() for each in self._local_norms.values()]
         found = {"step": self.steps + 1, "at_step": norm / float(scale) if scale is not None else norm}
         if self.clipped_from is not None:
             found["before_clipping"], self.clipped_from = self.clipped_from, None
-        if local:
-            found["local"] = float(torch.stack(local).norm())
-        if self.scaler is not None:
-            found["scaled_by"] = float(self.scaler.get_scale())
         self.norms.append(found)
-        self._local_norms = {}
-        if len(self.norms) >= WATCHED:  # more if the run is resumed, so that its number formats are seen
-            self.unwatch()
 
     def watches(self) -> bool:
-        return bool(self._watching)
-
-    def unwatch(self) -> None:
-        for handle in self._watching:
-            handle.remove()
-        self._watching = []
+        """Whether the gradients of this step are measured."""
+        return len(self.norms) < WATCHED
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         begin, parts = self._step_began
@@ -282,7 +246,7 @@ class Steps:
         self.optimizing += now - begin - (self.forward + self.backward - parts)
         self.stepped += 1
         if optimizer is self.optimizers[-1]:
-            if self._watching and self._closure:
+            if self.watches() and self._closure:
                 self._watch_gradients(optimizer)
             self._close(self._skips)
 
@@ -294,25 +258,20 @@ class Steps:
 
     def _close(self, skipped: bool) -> None:
         """The step ends: the batches of its forward passes belong to it. A loader that runs ahead keeps the others."""
-        taken, rows, size = [], 0, 0
-        while self.pending and rows < self.rows:
-            batch = self.pending.popleft()
-            taken.append(batch[2])
-            rows += batch[0]
-            size += batch[1]
+        batches, self.pending = self._in_use()
+        rows = sum([batch[0] for batch in batches])
         if not self.rows:
             self.missing.setdefault("batches", "no forward pass of the model was seen: give trainyard.start() the model that the "
                                     "script calls, after torch.compile and copies")
-            self.pending.clear()
+            self.pending = []
         elif rows != self.rows:
-            self._explain(len(taken), rows)
+            self._explain(len(batches), rows)
         if self._ahead is not None and len(self.pending) > self._ahead:
             self.missing.setdefault("batches", "the script left out a batch of the loader")
         self._ahead = len(self.pending)
-        self.taken.append(taken)
-        self.sizes.append(size)
-        if self.forwards > self.most_forwards:
-            self.most_forwards = self.forwards
+        self.taken.append([batch[2] for batch in batches])
+        self.sizes.append(sum([batch[1] for batch in batches]))
+        self.most_forwards = max(self.most_forwards, self.forwards)
         self.rows = self.forwards = 0
         if skipped:
             self.skipped_steps += 1
@@ -339,7 +298,7 @@ class Steps:
 
     def seconds(self, train_seconds: float) -> dict[str, float]:
         """The parts of the training time that were observed. On a GPU forward and backward return early, so none is known."""
-        if next((parameter.device.type for parameter in self.inner.parameters()), "cpu") != "cpu":
+        if next(self.inner.parameters()).device.type != "cpu":
             return {}
         parts = {"data": self.data} if self.has_loader else {}
         if self.forward and self.backward and self.optimizing:

@@ -20,16 +20,13 @@ def precision_of(steps: Steps) -> str | None:
     if not steps.dtypes_known or "precision" in steps.missing:
         return None
     parameters = {parameter.dtype for parameter in steps.inner.parameters() if parameter.is_floating_point()}
-
-    def names(dtypes: set[torch.dtype]) -> str:
-        return "+".join(sorted(str(dtype).removeprefix("torch.") for dtype in dtypes))
     smaller = {dtype for dtype in floating | parameters if dtype.itemsize < 4}
-    if smaller & parameters:
-        return names(parameters) + " parameters"
+    shown = parameters if smaller & parameters else smaller or floating | parameters
+    names = "+".join(sorted(str(dtype).removeprefix("torch.") for dtype in shown))
     if smaller:
-        return names(smaller)
+        return names + " parameters" * bool(smaller & parameters)
     on_gpu = any(parameter.is_cuda for parameter in steps.inner.parameters())
-    return "tf32" if on_gpu and torch.get_float32_matmul_precision() != "highest" else names(floating | parameters)
+    return "tf32" if on_gpu and torch.get_float32_matmul_precision() != "highest" else names
 
 
 def one_or_all(values: list[Any]) -> Any:
@@ -101,7 +98,7 @@ def batch_norms(steps: Steps) -> list[torch.nn.Module]:
 
 def terms_of_model(steps: Steps, rank: int) -> dict[str, Any]:
     """Terms that hold for the whole run: model, optimizer and device."""
-    device = next((parameter.device for parameter in steps.inner.parameters()), torch.device("cpu"))
+    device = next(steps.inner.parameters()).device
     synchronised = any(type(each).__name__ == "SyncBatchNorm" for each in batch_norms(steps))
     terms = {"threads": torch.get_num_threads(), "precision": precision_of(steps),
              "device": f"{device.type}:{rank if device.type == 'cpu' else device.index}",
