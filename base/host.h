@@ -23,7 +23,7 @@ struct Hardware {
 };
 Hardware hardware();  // of this host; a container sees the same cores and memory
 
-std::vector<int> affinity();  // CPU numbers that this process may use; {0} if unknown
+std::vector<int> affinity();  // CPU numbers that this process may use; empty if unknown
 std::string cpu_list_text(const std::vector<int>& cpus);  // {0, 1, 2, 5} → "0-2,5"
 
 bool is_executable(const std::filesystem::path& file);  // a regular file that this process may execute

@@ -21,7 +21,7 @@ include(FindPackageHandleStandardArgs)
 include(${CMAKE_CURRENT_LIST_DIR}/LibTorchCuda.cmake)
 
 set(LibTorch_OLDEST 2.11)
-set(LibTorch_BEYOND 2.14)  # the first version that was not tested
+set(LibTorch_BEYOND 2.16)  # the first version that was not tested
 set(LibTorch_CUDA AUTO CACHE STRING "CUDA and NCCL path: AUTO, ON or OFF")
 set_property(CACHE LibTorch_CUDA PROPERTY STRINGS AUTO ON OFF)
 set(LibTorch_GLOO_INCLUDE_DIR "${CMAKE_CURRENT_LIST_DIR}/stubs/gloo_stubs" CACHE PATH
@@ -94,8 +94,8 @@ endfunction()
 function(_libtorch_check_version)
   if(LibTorch_VERSION AND (LibTorch_VERSION VERSION_LESS LibTorch_OLDEST
       OR LibTorch_VERSION VERSION_GREATER_EQUAL LibTorch_BEYOND))
-    message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} at ${LibTorch_ROOT} is not supported: trainyard builds with 2.11, "
-      "2.12 and 2.13. Install torch==2.13.0 (tools/setup installs it into build/venv), or set LibTorch_PYTHON to a "
+    message(FATAL_ERROR "LibTorch ${LibTorch_VERSION} at ${LibTorch_ROOT} is not supported: trainyard builds with 2.11 "
+      "to 2.15. Install torch==2.13.0 (tools/setup installs it into build/venv), or set LibTorch_PYTHON to a "
       "Python that has one of them.")
   endif()
 endfunction()

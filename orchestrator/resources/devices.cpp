@@ -127,7 +127,8 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
 }  // namespace
 
 std::vector<int> usable_cores() {
-  const std::vector<int> allowed = affinity();
+  std::vector<int> allowed = affinity();
+  if (allowed.empty()) allowed = {0};  // the system does not say
   std::vector<std::vector<int>> siblings;
   for (const int cpu : allowed) siblings.push_back(hyper_threads_of(cpu));
   return limited_by(one_per_core(allowed, siblings), cgroup_quota());

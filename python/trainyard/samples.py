@@ -31,12 +31,10 @@ def sha(data: Any) -> str:
 
 def first_tensor(batch: Any) -> torch.Tensor | None:
     """The first tensor with a dimension in nested lists, tuples and mappings. Its first dimension counts the samples."""
-    if isinstance(batch, torch.Tensor):
-        return batch if batch.dim() else None
-    if isinstance(batch, collections.abc.Mapping):
-        batch = batch.values()
-    elif not isinstance(batch, (list, tuple)):
-        return None
+    if not isinstance(batch, (list, tuple)):
+        if isinstance(batch, torch.Tensor):
+            return batch if batch.dim() else None
+        batch = batch.values() if isinstance(batch, collections.abc.Mapping) else ()
     for each in batch:
         if (found := first_tensor(each)) is not None:
             return found

@@ -69,12 +69,11 @@ class Steps:
         self.dtypes: set[torch.dtype] = set()  # inside of forward
         self.dtypes_known = False
         self.norms: list[dict[str, float]] = []
-        self.first_rates: list[float] = []
+        self.first_rates = self._rates = []
         self.on_output: Callable[[dict[str, Any], Any, bool], None] | None = None  # named inputs, output, training
         self.on_log: Callable[[str, Any, Any], None] = lambda *_: None  # of a trainer: name, value, samples or None
         self._inputs: dict[str, Any] = {}
-        self._began, self._skips, self._closure, self._rates = False, False, False, []
-        self._forward_began = self._step_began = 0.0
+        self._began = self._trains = self._skips = self._closure = False
         self.pending: list[tuple] = []  # (rows, samples, ids) of batches before their step
         self.rows = 0                   # of forward passes since the last step
         self._source: Any = None        # iterator of the loader
@@ -151,7 +150,8 @@ class Steps:
         self._forward_began = now = clock()
         if self.on_output is not None:
             self._inputs = kwargs
-        if not (self.model.training and torch.is_grad_enabled()):
+        self._trains = self.model.training and torch.is_grad_enabled()
+        if not self._trains:
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
             return
@@ -171,13 +171,12 @@ class Steps:
         self.depth -= 1
         if self.depth:
             return
-        training = self.model.training and torch.is_grad_enabled()
-        if training:
+        if self._trains:
             self.forward += clock() - self._forward_began
             if not self.dtypes_known and output is not None:
                 self._end_of_first(output)
         if self.on_output is not None and output is not None:
-            self.on_output(self._inputs, output, training)
+            self.on_output(self._inputs, output, self._trains)
             self._inputs = {}
 
     def _begin(self) -> None:
@@ -215,7 +214,7 @@ class Steps:
         self._step_began = (clock(), self.forward + self.backward)  # a closure runs both again
         self._note_rates(optimizer)
         if optimizer is self.optimizers[-1]:
-            found = getattr(optimizer, "found_inf", None)  # fused optimizers skip by themselves
+            found = getattr(optimizer, "found_inf", None) if self.scaler is not None else None  # fused ones skip by themselves
             self._skips = found is not None and bool(found)
             self._closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None  # makes the gradients in step()
             if self.watches() and not self._closure:
@@ -259,7 +258,10 @@ class Steps:
     def _close(self, skipped: bool) -> None:
         """The step ends: the batches of its forward passes belong to it. A loader that runs ahead keeps the others."""
         batches, self.pending = self._in_use()
-        rows = sum([batch[0] for batch in batches])
+        rows = size = 0
+        for batch in batches:
+            rows += batch[0]
+            size += batch[1]
         if not self.rows:
             self.missing.setdefault("batches", "no forward pass of the model was seen: give trainyard.start() the model that the "
                                     "script calls, after torch.compile and copies")
@@ -270,7 +272,7 @@ class Steps:
             self.missing.setdefault("batches", "the script left out a batch of the loader")
         self._ahead = len(self.pending)
         self.taken.append([batch[2] for batch in batches])
-        self.sizes.append(sum([batch[1] for batch in batches]))
+        self.sizes.append(size)
         self.most_forwards = max(self.most_forwards, self.forwards)
         self.rows = self.forwards = 0
         if skipped:

@@ -55,7 +55,9 @@ Json to_json(const GpuSettings& gpu) {
 
 std::string device_name(const experiments::Launch& launch, int rank) {
   const auto index = static_cast<std::size_t>(rank);
-  return index < launch.devices.size() ? launch.devices[index] : "cpu:" + cpu_list_text(affinity());
+  if (index < launch.devices.size()) return launch.devices[index];
+  const std::string cores = cpu_list_text(affinity());
+  return cores.empty() ? "cpu" : "cpu:" + cores;
 }
 
 // Adds means over an epoch, for the log.

@@ -1,5 +1,6 @@
 #include "runner/training/training.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -37,7 +38,8 @@ int configure_threads(const experiments::Launch& launch, int rank, const DeviceA
   }
   // a launch on a cluster may have no cores
   const bool own_cores = index < launch.cores.size() && assignment.device.is_cpu();
-  const int own = own_cores ? static_cast<int>(affinity().size()) : launch.circumstances.threads_per_rank;
+  const int own =
+      own_cores ? std::max(1, static_cast<int>(affinity().size())) : launch.circumstances.threads_per_rank;
   const int threads = launch.run.threads ? static_cast<int>(*launch.run.threads) : own;
   at::set_num_threads(threads);
   at::set_num_interop_threads(1);

@@ -238,7 +238,7 @@ void add_model_options(CLI::App& command, ExportOptions& options) {
           ->option_text("TASK"),
       refuse_empty(command
                        .add_option("--python", model.python,
-                                   "of a network: a Python that has torch 2.11 to 2.13 (default: python3, or "
+                                   "of a network: a Python that has torch 2.11 to 2.15 (default: python3, or "
                                    "that of the build)")
                        ->type_name("PROGRAM")),
       command

@@ -102,7 +102,7 @@ int status_of(std::vector<std::string> command) {
   const int error = ::posix_spawnp(&pid, words[0], nullptr, nullptr, words.data(), environ);
   if (error != 0)
     throw UserError("cannot start " + command[0] + ": " + std::strerror(error),
-                    "name a Python that has torch 2.11 to 2.13 with --python");
+                    "name a Python that has torch 2.11 to 2.15 with --python");
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0)
     if (errno != EINTR) throw_file_error(command[0]);

@@ -9,7 +9,7 @@ import warnings
 from . import tasks
 from .problems import Refused
 
-OLDEST, NEWEST = (2, 11), (2, 13)
+OLDEST, NEWEST = (2, 11), (2, 15)
 
 
 def options_of(arguments):
@@ -32,11 +32,11 @@ def check_torch():
     except ImportError as error:
         missing = getattr(error, "name", "") == "torch"
         raise Refused(f"{sys.executable} " + ("has no PyTorch" if missing else f"cannot load PyTorch: {error}"),
-                      "name a Python that has torch 2.11 to 2.13 with --python, or install it there") from error
+                      "name a Python that has torch 2.11 to 2.15 with --python, or install it there") from error
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if version < OLDEST:
         raise Refused(f"{sys.executable} has PyTorch {torch.__version__}",
-                      "name a Python that has torch 2.11 to 2.13 with --python")
+                      "name a Python that has torch 2.11 to 2.15 with --python")
     torch.set_num_threads(1)
     newer = version > NEWEST
     return [f"PyTorch {torch.__version__} is newer than {NEWEST[0]}.{NEWEST[1]}: trainyard may refuse the file"] if newer else []
