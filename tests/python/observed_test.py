@@ -337,7 +337,9 @@ class WrongUse(Recorded):
 class TwoRanks(Recorded):
     def test_kinds_of_replicas_under_torchrun(self):
         environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1] / "python")}
-        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", str(HERE / "replicas.py")]
+        # torchrun ends rank 0 at its next look after rank 1 has failed: rank 0 notices the loss by itself in less than 3 s
+        command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--monitor-interval", "3", "--nproc-per-node", "2",
+                   str(HERE / "replicas.py")]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
         self.assertIn("ValueError: a bad sample", done.stderr)
         runs = {}
