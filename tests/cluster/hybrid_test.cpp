@@ -1,7 +1,9 @@
-// The published hybrid study, with few samples: four ranks under Slurm and under mpirun.
+// The published hybrid study, with few samples: four ranks on this host, under Slurm and under mpirun.
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "db/database/database.h"
+#include "db/queries/queries.h"
 #include "tests/cluster/real_slurm.h"
 #include "tests/support/contains.h"
 #include "tests/support/result_rows.h"
@@ -23,6 +25,17 @@ std::vector<std::string> hybrid_rows(const Scratch& scratch, const std::string& 
   CHECK_MESSAGE(!contains(compared.out, "BROKEN"), compared.out);
   CHECK(contains(compared.out, "hybrid"));
   return tests::result_rows(scratch.path() / "yard");
+}
+
+// Each arm passed its parity check, and the page has the published numbers.
+void check_report(const Scratch& scratch) {
+  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
+  CHECK(db::select(database, "SELECT DISTINCT run_key FROM probe").rows.size() == 3);
+  const std::string page = tests::read_text(scratch.path() / "yard/reports/brac hybrid/index.html");
+  CHECK(contains(
+      page,
+      "<dt>Published study</dt><dd>brac-hybrid. Its hardware: hybrid on four CPU nodes. Training time: "
+      "IMPROVES for MobileNetV2 (hybrid). Accuracy: IMPROVES for MobileNetV2 (hybrid)."));
 }
 
 // The ranks of two nodes do not share memory, so gradients are exchanged in another way and rounded differently.
@@ -53,6 +66,7 @@ TEST_CASE(
   }
   const Scratch here;
   const auto expected = hybrid_rows(here, data, "exclusive = \"devices\"\n");
+  check_report(here);
   if (installed({"mpirun"})) {
     const Scratch scratch;
     scratch.write("hosts", "localhost slots=4\n");

@@ -1,5 +1,5 @@
-// Shipped experiments: that of MNIST as it is, and in a short form GPT beside a program in PyTorch, and MobileNetV2 as a
-// published comparison. Epochs of a number of steps under every strategy.
+// Shipped experiments: that of MNIST as it is, and in a short form GPT beside a program in PyTorch. Epochs of a number of
+// steps under every strategy.
 #include <cmath>
 #include <map>
 
@@ -147,25 +147,4 @@ dropout = 0.1
   CHECK(plan.code == 2);
   CHECK_MESSAGE(contains(plan.err, "the width 16 of model \"gpt\" is not a multiple of its 3 heads"),
                 plan.err);
-}
-
-TEST_CASE("the hybrid of MobileNetV2 passes its parity check, and its report has the published numbers") {
-  const auto data = real_data();
-  if (data.empty()) {
-    MESSAGE("skipped: no real data; set TRAINYARD_DATA");
-    return;
-  }
-  const Scratch scratch;
-  scratch.write("hybrid.toml", short_hybrid(scratch));
-  const auto run = scratch.at({"run", "hybrid.toml", "--data", data});
-  REQUIRE_MESSAGE(run.code == 0, (run.out + run.err));
-  const auto compared = scratch.at({"compare"});
-  CHECK_MESSAGE(!contains(compared.out, "BROKEN"), compared.out);
-  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
-  CHECK(db::select(database, "SELECT DISTINCT run_key FROM probe").rows.size() == 3);
-  const std::string page = tests::read_text(scratch.path() / "yard/reports/brac hybrid/index.html");
-  CHECK(contains(
-      page,
-      "<dt>Published study</dt><dd>brac-hybrid. Its hardware: hybrid on four CPU nodes. Training time: "
-      "IMPROVES for MobileNetV2 (hybrid). Accuracy: IMPROVES for MobileNetV2 (hybrid)."));
 }
