@@ -10,8 +10,9 @@ import sys
 import tempfile
 import unittest
 
+from export_here import TRAINYARD, export_here
+
 HERE = pathlib.Path(__file__).resolve().parent
-TRAINYARD = sys.argv.pop(1)
 EXPORTED = tempfile.TemporaryDirectory()
 EXPERIMENT = """name = "net"
 matrix = {{ model = ["net"], strategy = ["single", "ddp-3", "pipeline", "mp-ddp"], seed = [0] }}
@@ -86,7 +87,8 @@ class Trained(unittest.TestCase):
         task, dataset, keys = NETWORKS[name]
         file = pathlib.Path(EXPORTED.name) / f"{name}.pt2"
         if not file.exists():  # several tests train the same network
-            self.done("export", f"{HERE}/trained_networks.py:{name}", "-o", str(file), "--python", sys.executable)
+            exported = export_here(f"{HERE}/trained_networks.py:{name}", file)
+            self.assertEqual(exported.returncode, 0, exported.stderr)
         shutil.copy(file, self.folder / "net.pt2")
         keys = keys if "optimizer" in keys else f'optimizer = "adam"\n{keys}'
         (self.folder / "net.toml").write_text(EXPERIMENT.format(**{"task": task, "dataset": dataset, "keys": keys} | others))
