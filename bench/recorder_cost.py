@@ -3,9 +3,12 @@
 
     build/venv/bin/python bench/recorder_cost.py              a tiny network, so that the step is short
     build/venv/bin/python bench/recorder_cost.py --contents   samples without index, named by their content
+    build/venv/bin/python bench/recorder_cost.py --steps first   steps of the first two epochs, after the third step
+    build/venv/bin/python bench/recorder_cost.py --steps timed   the up to 21 steps of an epoch whose phases are timed
 
 Two equal networks train in turn, in blocks of 100 steps whose order is random. One of them is recorded. The first three
-steps and the ends of epochs are left out. It prints the median of the differences and its 95 % interval (bootstrap)."""
+steps and the ends of epochs are left out, and by default also the steps of the other two kinds. It prints the median of
+the differences and its 95 % interval (bootstrap)."""
 import argparse
 import os
 import pathlib
@@ -46,7 +49,7 @@ def block(model, optimizer, loader, run):
     return (time.process_time() - began) / STEPS * 1e6
 
 
-def differences(blocks, contents):
+def differences(blocks, contents, kind):
     """(added, plain) microseconds per step of each pair of blocks."""
     data = torch.randn(8 * STEPS, 16), torch.randint(0, 4, (8 * STEPS,))
     plain, recorded = network(data), network(data)
@@ -55,6 +58,14 @@ def differences(blocks, contents):
         plain = *plain[:2], recorded[2]
     run = trainyard.start(*recorded[:2], loader=None if contents else recorded[2], data=__file__)
     steps, found = patches.active, []
+    block(*recorded, run)  # the first three steps
+    if kind != "first":
+        steps.chain.end()
+        steps.chain = None
+    if kind == "timed":
+        trainyard.steps.LAST = trainyard.phases.LAST = STEPS
+    else:
+        steps.phases.problem = "left out"
     for i in range(blocks + 2):
         order, times = [True, False], {}
         random.shuffle(order)
@@ -73,12 +84,13 @@ def differences(blocks, contents):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--contents", action="store_true")
+    parser.add_argument("--steps", choices=("usual", "first", "timed"), default="usual")
     parser.add_argument("--blocks", type=int, default=150)
     args = parser.parse_args()
     torch.set_num_threads(1)
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        found = differences(args.blocks, args.contents)
+        found = differences(args.blocks, args.contents, args.steps)
     added = [difference for difference, _ in found]
     medians = sorted(statistics.median(random.choices(added, k=len(added))) for _ in range(1000))
     print(f"a step takes {statistics.median(plain for _, plain in found):.0f} µs of processor time; the recorder adds "

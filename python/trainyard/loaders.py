@@ -14,6 +14,8 @@ import torch
 from torch.utils.data import DataLoader
 from torch.utils.data.distributed import DistributedSampler
 
+from . import samples
+
 # iterator, its batch, the indices of the batch or None, seconds of the wait
 OnBatch = Callable[[Any, Any, "np.ndarray | None", float], None]
 clock = time.perf_counter
@@ -60,9 +62,9 @@ class _Iterator(Iterator[Any]):
 class Loader:
     """What was observed of a DataLoader.
 
-    problem: why the indices of its batches are unknown, empty if they are known."""
+    problem: why the indices of its batches are unknown, empty if they are known. seen: of random numbers, or None."""
 
-    def __init__(self, loader: DataLoader, on_batch: OnBatch):
+    def __init__(self, loader: DataLoader, on_batch: OnBatch, seen: dict | None = None):
         self.loader, self.problem, self.epochs_set, self.sampler = loader, "", [], None
         self.workers = loader.num_workers
         self.samples = len(loader.dataset) if hasattr(loader.dataset, "__len__") else None
@@ -70,9 +72,9 @@ class Loader:
         if loader.num_workers > 1 and not getattr(loader, "in_order", True):
             self.problem = "with in_order=False the order of the batches is not that of the sampler; remove it"
         self._observe_sampler(loader)
-        self._observe(loader, on_batch)
+        self._observe(loader, on_batch, seen if not self.workers else None)  # the generators of workers cannot be seen
 
-    def _observe(self, loader: DataLoader, on_batch: OnBatch) -> None:
+    def _observe(self, loader: DataLoader, on_batch: OnBatch, seen: dict | None) -> None:
         index_sampler, loader_class = loader._index_sampler, type(loader)
         sampler_class = type(index_sampler)
         drawn: list[collections.deque] = [collections.deque()]  # of the newest iterator: what its batches will have
@@ -81,8 +83,10 @@ class Loader:
             indices = drawn[0]
 
             def entries() -> Iterator[Any]:
-                for entry in sampler_class.__iter__(self):
+                for number, entry in enumerate(sampler_class.__iter__(self)):
                     indices.append(indices_of(entry))
+                    if number == 1 and seen is not None and "fetch" not in seen:
+                        seen["fetch"] = [samples.random_states()]  # on_batch appends those after the fetch
                     yield entry
             return entries() if self is index_sampler else sampler_class.__iter__(self)
 
@@ -99,7 +103,7 @@ class Loader:
         """Give loader and samplers their own classes and methods back."""
         for each, own in self._classes:
             set_class(each, own)
-        vars(self.sampler).pop("set_epoch", None)
+        getattr(self.sampler, "__dict__", {}).pop("set_epoch", None)  # a list has none
 
     def _observe_sampler(self, loader: DataLoader) -> None:
         sampler = loader._index_sampler
@@ -120,6 +124,10 @@ class Loader:
         if hasattr(self.sampler, "seed") and hasattr(self.sampler, "shuffle"):  # ours, and that of torch
             how = f" with seed {self.sampler.seed}" if self.sampler.shuffle else " without shuffling"
         return type(self.sampler).__name__ + how + (f" of {self.place}" if self.place else "")
+
+    def repeats(self) -> bool:
+        """Whether a DistributedSampler repeats samples, because the ranks do not divide their number."""
+        return isinstance(self.sampler, DistributedSampler) and self.sampler.total_size > len(self.sampler.dataset)
 
     def advice(self, epochs: int) -> str:
         """What is wrong if epochs repeat their order, else empty."""

@@ -67,18 +67,24 @@ def observe_calls(model: torch.nn.Module) -> Callable[[], None]:
 
 def _wrap_ddp_and_loader() -> None:
     from torch.nn.parallel import DistributedDataParallel as DDP
-    make_ddp, make_loader = DDP.__init__, DataLoader.__init__
+    make_ddp, before_forward, make_loader = DDP.__init__, getattr(DDP, "_pre_forward", None), DataLoader.__init__
 
     @functools.wraps(make_ddp)
     def ddp(self: Any, module: torch.nn.Module, *args: Any, **named: Any) -> None:
         make_ddp(self, module, *args, **named)
         ddp_of[module] = weakref.ref(self)
 
+    @functools.wraps(before_forward)
+    def broadcast(self: Any, *args: Any, **named: Any) -> Any:
+        if active is None or torch.compiler.is_compiling():
+            return before_forward(self, *args, **named)
+        return active.phases.timed(active.phases.buffers, before_forward, self, *args, **named)
+
     @functools.wraps(make_loader)
     def loader(self: Any, *args: Any, **named: Any) -> None:
         make_loader(self, *args, **named)
         self._trainyard_place = loaders.place_of_caller()
-    DDP.__init__, DataLoader.__init__ = ddp, loader
+    DDP.__init__, DDP._pre_forward, DataLoader.__init__ = ddp, broadcast, loader
 
 
 def _wrap_fsdp() -> None:
@@ -101,19 +107,24 @@ def _wrap_functions() -> None:
 
     @functools.wraps(backward)
     def timed_backward(*args: Any, **named: Any) -> Any:
-        if active is None:
+        steps = active
+        if steps is None or steps.in_backward:  # checkpoints of activations call it inside of a backward pass
             return backward(*args, **named)
-        begin = loaders.clock()
+        if steps.chain is not None:
+            steps.chain.before_backward(args, named)
+        steps.in_backward, begin = True, loaders.clock()
         try:
             return backward(*args, **named)
         finally:
-            active.after_backward(begin)
+            steps.after_backward(begin)
 
     @functools.wraps(scaled_step)
     def step(self: Any, optimizer: Any, *args: Any, **named: Any) -> Any:
         if active is None or not self.is_enabled() or all(each is not optimizer for each in active.optimizers):
             return scaled_step(self, optimizer, *args, **named)
         active.scaler = self
+        if active.chain is not None and self._per_optimizer_states[id(optimizer)]["stage"].name == "UNSCALED":
+            active.chain.scaled = False
         stepped = active.stepped
         result = scaled_step(self, optimizer, *args, **named)
         if active.stepped == stepped:  # optimizer.step() was not called at all
@@ -124,6 +135,8 @@ def _wrap_functions() -> None:
     def clip_grad_norm(parameters: Any, max_norm: Any, *args: Any, **named: Any) -> Any:
         if active is not None:
             active.clip_norms.add(float(max_norm))
+            if active.chain is not None and active.chain.hooks:
+                active.chain.take()
         norm = clip(parameters, max_norm, *args, **named)
         if active is not None and active.watches() and type(norm) is torch.Tensor:  # not sharded
             active.clipped_from = float(norm) if active.clipped_from is None else math.nan  # several parts: not known
@@ -139,7 +152,27 @@ def _wrap_functions() -> None:
     torch.amp.autocast_mode.autocast.__enter__ = enter_autocast
 
 
+def _wrap_schedulers(kind: type) -> None:
+    """Count step() of this class and its subclasses. That of a scheduler inside of another one does not count."""
+    for each in kind.__subclasses__():
+        _wrap_schedulers(each)
+    if (own := vars(kind).get("step")) is None:
+        return
+
+    @functools.wraps(own)
+    def step(self: Any, *args: Any, **named: Any) -> Any:
+        steps, optimizer, initial = active, getattr(self, "optimizer", None), getattr(self, "_is_initial", False)  # by its constructor
+        if steps is None or initial or all(each is not getattr(optimizer, "optimizer", optimizer) for each in steps.optimizers):
+            return own(self, *args, **named)
+        before, result = steps.scheduler_steps, own(self, *args, **named)
+        steps.scheduler_steps = before + 1
+        return result
+    kind.step = step
+
+
 _wrap_ddp_and_loader()
 _wrap_functions()
+_wrap_schedulers(torch.optim.lr_scheduler.LRScheduler)
+torch.optim.lr_scheduler.LRScheduler.__init_subclass__ = classmethod(_wrap_schedulers)  # of later ones
 if "torch.distributed.fsdp" in sys.modules:  # its import takes half a second
     _wrap_fsdp()

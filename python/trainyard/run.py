@@ -15,6 +15,7 @@ import torch
 from torch.utils.data import DataLoader
 
 from . import batches, checkpoints, patches, ranks, samples, terms
+from .evidence import Evidence
 from .loaders import Loader
 from .records import Records
 from .steps import COUNTED, Steps
@@ -67,6 +68,7 @@ class Run:
         self._own: dict[str, dict[str, str]] = {}  # definitions of metrics of the script
         self._sums: dict[tuple[str, str], list[float]] = {}  # by phase and name
         self._rates: list[str] = []  # hash by epoch
+        self._evidence = Evidence(self.steps)
         self._constant, self._epoch, self._ended, self._divided, self._averaged = True, 0, False, False, self.world == 1
         self._fingerprint(loader, data)
         self._loader: Loader | None = None
@@ -130,6 +132,8 @@ class Run:
             sum = sum.detach().double() if getattr(sum, "is_cuda", False) else float(sum)  # do not wait for a GPU
         entry[0] = entry[0] + sum
         entry[1] += count
+        if self.steps.chain is not None and name == "loss" and phase == "train":
+            self.steps.chain.add(count)
 
     def validation(self, name: str, sum: Any, count: float) -> None:
         """The same for validation."""
@@ -196,7 +200,7 @@ class Run:
     def begin_validation(self) -> None:
         """Drop the sums of an earlier validation in this epoch, because the last one counts."""
         self._sums = {key: entry for key, entry in self._sums.items() if key[0] != "validation"}
-        self.steps.evaluating_since = self.steps.evaluating_since or time.perf_counter()
+        self.steps.evaluating_since, self.steps.evaluated = self.steps.evaluating_since or time.perf_counter(), 0
 
     def check_epochs(self, number: float, where: str) -> None:
         """ValueError if the experiment file has another number of epochs than a trainer."""
@@ -232,7 +236,7 @@ class Run:
                 for (phase, name), (total, count) in self._sums.items() if (phase == "test") == test]
 
     def _observe(self, loader: DataLoader) -> None:
-        self._loader = Loader(loader, self.steps.on_batch)
+        self._loader = Loader(loader, self.steps.on_batch, self.steps.random)
         if self._loader.problem:
             self.steps.missing["batches"] = self._loader.problem
 
@@ -243,7 +247,8 @@ class Run:
             steps.missing.setdefault("batches", "no optimizer step was seen: is another model or optimizer trained than "
                                      "trainyard.start() got?")
         mine = {"sums": samples.step_sums(steps.taken), "sizes": steps.sizes, "norms": [each["at_step"] for each in steps.norms],
-                "missing": {name: steps.missing[name] for name in ("batches", "global_batch") if name in steps.missing}}
+                "missing": {name: steps.missing[name] for name in ("batches", "global_batch") if name in steps.missing},
+                "evidence": self._evidence.mine(number)}
         try:
             texts = ranks.gathered(f"{self.info['run']}/{number}", json.dumps(mine))
         except (RuntimeError, OSError) as error:  # a peer has ended, or there is no rendezvous
@@ -259,6 +264,7 @@ class Run:
         if any(len(each["sums"]) < len(steps.sizes) for each in of_ranks):
             steps.missing.setdefault("batches", "a step without samples was seen")
         self._learn_global_batch(of_ranks)
+        self._evidence.learn(number, [each["evidence"] for each in of_ranks], [each["sizes"] for each in of_ranks])
         return samples.order_hash(each["sums"] for each in of_ranks) if "batches" not in steps.missing else None
 
     def _learn_global_batch(self, of_ranks: list[dict[str, Any]]) -> None:
@@ -281,6 +287,7 @@ class Run:
             self._terms["data_fingerprint"] = found
 
     def _before_first_step(self) -> None:
+        self.steps.wrapper = terms.wrapper_of(self.steps)
         if "initial_weights" not in self._terms and "initial_weights" not in self.steps.missing:
             hashes = terms.initial_weights(self.steps)
             if hashes and self.rank == 0:  # DDP copies the parameters of rank 0 to the others
@@ -299,6 +306,8 @@ class Run:
             found["learning_rate_schedule"] = "constant" if self._constant else varying
         if self.rank == 0 and self._averaged and steps.largest_step:
             found["global_batch"] = steps.largest_step
+        if self._loader is not None and self._loader.repeats():
+            found["sampler"] = "distributed"  # weights of epochs can differ
         found = {name: value for name, value in found.items() if name not in steps.missing}
         for name in terms.REQUIRED:
             if name != "batches" and name not in found and (self.rank == 0 or name not in ("initial_weights", "global_batch")):
@@ -312,6 +321,7 @@ class Run:
             "skipped_steps": steps.skipped_steps, "backward_passes": steps.backwards, "forward_passes_per_step": steps.most_forwards,
             "gradient_norms": steps.norms, "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing,
             "notes": steps.notes, "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
+        found |= steps.phases.medians() | (self._evidence.members(self.world) if self.rank == 0 else {})
         if self._loader is not None:
             found |= {"workers": self._loader.workers, "order": self._loader.order(), "data_set_samples": self._loader.samples}
         return found
@@ -333,7 +343,7 @@ class Run:
 
     def _remembered(self) -> dict[str, Any]:
         return {"terms": self._terms, "rates": self._rates, "constant": self._constant, "missing": self.steps.missing,
-                "notes": self.steps.notes, "counted": {name: getattr(self.steps, name) for name in COUNTED}}
+                "notes": self.steps.notes, "counted": {name: getattr(self.steps, name) for name in COUNTED}, "evidence": self._evidence.found}
 
     def _resume(self, folder: Path, epoch: int) -> None:
         seen, steps = checkpoints.load(folder, epoch, self.rank, self._parts()), self.steps
@@ -341,6 +351,7 @@ class Run:
         self._terms = (seen["terms"] if self.rank == 0 else {}) | fingerprint
         self._rates, self._constant, self._epoch = seen["rates"], seen["constant"], epoch
         vars(steps).update(seen["counted"])
+        self._evidence.found = seen.get("evidence", self._evidence.found)
         steps.missing, steps.notes = seen["missing"] | steps.missing, seen["notes"] | steps.notes
 
     # --- the end

@@ -15,6 +15,7 @@ import numpy as np
 import torch
 
 SAMPLED = 64  # samples of a data set that its fingerprint reads
+COMPARED = 512  # samples of an epoch that ranks compare
 _factors: dict[int, np.ndarray] = {}
 
 
@@ -77,6 +78,19 @@ def order_hash(sums_of_ranks: Iterable[list[int]]) -> str:
     return "steps:" + sha(np.array(sums, "<u8").tobytes())
 
 
+def smallest(steps: list[list[np.ndarray]]) -> list[int]:
+    """The smallest mixed ids of an epoch, each once. Ranks that share samples share these."""
+    ids = [np.ascontiguousarray(each, np.int64) for step in steps for each in step]
+    return np.unique(_mixed(np.concatenate(ids)))[:COMPARED].tolist() if ids else []
+
+
+def overlap(one: list[int], other: list[int]) -> float:
+    """The share of the samples of the shorter epoch that the other one has too, from their `smallest`."""
+    limit = min([ids[-1] for ids in (one, other) if len(ids) == COMPARED], default=2**64)  # both have all ids up to it
+    below = [{each for each in ids if each <= limit} for ids in (one, other)]
+    return len(below[0] & below[1]) / max(min(map(len, below)), 1)
+
+
 def files_fingerprint(files: str | Path | Iterable[str | Path]) -> str:
     """SHA-256 of the content of the files in their order. OSError if one cannot be read."""
     total = hashlib.sha256()
@@ -99,6 +113,13 @@ def _sampled(dataset: Any) -> str:
         tensor = first_tensor(sample)
         total.update(raw(tensor) if tensor is not None else pickle.dumps(sample))
     return f"{taken} of {length} samples: {total.hexdigest()}"
+
+
+def random_states(device: torch.device = torch.device("cpu")) -> dict[str, str]:
+    """A hash of the state of each random number generator. "torch" is the one of this device."""
+    state = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.get_rng_state()
+    states = {"torch": raw(state), "python": pickle.dumps(random.getstate()), "numpy": pickle.dumps(np.random.get_state())}
+    return {name: sha(state)[:16] for name, state in states.items()}
 
 
 def dataset_fingerprint(dataset: Any) -> tuple[str | None, str]:

@@ -9,11 +9,13 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from . import patches, samples
+from . import patches, ranks, samples
+from .chain import Chain
+from .phases import LAST, Phases
 from .loaders import clock
 
 WATCHED = 3  # steps with gradient norms, and batches per epoch with a hash of their inputs
-COUNTED = ("first_rates", "largest_step", "norms", "steps", "skipped_steps")  # what a resumed run continues
+COUNTED = "first_rates largest_step norms steps skipped_steps scheduler_steps first_rows gradient_bytes".split()  # in a resumed run
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
@@ -62,7 +64,11 @@ class Steps:
         self.notes: dict[str, str] = {}
         self.on_first: Callable[[], None] = lambda: None  # called before the first training step
         self.depth = self.stepped = self.steps = self.skipped_steps = self.backwards = 0
-        self.largest_step = self.most_forwards = 0
+        self.largest_step = self.most_forwards = self.scheduler_steps = self.first_rows = self.gradient_bytes = 0
+        self.chain: Chain | None = Chain(self)  # of the first epochs
+        self.random: dict[str, list] | None = {} if ranks.number() > 1 else None  # states of random numbers before and after
+        self.wrapper: tuple[str, Any] = ("", None)  # of the gradients: terms.wrapper_of
+        self.phases = Phases(self)
         self.scaler: Any = None
         self.clip_norms: set[float] = set()
         self.clipped_from: float | None = None  # norm of the gradient before it was clipped
@@ -73,7 +79,7 @@ class Steps:
         self.on_output: Callable[[dict[str, Any], Any, bool], None] | None = None  # named inputs, output, training
         self.on_log: Callable[[str, Any, Any], None] = lambda *_: None  # of a trainer: name, value, samples or None
         self._inputs: dict[str, Any] = {}
-        self._began = self._trains = self._skips = self._closure = False
+        self._began = self._trains = self._skips = self._closure = self.in_backward = False
         self.pending: list[tuple] = []  # (rows, samples, ids) of batches before their step
         self.rows = 0                   # of forward passes since the last step
         self._source: Any = None        # iterator of the loader
@@ -88,17 +94,22 @@ class Steps:
     def close(self) -> None:
         """Remove all hooks."""
         self._end_calls()
+        for each in (self.phases, self.chain):
+            each and each.end()
         for hook in self._hooks + self._of_leaves:
             hook.remove()
 
     def begin_epoch(self) -> None:
         self.pending = self._in_use()[1]
+        if self.chain is not None:
+            self.chain.begin_epoch()
+        self.phases.begin_epoch()
         self._ahead: int | None = None  # batches that the script had read ahead at the last step
         self.taken: list[list[np.ndarray]] = []  # ids by step
         self.sizes: list[int] = []               # samples by step
         self.rates: list[list[float]] = []       # by step that was not skipped
         self.inputs: list[str] = []
-        self.rows = self.forwards = self.epoch_skipped = 0
+        self.rows = self.forwards = self.epoch_skipped = self.evaluated = 0
         self.data = self.forward = self.backward = self.optimizing = self.validating = self.outside = 0.0
         self.evaluating_since: float | None = None
         self.began = self.trained = clock()
@@ -107,6 +118,8 @@ class Steps:
 
     def on_batch(self, source: Any, batch: Any, indices: np.ndarray | None, seconds: float) -> None:
         """The script has a batch of the iterator `source`, for which it waited so long."""
+        if self.random is not None and len(self.random.get("fetch", "")) == 1:
+            self.random["fetch"].append(samples.random_states())
         if source is not self._source:  # another pass over the data, perhaps inside of one that continues later
             in_use, unused = self._in_use()
             if self._source is not None:
@@ -151,18 +164,20 @@ class Steps:
         if self.on_output is not None:
             self._inputs = kwargs
         self._trains = self.model.training and torch.is_grad_enabled()
+        tensor = samples.first_tensor((args, kwargs))
         if not self._trains:
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
+            self._evaluating = tensor.size(0) if tensor is not None and not self.model.training else 0
             return
         self.end_validation(now)
         if not self._began:
             self._begin()
             self._forward_began = clock()
-        tensor = samples.first_tensor((args, kwargs))
         self.rows += tensor.size(0) if tensor is not None else 0
         self.forwards += 1
         if not self.has_loader:
+            self.phases.first = self.phases.first or self._forward_began
             self._add(tensor, None)
 
     def after_forward(self, output: Any) -> None:
@@ -178,6 +193,8 @@ class Steps:
         if self.on_output is not None and output is not None:
             self.on_output(self._inputs, output, self._trains)
             self._inputs = {}
+        if not self._trains:
+            self.evaluated += self._evaluating
 
     def _begin(self) -> None:
         self._began, begin = True, clock()
@@ -186,10 +203,17 @@ class Steps:
         if torch.is_autocast_enabled(kind):
             self.dtypes.add(torch.get_autocast_dtype(kind))
         self.on_first()
+        if self.chain is not None:
+            self.chain.begin()
+        if self.random is not None:
+            self.random["forward"] = [samples.random_states(next(self.inner.parameters()).device)]
         self.outside += clock() - begin
 
     def _end_of_first(self, output: Any) -> None:
         """After the first forward pass: which dtypes it used."""
+        if self.random is not None and self.forwards == 1 and not self.stepped:
+            self.random["forward"].append(samples.random_states(next(self.inner.parameters()).device))
+        self.first_rows = self.first_rows or self.rows
         compiled = [module for module in self.model.modules() if is_compiled(module)]
         saved = compiled_dtypes(output) if compiled else set()
         self.dtypes |= saved
@@ -205,18 +229,23 @@ class Steps:
 
     def after_backward(self, begin: float) -> None:
         self.trained = now = clock()
+        self.in_backward = False
         self.backward += now - begin
         self.backwards += 1
+        if self.phases.on:
+            self.phases.after_backward(begin, now)
 
     def _before_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
         if not self._began:
             self._begin()
-        self._step_began = (clock(), self.forward + self.backward)  # a closure runs both again
+        self.step_began, self._parts = clock(), self.forward + self.backward  # a closure runs both again
         self._note_rates(optimizer)
+        self._closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None  # makes the gradients in step()
+        if self.chain is not None and self.chain.hooks and not self._closure:
+            self.chain.take(optimizer)
         if optimizer is self.optimizers[-1]:
             found = getattr(optimizer, "found_inf", None) if self.scaler is not None else None  # fused ones skip by themselves
             self._skips = found is not None and bool(found)
-            self._closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None  # makes the gradients in step()
             if self.watches() and not self._closure:
                 self._watch_gradients(optimizer)
 
@@ -228,6 +257,8 @@ class Steps:
         gradients = [each.grad.detach() for each in self.inner.parameters() if each.grad is not None]
         gradients = [each.to_local() if hasattr(each, "to_local") else each for each in gradients]
         gradients = [each.coalesce().values() if each.is_sparse else each for each in gradients]
+        if not self.steps and self.wrapper[0] != "fsdp":
+            self.gradient_bytes = sum(each.numel() * each.element_size() for each in gradients)
         scale = getattr(optimizer, "grad_scale", None)  # fused optimizers get scaled gradients
         norm = float(torch.stack([each.norm().float().cpu() for each in gradients]).norm()) if gradients else 0.0
         found = {"step": self.steps + 1, "at_step": norm / float(scale) if scale is not None else norm}
@@ -240,9 +271,8 @@ class Steps:
         return len(self.norms) < WATCHED
 
     def _after_step(self, optimizer: torch.optim.Optimizer, args: tuple, kwargs: dict[str, Any]) -> None:
-        begin, parts = self._step_began
         self.trained = now = clock()
-        self.optimizing += now - begin - (self.forward + self.backward - parts)
+        self.optimizing += now - self.step_began - (self.forward + self.backward - self._parts)
         self.stepped += 1
         if optimizer is self.optimizers[-1]:
             if self.watches() and self._closure:
@@ -282,6 +312,10 @@ class Steps:
             self.steps += 1
             self.rates.append(self._rates)
             self.first_rates = self.first_rates or self._rates
+        if self.chain is not None:
+            self.chain.close(skipped)
+        if len(self.sizes) <= LAST:
+            self.phases.end_step(skipped)
 
     def _explain(self, batches: int, rows: int) -> None:
         """The forward passes of a step got another number of samples than its batches have."""

@@ -193,6 +193,13 @@ class Data(Recorded):
         self.assertEqual(found, [order_of([[i % 2**64 for i in ids[k:k + 8]] for k in range(0, 40, 8)])])
         self.assertEqual(start["observed"]["missing"], {})
 
+    def test_a_sampler_that_repeats_samples_is_stated(self):
+        data = TensorDataset(X, Y)
+        for ranks, stated in ((3, "distributed"), (2, None)):
+            with self.subTest(ranks=ranks), scratch_folder():
+                loader = DataLoader(data, 4, sampler=DistributedSampler(data, ranks, 0))
+                self.assertEqual(self.train(loader=loader).get("sampler"), stated)
+
     def test_a_loader_gets_its_class_back(self):
         class Mine(DataLoader):
             pass

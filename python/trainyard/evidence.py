@@ -1,0 +1,53 @@
+"""What `trainyard explain` needs of all ranks. Rank 0 gathers it at the end of each epoch: docs/python.md."""
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from . import chain, samples, terms
+from .chain import forgiving
+from .steps import Steps
+
+
+class Evidence:
+    """`found` has the members of `observed` on rank 0. problem: why nothing more was learned."""
+
+    def __init__(self, steps: Steps):
+        self.steps, self.problem, self.found = steps, "", {"chain": []}
+
+    @forgiving
+    def mine(self, number: int) -> dict[str, Any]:
+        """What this rank saw in the epoch of this number."""
+        steps, seen = self.steps, {"evaluated": self.steps.evaluated}
+        self.found.pop("validation_samples", None)  # of the last epoch only
+        if steps.chain is not None:
+            seen["chain"] = steps.chain.message()
+            if number > 1 and steps.steps >= chain.WATCHED:
+                steps.chain.end()
+                steps.chain = None
+        if number == 1 and steps.random is not None:
+            seen |= {"ids": samples.smallest(steps.taken), "random": steps.random}
+        return seen
+
+    @forgiving
+    def learn(self, number: int, of_ranks: list[dict[str, Any] | None], sizes: list[list[int]]) -> None:
+        """On rank 0: what all ranks saw, and the samples of their steps."""
+        if all(each.get("chain") for each in of_ranks):
+            chain.extend(self.found["chain"], [each["chain"] for each in of_ranks], later=number <= 2)
+        self.found["validation_samples"] = sum(each["evaluated"] for each in of_ranks)
+        if number == 1:
+            self.found["epoch_samples"] = sum(map(sum, sizes))
+        if number == 1 and len(of_ranks) > 1:
+            if all(ids := [each["ids"] for each in of_ranks]):
+                self.found["overlap"] = max(samples.overlap(*pair) for pair in itertools.combinations(ids, 2))
+            states = {what: [each["random"].get(what, []) for each in of_ranks] for what in ("fetch", "forward")}  # before, after
+            self.found["random"] = {what: [name for name, state in pairs[0][0].items() if all(a[name] == state != b[name] for a, b in pairs)]
+                                    for what, pairs in states.items() if all(len(pair) == 2 for pair in pairs)}
+
+    def members(self, world: int) -> dict[str, Any]:
+        """Those that were observed."""
+        steps, norms = self.steps, terms.batch_norms(self.steps)
+        shares = world if any(type(each).__name__ == "SyncBatchNorm" for each in norms) else 1
+        found = self.found | {"scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
+                              "batch_norm_samples": steps.first_rows * shares if norms else 0}
+        return {name: value for name, value in found.items() if value or name == "overlap"}
