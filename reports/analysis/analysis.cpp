@@ -13,6 +13,7 @@
 #include "reports/analysis/samples.h"
 #include "reports/analysis/scaling.h"
 #include "reports/analysis/studies.h"
+#include "reports/explain/causes.h"
 #include "reports/format/words.h"
 #include "reports/results/provenance.h"
 #include "reports/results/sanity_checks.h"
@@ -61,7 +62,7 @@ Arm arm_of(const ArmRuns& runs) {
   return arm;
 }
 
-Cell cell_of(const CellVerdicts& judged) {
+Cell cell_of(const ReportData& data, const experiments::Compare& compare, const CellVerdicts& judged) {
   const CellRuns& runs = judged.cell;
   Cell cell;
   cell.model = runs.model;
@@ -74,6 +75,8 @@ Cell cell_of(const CellVerdicts& judged) {
   for (std::size_t i = 0; i < runs.arms.size(); ++i) {
     Arm& arm = cell.arms.emplace_back(arm_of(runs.arms[i]));
     arm.comparability = judged.comparability[i];
+    arm.causes = causes_of(data, compare, runs.baseline, runs.arms[i]);
+    arm.part_changes = part_changes(data, compare, runs.baseline, runs.arms[i]);
   }
   for (const ArmRuns& limit : runs.limits) cell.limits.push_back(arm_of(limit));
   cell.verdicts.assign(judged.verdicts.begin(), judged.verdicts.end());
@@ -113,7 +116,8 @@ void name_experiments(std::vector<JudgedComparison>& comparisons) {
 using NewCells = std::vector<std::vector<CellRuns>>;  // by comparison
 
 // The comparisons as plain data. Cells that an earlier comparison has are marked, and slugs are made unique.
-std::vector<Comparison> plain(const std::vector<JudgedComparison>& judged, NewCells& new_cells) {
+std::vector<Comparison> plain(const ReportData& data, const std::vector<JudgedComparison>& judged,
+                              NewCells& new_cells) {
   std::vector<Comparison> comparisons;
   std::set<std::string> slugs;
   SeenRuns seen;
@@ -124,7 +128,7 @@ std::vector<Comparison> plain(const std::vector<JudgedComparison>& judged, NewCe
     comparison.slug_end = one.slug_end;
     new_cells.emplace_back();
     for (const CellVerdicts& cell_verdicts : one.cells) {
-      Cell& cell = comparison.cells.emplace_back(cell_of(cell_verdicts));
+      Cell& cell = comparison.cells.emplace_back(cell_of(data, one.compare, cell_verdicts));
       add_samples(cell_verdicts, one.compare, cell);
       cell.repeated = !seen.adds(cell);
       if (cell.repeated) continue;
@@ -273,7 +277,7 @@ Report common_report(const ReportData& data, const std::vector<JudgedComparison>
   report.devices = devices_of(data);
   report.has_records = !data.evidence.empty();
   report.provenance = provenance(data);
-  report.comparisons = plain(judged, new_cells);
+  report.comparisons = plain(data, judged, new_cells);
   report.published_numbers = published_numbers(data, judged);
   return report;
 }

@@ -95,6 +95,22 @@ struct StepTimeline {
   std::vector<TimelineEvent> events;
 };
 
+// Why the arm has another result or other times than the baseline, from what the recorder observed (docs/explain.md).
+struct Cause {
+  std::string name;       // "batch"
+  bool of_times = false;  // else of the result
+  std::string evidence;   // "128 samples per step, single has 64"
+  std::string advice;     // what to change
+};
+
+// By how much a part of an epoch is longer than in the baseline, as a share of the baseline's epoch.
+struct PartChange {
+  std::string part;  // experiments/protocol/time_parts.h
+  double change = 0;
+  std::optional<Interval> ci95;  // of the mean over pairs; empty if n < 2
+  int n = 0;                     // pairs
+};
+
 struct Arm {
   std::string value;         // of the compared axis: "ddp"
   std::vector<ArmRun> runs;  // as planned
@@ -110,6 +126,8 @@ struct Arm {
   // The first finished run with one, if possible one whose times count. Empty: its runs have no stages, or were on GPUs
   // or several hosts.
   std::optional<StepTimeline> timeline = {};
+  std::vector<Cause> causes = {};             // those of the result first; nothing for the baseline itself
+  std::vector<PartChange> part_changes = {};  // largest first
   std::int64_t ranks() const { return replicas * stages; }
 };
 

@@ -31,6 +31,10 @@ template <typename T>
 inline constexpr bool IsOptional<std::optional<T>> = true;
 template <>
 inline constexpr bool IsOptional<std::vector<experiments::OwnMetric>> = true;
+template <>
+inline constexpr bool IsOptional<std::vector<Cause>> = true;
+template <>
+inline constexpr bool IsOptional<std::vector<PartChange>> = true;
 
 constexpr const char* infinite = "infinite";
 constexpr const char* minus_infinite = "-infinite";

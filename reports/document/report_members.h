@@ -102,13 +102,29 @@ inline constexpr auto members_of<StepTimeline> =
                Member{"step", &StepTimeline::step}, Member{"events", &StepTimeline::events}};
 
 template <>
-inline constexpr auto members_of<Arm> =
-    std::tuple{Member{"value", &Arm::value},       Member{"runs", &Arm::runs},
-               Member{"replicas", &Arm::replicas}, Member{"stages", &Arm::stages},
-               Member{"devices", &Arm::devices},   Member{"comparability", &Arm::comparability},
-               Member{"samples", &Arm::samples},   Member{"curves", &Arm::curves},
-               Member{"speed_up", &Arm::speed_up}, Member{"time_parts", &Arm::time_parts},
-               Member{"timeline", &Arm::timeline}};
+inline constexpr auto members_of<Cause> =
+    std::tuple{Member{"name", &Cause::name}, Member{"of_times", &Cause::of_times},
+               Member{"evidence", &Cause::evidence}, Member{"advice", &Cause::advice}};
+
+template <>
+inline constexpr auto members_of<PartChange> =
+    std::tuple{Member{"part", &PartChange::part}, Member{"change", &PartChange::change},
+               Member{"ci95", &PartChange::ci95}, Member{"n", &PartChange::n}};
+
+template <>
+inline constexpr auto members_of<Arm> = std::tuple{Member{"value", &Arm::value},
+                                                   Member{"runs", &Arm::runs},
+                                                   Member{"replicas", &Arm::replicas},
+                                                   Member{"stages", &Arm::stages},
+                                                   Member{"devices", &Arm::devices},
+                                                   Member{"comparability", &Arm::comparability},
+                                                   Member{"samples", &Arm::samples},
+                                                   Member{"curves", &Arm::curves},
+                                                   Member{"speed_up", &Arm::speed_up},
+                                                   Member{"time_parts", &Arm::time_parts},
+                                                   Member{"timeline", &Arm::timeline},
+                                                   Member{"causes", &Arm::causes},
+                                                   Member{"part_changes", &Arm::part_changes}};
 
 template <>
 inline constexpr auto members_of<MachineLimit> =

@@ -5,6 +5,7 @@
 
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
+#include "reports/answer/why.h"
 #include "reports/content/paper_tables.h"
 #include "reports/format/number_text.h"
 #include "reports/format/table.h"
@@ -189,6 +190,19 @@ Markup page_task_metrics(const Comparison& comparison, const Palette& palette) {
   return out;
 }
 
+Markup page_why(const Comparison& comparison) {
+  Markup out;
+  for (const Why& why : whys(comparison)) {
+    if (why.is_silent()) continue;
+    if (out.str().empty()) out.leaf("h3", {}, "Why");
+    out.leaf("p", {{"class", "sub"}}, fmt::format("{} against {}:", why.arm, why.baseline));
+    out.open("ul", {{"class", "remarks"}});
+    for (const std::string& line : lines_of(why)) out.leaf("li", {}, line);
+    out.close();
+  }
+  return out;
+}
+
 Markup numbers(const Comparison& comparison) {
   const Table table = effects_table(comparison).table;
   Markup out;
@@ -217,7 +231,7 @@ Markup page_verdicts(const Comparison& comparison, const Palette& palette, bool 
   add_head(out, comparison.compare, columns);
   for (const Cell& cell : comparison.cells) add_rows(out, cell, palette, first, columns);
   out.close().close();
-  out.add(page_task_metrics(comparison, palette));
+  out.add(page_task_metrics(comparison, palette)).add(page_why(comparison));
   out.open("ul", {{"class", "remarks"}});
   for (const std::string& remark : grouped_remarks({comparison})) out.leaf("li", {}, remark);
   out.close().add(numbers(comparison)).close();

@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
+#include "reports/answer/why.h"
 #include "reports/content/content.h"
 #include "reports/content/paper_tables.h"
 #include "reports/document/report_json.h"
@@ -198,6 +199,17 @@ std::string expected_text(const Content& content) {
   return text;
 }
 
+std::string why_section(const std::vector<Comparison>& comparisons) {
+  std::string text;
+  for (const Comparison& comparison : comparisons)
+    for (const Why& why : whys(comparison)) {
+      if (why.is_silent()) continue;
+      text += fmt::format("- {} against {}\n", markdown_escaped(why.arm), markdown_escaped(why.baseline));
+      for (const std::string& line : lines_of(why)) text += fmt::format("  - {}\n", markdown_escaped(line));
+    }
+  return text.empty() ? "" : "### Why\n\n" + text + "\n";
+}
+
 std::string figure_text(const Figure& figure, const char* extension, const FigureSize& size) {
   if (!figure.missing.empty()) return "";
   const std::string title = markdown_escaped(whole_title(figure, ": "));
@@ -232,6 +244,7 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
           markdown_table(content.results.table.table) + "\n## Verdicts\n\n";
   for (const Comparison& comparison : content.report->comparisons)
     if (!has_verdicts(comparison)) text += markdown_escaped(no_verdicts_text(comparison)) + "\n\n";
+  text += why_section(content.report->comparisons);
   for (const PaperTable& paper : content.tables)
     text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
@@ -257,6 +270,8 @@ std::string terminal_table(const Content& content, std::size_t width) {
       blocks.push_back(paragraph(no_verdicts_text(comparison), width));
     }
   }
+  if (const std::string why = why_text(content.report->comparisons, width); !why.empty())
+    blocks.push_back("Why\n" + why);
   if (std::string numbers = published_numbers_text(*content.report, width); !numbers.empty())
     blocks.push_back(std::move(numbers));
   std::string warnings;

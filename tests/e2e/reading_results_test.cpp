@@ -18,8 +18,8 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-const Texts verbs{"new",  "list",   "data",    "check",  "plan", "run", "resume", "status",    "show",
-                  "logs", "report", "compare", "export", "sql",  "rm",  "db",     "completion"};
+const Texts verbs{"new",  "list",   "data",    "check",   "plan",   "run", "resume", "status", "show",
+                  "logs", "report", "compare", "explain", "export", "sql", "rm",     "db",     "completion"};
 
 Texts lines_of(const std::string& text) {
   std::istringstream in(text);

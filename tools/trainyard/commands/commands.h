@@ -24,6 +24,7 @@ void add_rm(CLI::App& program, Invocation& invocation);
 void add_db(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
 void add_compare(CLI::App& program, Invocation& invocation);
+void add_explain(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);
 void add_completion(CLI::App& program, Invocation& invocation);
@@ -96,6 +97,9 @@ inline constexpr std::array verbs{
          "trainyard compare 3f9a 77b2      # two runs by the beginnings of their keys\n"
          "trainyard compare --fail-on deteriorates   # for CI: exit code 3\n"
          "trainyard compare --from runs.csv --arm optimizer --baseline sgd --metric loss"},
+    Verb{"explain", add_explain, results_group,
+         "trainyard explain                # the experiment that was run last\n"
+         "trainyard explain first --arm ddp"},
     Verb{"export", add_export, results_group,
          "trainyard export final --out final.csv\n"
          "trainyard export epochs --experiment first --format jsonl\n"
@@ -119,6 +123,11 @@ inline constexpr std::array verbs{
 void add_help_pages(CLI::App& program);
 
 struct ExperimentOptions;
+// File and options of the last `run` of an experiment. Data sets and programs are searched for in the folder of the
+// file. Print a note if the file has changed since. `again`: the command that uses the new file.
+ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
+                                        const char* again);
+
 // `trainyard plan`, also reached as `trainyard run --dry-run`.
 int plan_experiment(const ExperimentOptions& options);
 

@@ -15,6 +15,7 @@
 #include "reports/analysis/analysis.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
+#include "reports/answer/why.h"
 #include "reports/content/paper_tables.h"
 #include "reports/document/report_json.h"
 #include "reports/format/aligned_text.h"
@@ -85,6 +86,8 @@ std::string as_table(const Compared& compared) {
     text += reports::paragraph(fact, compared.width);
   text += (compared.answer.machine.empty() ? "" : "\n") +
           reports::aligned_table(table_of(compared.report), compared.width);
+  if (const std::string why = reports::why_text(compared.report.comparisons, compared.width); !why.empty())
+    text += "\nWhy\n" + why;
   const std::string published = reports::published_numbers_text(compared.report, compared.width);
   return published.empty() ? text : text + "\n" + published;
 }

@@ -45,28 +45,6 @@ void prefer(std::vector<std::string>& given, std::vector<std::string>& before) {
   if (given.empty()) given = std::move(before);
 }
 
-// File and options of the last `run` of an experiment. Data sets and programs are searched for in the folder of the
-// file. Print a note if the file has changed since. `again`: the command that uses the new file.
-ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
-                                        const char* again) {
-  const db::Plan plan = db::latest_plan(database, name);
-  const auto asked = plan.asked.is_object() ? plan.asked : nlohmann::json::object();
-  if (asked.contains(recorded_mark))
-    throw UserError(
-        "experiment \"" + name + "\" has runs of scripts that were recorded without trainyard run",
-        "run the scripts again, or write an experiment file with `trainyard run FILE.py`");
-  const std::vector<std::string> none;
-  ExperimentOptions found;
-  found.toml = plan.toml;
-  found.file = plan.file;
-  if (asked.contains("folder")) found.file = asked.at("folder").get<std::string>() / found.file.filename();
-  found.selection = {asked.value("set", none), asked.value("where", none), asked.value("exclude_where", none),
-                     asked.value("as", std::string()), asked.value("max_seeds", 0)};
-  if (asked.contains("data")) found.data = asked.at("data").get<std::string>();
-  note_change(found, again);
-  return found;
-}
-
 // If `options.file` is not a file but names an experiment, take file, text and options from the journal.
 // Options that are given now replace the recorded ones. UserError if the yard has other experiments only.
 void complete_from_journal(ExperimentOptions& options) {
@@ -232,6 +210,26 @@ void add_python_options(CLI::App& command, RunOptions& options) {
 }
 
 }  // namespace
+
+ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
+                                        const char* again) {
+  const db::Plan plan = db::latest_plan(database, name);
+  const auto asked = plan.asked.is_object() ? plan.asked : nlohmann::json::object();
+  if (asked.contains(recorded_mark))
+    throw UserError(
+        "experiment \"" + name + "\" has runs of scripts that were recorded without trainyard run",
+        "run the scripts again, or write an experiment file with `trainyard run FILE.py`");
+  const std::vector<std::string> none;
+  ExperimentOptions found;
+  found.toml = plan.toml;
+  found.file = plan.file;
+  if (asked.contains("folder")) found.file = asked.at("folder").get<std::string>() / found.file.filename();
+  found.selection = {asked.value("set", none), asked.value("where", none), asked.value("exclude_where", none),
+                     asked.value("as", std::string()), asked.value("max_seeds", 0)};
+  if (asked.contains("data")) found.data = asked.at("data").get<std::string>();
+  note_change(found, again);
+  return found;
+}
 
 void add_run(CLI::App& program, Invocation& invocation) {
   const auto [command, options] = add_verb(

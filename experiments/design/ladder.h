@@ -1,0 +1,25 @@
+// A ladder: the steps from one process to an arm, with one change each (docs/explain.md).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/parameter.h"
+
+namespace trainyard::experiments {
+
+struct Rung {
+  std::string name;                                     // of its strategy
+  std::vector<std::pair<std::string, Value>> settings;  // all changes against the baseline, the newest last
+};
+
+struct Ladder {
+  std::string baseline;     // strategy, of the kind "single"
+  std::vector<Rung> rungs;  // from the baseline to the arm, which differs from the last one only by its mesh
+  std::string arm;          // strategy
+  std::vector<Rung> remedies;  // further steps from the arm: what to try
+};
+
+}  // namespace trainyard::experiments

@@ -1,0 +1,101 @@
+#include "reports/answer/why.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "reports/answer/answer.h"
+#include "reports/answer/verdict_text.h"
+#include "reports/format/aligned_text.h"
+#include "reports/format/number_text.h"
+#include "reports/format/words.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr double least_part = 0.01;  // of an epoch of the baseline
+constexpr double percent = 100;
+
+std::string part_text(const PartChange& change) {
+  const std::string interval = change.ci95 ? fmt::format(" [{}, {}]", fixed(percent * change.ci95->low, 1),
+                                                         fixed(percent * change.ci95->high, 1))
+                                           : "";
+  return fmt::format("{} {} %{}", with_spaces(change.part), signed_fixed(percent * change.change, 1),
+                     interval);
+}
+
+bool has_moved(const Verdict& verdict) {
+  return verdict.kind == VerdictKind::improves || verdict.kind == VerdictKind::deteriorates;
+}
+
+bool is_time(const Verdict& verdict) {
+  return find_metric(verdict.metric).kind->is_cost();
+}
+
+Why why_of(const Comparison& comparison, const Cell& cell, const Arm& arm) {
+  Why why{.arm = cell.label + " " + arm.value,
+          .baseline = baseline_text(comparison.compare),
+          .changes = {},
+          .causes = {},
+          .parts = {},
+          .open = {}};
+  bool result_moved = false, time_moved = false;
+  for (const Metric* metric : published_in(comparison)) {
+    const Verdict* verdict = cell.find(arm.value, metric->name);
+    if (verdict == nullptr || !has_moved(*verdict)) continue;
+    (is_time(*verdict) ? time_moved : result_moved) = true;
+    why.changes.push_back(fmt::format("{}: {}{} {} {}", phase_and_metric(*verdict), text_of(verdict->kind),
+                                      marks_text(verdict->caveats), effect_text(*verdict),
+                                      interval_text(*verdict)));
+  }
+  for (const Cause& cause : arm.causes)
+    why.causes.push_back(fmt::format("{}: {}. Try: {}", cause.name, cause.evidence, cause.advice));
+  if (result_moved)
+    for (const std::string& declared : arm.comparability.declared)
+      why.causes.push_back("declared: " + declared);
+  if (time_moved)
+    for (const PartChange& change : arm.part_changes)
+      if (std::abs(change.change) >= least_part) why.parts.push_back(part_text(change));
+  const bool of_result = std::ranges::any_of(arm.causes, [](const Cause& cause) { return !cause.of_times; });
+  std::vector<std::string> open;
+  if (result_moved && !of_result && arm.comparability.declared.empty()) open.emplace_back("the result");
+  if (time_moved && why.parts.empty() && !std::ranges::any_of(arm.causes, &Cause::of_times))
+    open.emplace_back("the time");
+  if (!open.empty()) why.open = fmt::format("not explained: the records show no cause of {}", all_of(open));
+  return why;
+}
+
+}  // namespace
+
+std::vector<std::string> lines_of(const Why& why) {
+  std::vector<std::string> lines = why.changes;
+  lines.insert(lines.end(), why.causes.begin(), why.causes.end());
+  if (!why.parts.empty())
+    lines.push_back(
+        fmt::format("parts of an epoch, in % of that of {}: {}", why.baseline, joined(why.parts)));
+  if (!why.open.empty()) lines.push_back(why.open);
+  return lines;
+}
+
+std::string why_text(const std::vector<Comparison>& comparisons, std::size_t width) {
+  std::string text;
+  for (const Comparison& comparison : comparisons)
+    for (const Why& why : whys(comparison)) {
+      if (why.is_silent()) continue;
+      text += paragraph(fmt::format("{} against {}", why.arm, why.baseline), width);
+      for (const std::string& line : lines_of(why)) text += paragraph("- " + line, width);
+    }
+  return text;
+}
+
+std::vector<Why> whys(const Comparison& comparison) {
+  std::vector<Why> all;
+  for (const Cell& cell : comparison.cells)
+    for (const Arm& arm : cell.arms) all.push_back(why_of(comparison, cell, arm));
+  return all;
+}
+
+}  // namespace trainyard::reports

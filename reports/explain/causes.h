@@ -1,0 +1,49 @@
+// Causes of another result or of slower steps, by rules over the facts of the runs (docs/explain.md). The thresholds were
+// fixed before the table of confusion on that page was made.
+//
+// Most rules look inside the arm: from the loss to the gradient of a rank, to the gradient at the optimizer. These hold on
+// any data. Two healthy arms that draw other batches and masks have first gradients that are far apart.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "reports/explain/facts.h"
+#include "reports/verdicts/verdict.h"
+
+namespace trainyard::reports {
+
+// The facts of a run of the arm and of its partner.
+struct ExplainedPair {
+  const Facts& baseline;
+  const Facts& arm;
+  std::string name;  // of the baseline: "single"
+};
+
+struct Finding {
+  std::string evidence;
+  std::string advice;  // what the user can type or change
+};
+
+struct Rule {
+  const char* name;  // of the cause: "batch"
+  bool of_times;     // else of the result
+  std::optional<Finding> (*find)(const ExplainedPair& pair);
+};
+
+// In the order in which causes are named.
+std::span<const Rule> result_rules();
+std::span<const Rule> time_rules();
+
+// The causes that hold in most pairs, those of the result first.
+std::vector<Cause> causes_of(const ReportData& data, const experiments::Compare& compare,
+                             const ArmRuns& baseline, const ArmRuns& arm);
+
+// By how much each part of an epoch is longer than in the baseline, as a share of the baseline's epoch. Over pairs whose
+// times count; the sum is the change of the mean. Empty if no pair has parts.
+std::vector<PartChange> part_changes(const ReportData& data, const experiments::Compare& compare,
+                                     const ArmRuns& baseline, const ArmRuns& arm);
+
+}  // namespace trainyard::reports

@@ -1,0 +1,124 @@
+#include "reports/explain/facts.h"
+
+#include <numeric>
+
+#include <nlohmann/json.hpp>
+
+#include "base/named_row.h"
+#include "base/number.h"
+#include "reports/verdicts/comparability.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+using nlohmann::json;
+
+double number(const json& object, const char* name) {
+  const auto found = object.find(name);
+  return found != object.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
+const json& member(const json& object, const char* name) {
+  static const json nothing;
+  const auto found = object.is_object() ? object.find(name) : object.end();
+  return found == object.end() ? nothing : *found;
+}
+
+// One number per rank; none if the list has another length.
+std::vector<double> of_ranks(const json& object, const char* name, std::size_t ranks) {
+  const json& list = member(object, name);
+  std::vector<double> numbers;
+  if (!list.is_array() || list.size() != ranks) return numbers;
+  for (const json& each : list) numbers.push_back(each.is_number() ? each.get<double>() : NAN);
+  return numbers;
+}
+
+std::set<std::string> texts(const json& list) {
+  std::set<std::string> found;
+  if (list.is_array())
+    for (const json& each : list)
+      if (each.is_string()) found.insert(each.get<std::string>());
+  return found;
+}
+
+void read_steps(const json& chain, Facts& facts) {
+  if (!chain.is_array()) return;
+  for (const json& each : chain) {
+    if (!each.is_object()) continue;
+    const double step = number(each, "step");
+    facts.steps.push_back({.step = std::isfinite(step) ? static_cast<std::int64_t>(step) : 0,
+                           .losses = of_ranks(each, "losses", facts.ranks),
+                           .weights = of_ranks(each, "weights", facts.ranks),
+                           .samples = of_ranks(each, "samples", facts.ranks),
+                           .backwards = of_ranks(each, "backwards", facts.ranks),
+                           .kept = of_ranks(each, "kept", facts.ranks),
+                           .reduction = number(each, "reduction"),
+                           .rest = number(each, "rest")});
+  }
+}
+
+// Phases are compared between ranks, so all must have them.
+void read_phases(const db::RunEvidence& evidence, Facts& facts) {
+  for (const db::RunEvidence::Rank& rank : evidence.ranks) {
+    std::map<std::string, double> medians;
+    for (const auto& [name, value] : member(member(rank.start, "observed"), "phases").items())
+      if (value.is_number()) medians[name] = value.get<double>();
+    if (!medians.contains("step") || !medians.contains("own") || medians["step"] <= 0) {
+      facts.phases.clear();
+      return;
+    }
+    facts.phases.push_back(std::move(medians));
+  }
+}
+
+void read_observed(const json& observed, Facts& facts) {
+  if (!observed.is_object()) return;
+  facts.recorded = true;
+  read_steps(member(observed, "chain"), facts);
+  facts.same_in_fetch = texts(member(member(observed, "random"), "fetch"));
+  facts.same_in_forward = texts(member(member(observed, "random"), "forward"));
+  facts.overlap = number(observed, "overlap");
+  facts.epoch_samples = number(observed, "epoch_samples");
+  facts.validation_rows = number(observed, "validation_samples");
+  facts.batch_norm_samples = number(observed, "batch_norm_samples");
+  facts.gradient_bytes = number(observed, "gradient_bytes");
+  facts.cores = number(observed, "cores");
+  if (const double steps = number(observed, "steps"); steps > 0)
+    facts.schedule_steps = number(observed, "scheduler_steps") / steps;
+}
+
+double as_number(const std::string& text) {
+  return parse_number<double>(text).value_or(NAN);
+}
+
+}  // namespace
+
+double Facts::step_samples() const {
+  if (steps.empty() || steps.front().samples.empty()) return global_batch;
+  return std::accumulate(steps.front().samples.begin(), steps.front().samples.end(), 0.0);
+}
+
+Facts facts_of(const ReportData& data, const db::RunSummary& run) {
+  Facts facts;
+  const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+  if (evidence == nullptr || evidence->ranks.empty()) return facts;
+  facts.ranks = evidence->ranks.size();
+  read_observed(member(evidence->ranks.front().start, "observed"), facts);
+  if (!facts.recorded) return facts;
+  read_phases(*evidence, facts);
+  const RunTerms terms = terms_of(data, run);
+  facts.initial_weights = terms.term("initial_weights");
+  facts.optimizer = terms.term("optimizer");
+  facts.learning_rate = as_number(terms.term("learning_rate"));
+  facts.global_batch = as_number(terms.term("global_batch"));
+  facts.threads = static_cast<double>(evidence->ranks.front().threads);
+  if (evidence->validation_samples > 0) facts.validation_weight = evidence->validation_samples;
+  facts.order_known = evidence->batches.size() > 1;
+  facts.repeats_order = facts.order_known;
+  for (const auto& [epoch, hash] : evidence->batches)
+    facts.repeats_order = facts.repeats_order && hash == evidence->batches.begin()->second;
+  return facts;
+}
+
+}  // namespace trainyard::reports

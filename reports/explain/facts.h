@@ -1,0 +1,57 @@
+// What the records of a run say that can explain its result and its times: facts that the recorder observed
+// (docs/explain.md), and terms. NaN: not known.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reports/results/report_data.h"
+
+namespace trainyard::reports {
+
+// A watched training step. Lists have one value per rank, or none if they were not recorded.
+struct WatchedStep {
+  std::int64_t step = 0;          // from 1
+  std::vector<double> losses;     // given to backward(), of all passes whose gradients were kept
+  std::vector<double> weights;    // samples or tokens of the loss
+  std::vector<double> samples;    // of the step
+  std::vector<double> backwards;  // calls of backward()
+  std::vector<double> kept;       // those whose gradients zero_grad() did not discard
+  double reduction =
+      NAN;  // gradient at the optimizer against the mean of the ranks' own ones: 1 if it is the mean
+  double rest = NAN;  // part of the gradient that this factor does not explain
+};
+
+struct Facts {
+  bool recorded = false;  // by the recorder of the Python package
+  std::size_t ranks = 0;
+  std::vector<WatchedStep> steps;
+  std::set<std::string> same_in_fetch, same_in_forward;  // random generators that all ranks draw from alike
+  double overlap = NAN;             // largest share of the samples of epoch 1 that two ranks have in common
+  double epoch_samples = NAN;       // of epoch 1, over all ranks
+  double validation_rows = NAN;     // that went through the model in a validation, over all ranks
+  double validation_weight = NAN;   // of the recorded metric
+  double schedule_steps = NAN;      // scheduler steps per optimizer step
+  double batch_norm_samples = NAN;  // that share one set of statistics
+  double global_batch = NAN;        // as stated
+  double learning_rate = NAN;       // of the first step
+  double threads = NAN;             // of a rank
+  double cores = NAN;               // of the ranks together
+  double gradient_bytes = NAN;
+  bool repeats_order = false;   // all epochs had the same data order
+  bool order_known = false;     // of two epochs at least
+  std::string optimizer;        // "sgd momentum 0.9"; empty: not known
+  std::string initial_weights;  // hashes; empty: not known
+  // Medians over the timed steps, in seconds, by name (docs/record-protocol.md) and rank. Empty: not known.
+  std::vector<std::map<std::string, double>> phases;
+
+  double step_samples() const;  // of the first step, over all ranks; else the stated batch
+};
+
+Facts facts_of(const ReportData& data, const db::RunSummary& run);
+
+}  // namespace trainyard::reports

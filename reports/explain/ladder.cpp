@@ -1,0 +1,169 @@
+#include "reports/explain/ladder.h"
+
+#include <array>
+#include <cmath>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "experiments/design/contract.h"
+#include "reports/format/number_text.h"
+#include "reports/results/cells.h"
+#include "reports/results/metrics.h"
+#include "reports/statistics/statistics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr std::int64_t warmup_steps = 30;
+
+std::int64_t integer(const db::RunSummary& run, const char* name, std::int64_t otherwise) {
+  const Value* value = value_or_null(run.axes, name);
+  const auto* number = value == nullptr ? nullptr : std::get_if<std::int64_t>(value);
+  return number == nullptr ? otherwise : *number;
+}
+
+// The learning rate of the first step, with its scaling.
+double learning_rate(const db::RunSummary& run) {
+  const auto stated = experiments::stated_by(run.axes);
+  const std::string* text = value_or_null(stated, "learning_rate");
+  return text == nullptr ? NAN : std::stod(*text);
+}
+
+// Parts of a step that are computed one by one: batch normalisation takes statistics from each.
+std::int64_t parts_of(const db::RunSummary& run) {
+  const std::int64_t in_turn = run.stages > 1 ? integer(run, "micro_batches", 1) : 1;
+  return run.replicas * in_turn * integer(run, "gradient_accumulation", 1);
+}
+
+using BySeed = std::map<std::int64_t, double>;
+
+BySeed values_of(const ReportData& data, const std::string& strategy, const Metric& metric) {
+  BySeed values;
+  for (const db::FinalMetrics& final : data.finals)
+    if (const double value = final[final_column(metric)]; final.strategy == strategy && std::isfinite(value))
+      values[final.seed] = metric.kind->scale * value;
+  return values;
+}
+
+Estimate difference(const BySeed& from, const BySeed& to) {
+  std::vector<double> differences;
+  for (const auto& [seed, value] : to)
+    if (const double* before = value_or_null(from, seed)) differences.push_back(value - *before);
+  return differences.empty()
+             ? Estimate{.mean = NAN, .standard_error = NAN, .freedom = 0, .n = 0, .spread = NAN}
+             : paired_estimate(differences);
+}
+
+double half_width(const Estimate& estimate) {
+  constexpr double level = 0.95;
+  if (estimate.n < 2) return NAN;
+  const Interval interval = confidence_interval(estimate, level);
+  return (interval.high - interval.low) / 2;
+}
+
+std::string text_of(const Estimate& estimate, bool in_points) {
+  const int digits = in_points ? 2 : 4;
+  if (estimate.n == 0) return "–";
+  const std::string mean = signed_fixed(estimate.mean, digits);
+  return estimate.n < 2 ? mean : fmt::format("{} ± {}", mean, fixed(half_width(estimate), digits));
+}
+
+// Whether the arm changes the metric, but the steps explain less than 80 % of it.
+bool is_open(const Estimate& whole, const Estimate& rest) {
+  constexpr double explained = 0.8;
+  const bool changes = std::abs(whole.mean) > half_width(whole),
+             differs = std::abs(rest.mean) > half_width(rest);
+  return changes && differs && std::abs(rest.mean) > (1 - explained) * std::abs(whole.mean);
+}
+
+}  // namespace
+
+experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::RunSummary& arm) {
+  if (baseline.kind != "single")
+    throw UserError(fmt::format("the ladder begins with one process, but the baseline {} is {}",
+                                baseline.strategy, baseline.kind),
+                    "compare with the strategy single");
+  if (arm.kind == "foreign" || arm.kind == "independent")
+    throw UserError(
+        fmt::format("the ladder needs a strategy of trainyard, but {} is {}", arm.strategy, arm.kind));
+  experiments::Ladder ladder{baseline.strategy, {}, arm.strategy, {}};
+  std::vector<std::pair<std::string, Value>> settings;
+  const auto add = [&](std::vector<experiments::Rung>& rungs, const char* name, const char* key,
+                       const Value& value) {
+    std::erase_if(settings, [&](const auto& one) { return one.first == key; });
+    settings.emplace_back(key, value);
+    rungs.push_back({name, settings});
+  };
+  const std::int64_t parts = parts_of(arm);
+  if (parts > parts_of(baseline)) add(ladder.rungs, "in-parts", "gradient_accumulation", parts);
+  const std::int64_t batch = integer(arm, "global_batch", 0), first = integer(baseline, "global_batch", 0);
+  if (batch != first) add(ladder.rungs, "whole-batch", "batch", batch);
+  const double rate = learning_rate(arm), before = learning_rate(baseline);
+  if (rate != before) add(ladder.rungs, "scaled-rate", "learning_rate", rate);
+  if (batch == first || first == 0) return ladder;
+  const double linear = before * static_cast<double>(batch) / static_cast<double>(first);
+  if (rate != linear) add(ladder.remedies, "scaled-rate-too", "learning_rate", linear);
+  if (integer(arm, "warmup_steps", 0) == 0) add(ladder.remedies, "warm-up-too", "warmup_steps", warmup_steps);
+  return ladder;
+}
+
+Table ladder_table(const ReportData& data, const experiments::Ladder& ladder) {
+  struct Column {
+    const Metric* metric = nullptr;
+    std::map<std::string, BySeed> values;
+  };
+  std::vector<std::string> names{ladder.baseline};
+  for (const experiments::Rung& rung : ladder.rungs) names.push_back(rung.name);
+  const std::string last = names.back();
+  names.push_back(ladder.arm);
+  for (const experiments::Rung& rung : ladder.remedies) names.push_back(rung.name);
+  Table table;
+  table.columns = {"step"};
+  std::vector<Column> columns;
+  for (const char* name : {"validation-accuracy", "validation-loss"}) {
+    Column column{&find_metric(name), {}};
+    for (const std::string& strategy : names)
+      column.values[strategy] = values_of(data, strategy, *column.metric);
+    if (column.values[ladder.baseline].empty()) continue;
+    table.columns.push_back(
+        right_column(column.metric->title + (column.metric->kind->scale > 1 ? ", pp" : "")));
+    columns.push_back(std::move(column));
+  }
+  const auto add = [&](const std::string& title, const std::string& from, const std::string& to) {
+    TableRow& row = table.rows.emplace_back(TableRow{title});
+    for (const Column& column : columns)
+      row.emplace_back(
+          text_of(difference(column.values.at(from), column.values.at(to)), column.metric->kind->scale > 1));
+  };
+  std::string before = ladder.baseline;
+  for (const experiments::Rung& rung : ladder.rungs) {
+    const auto& [key, value] = rung.settings.back();
+    add(fmt::format("{} ({} = {})", rung.name, key, to_text(value)), before, rung.name);
+    before = rung.name;
+  }
+  add("all steps together", ladder.baseline, last);
+  add(fmt::format("{} against {}", ladder.arm, ladder.baseline), ladder.baseline, ladder.arm);
+  add("not explained", last, ladder.arm);
+  before = ladder.arm;
+  for (const experiments::Rung& rung : ladder.remedies) {
+    const auto& [key, value] = rung.settings.back();
+    add(fmt::format("then {} ({} = {})", rung.name, key, to_text(value)), before, rung.name);
+    before = rung.name;
+  }
+  for (const Column& column : columns) {
+    const auto& values = column.values;
+    const Estimate whole = difference(values.at(ladder.baseline), values.at(ladder.arm));
+    if (is_open(whole, difference(values.at(last), values.at(ladder.arm))))
+      table.notes.push_back(fmt::format("not explained: the steps make less than 80 % of the change of {}",
+                                        column.metric->title));
+    table.notes.push_back(fmt::format("{}: {} pairs; mean change with half of its 95 % t interval",
+                                      column.metric->title, whole.n));
+  }
+  return table;
+}
+
+}  // namespace trainyard::reports

@@ -1,0 +1,339 @@
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "reports/explain/causes.h"
+#include "reports/format/number_text.h"
+#include "reports/format/words.h"
+#include "reports/statistics/statistics.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr double half_of_two = 0.35;      // logarithm: a factor of 2 is 0.69 away from 1
+constexpr double of_exact_factor = 0.05;  // factors of gradients are exact to 1e-7
+constexpr double of_equal_rates = 0.02;
+constexpr double least_batch = 1.2;  // a larger factor is another batch
+constexpr double of_equal_statistics = 0.1;
+constexpr double repeated_share = 0.9;  // of a rank's samples
+constexpr double rounded_rest = 3e-4;   // float32 leaves 2e-7, bfloat16 2e-3
+constexpr double unknown_rest = 0.05;   // the mean does not explain the gradient at all
+constexpr double better_fit = 9;        // of the two models of the loss
+constexpr double least_spread = 0.01;   // of the logarithms of weights
+constexpr double discarded = 1.5;       // backward passes per kept one
+
+bool near(double value, double wanted, double tolerance) {
+  return value > 0 && std::abs(std::log(value / wanted)) < tolerance;
+}
+
+bool contains(const std::string& text, const char* part) {
+  return text.find(part) != std::string::npos;
+}
+
+std::string digits(double value) {
+  return plain_number(value, 3);
+}
+
+double sum(const std::vector<double>& values) {
+  return values.empty() ? NAN : std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+double ranks_of(const ExplainedPair& pair) {
+  return static_cast<double>(pair.arm.ranks);
+}
+
+// Median over the watched steps that have the number.
+double middle(const Facts& facts, double WatchedStep::*value) {
+  std::vector<double> found;
+  for (const WatchedStep& step : facts.steps)
+    if (std::isfinite(step.*value)) found.push_back(step.*value);
+  return median(found);
+}
+
+// The loss given to backward() against that of the baseline: geometric mean over the first steps.
+double loss_ratio(const ExplainedPair& pair) {
+  std::vector<double> logarithms;
+  for (const WatchedStep& step : pair.arm.steps)
+    for (const WatchedStep& other : pair.baseline.steps)
+      if (constexpr std::int64_t last = 3; step.step == other.step && step.step <= last) {
+        const double own = sum(step.losses) / ranks_of(pair);
+        const double theirs = sum(other.losses) / static_cast<double>(pair.baseline.ranks);
+        if (own > 0 && theirs > 0) logarithms.push_back(std::log(own / theirs));
+      }
+  return logarithms.empty() ? NAN : std::exp(mean_of(logarithms));
+}
+
+double kept_per_step(const Facts& facts) {
+  return facts.steps.empty() || facts.steps.front().kept.empty() ? NAN : facts.steps.front().kept.front();
+}
+
+double backwards_per_kept(const Facts& facts) {
+  double all = 0, kept = 0;
+  for (const WatchedStep& step : facts.steps)
+    if (!step.kept.empty() && !step.backwards.empty()) {
+      all += step.backwards.front();
+      kept += step.kept.front();
+    }
+  return kept > 0 ? all / kept : NAN;
+}
+
+bool sums_ranks(const ExplainedPair& pair) {
+  return pair.arm.ranks > 1 &&
+         near(middle(pair.arm, &WatchedStep::reduction), ranks_of(pair), of_exact_factor);
+}
+
+bool accumulates_undivided(const ExplainedPair& pair) {
+  const double passes = std::max(kept_per_step(pair.arm), kept_per_step(pair.baseline));
+  return passes > 1 && near(loss_ratio(pair), passes, half_of_two);
+}
+
+bool discards(const ExplainedPair& pair) {
+  return backwards_per_kept(pair.arm) > discarded && !(backwards_per_kept(pair.baseline) > discarded);
+}
+
+std::optional<Finding> other_weights(const ExplainedPair& pair) {
+  if (pair.arm.initial_weights.empty() || pair.baseline.initial_weights.empty() ||
+      pair.arm.initial_weights == pair.baseline.initial_weights)
+    return {};
+  return Finding{fmt::format("the first weights are not those of {}", pair.name),
+                 "call torch.manual_seed(seed) on each rank before the model is made"};
+}
+
+std::optional<Finding> same_data(const ExplainedPair& pair) {
+  if (!(pair.arm.overlap > repeated_share)) return {};
+  return Finding{
+      fmt::format("two ranks have {} % of the samples of epoch 1 in common", digits(100 * pair.arm.overlap)),
+      "pass sampler=DistributedSampler(dataset) to DataLoader, without shuffle=True, and call "
+      "sampler.set_epoch(epoch)"};
+}
+
+std::optional<Finding> discarded_steps(const ExplainedPair& pair) {
+  if (!discards(pair)) return {};
+  return Finding{fmt::format("zero_grad() discards gradients: {} backward passes for each one that is kept",
+                             digits(backwards_per_kept(pair.arm))),
+                 "call optimizer.zero_grad() only once before or after each optimizer.step()"};
+}
+
+std::optional<Finding> summed_gradients(const ExplainedPair& pair) {
+  if (!sums_ranks(pair)) return {};
+  return Finding{
+      fmt::format("the gradients of the {} ranks are added, not averaged: {} times their mean{}",
+                  pair.arm.ranks, digits(middle(pair.arm, &WatchedStep::reduction)),
+                  contains(pair.arm.optimizer, "adam") ? "; with Adam this changes little" : ""),
+      "divide the gradients by world_size after all_reduce, or remove the hook or all_reduce that adds them"};
+}
+
+std::optional<Finding> undivided_accumulation(const ExplainedPair& pair) {
+  if (!accumulates_undivided(pair)) return {};
+  const double passes = std::max(kept_per_step(pair.arm), kept_per_step(pair.baseline));
+  return Finding{fmt::format("a step has {} backward passes, and its loss is {} times that of {}",
+                             digits(passes), digits(loss_ratio(pair)), pair.name),
+                 fmt::format("divide the loss by the number of backward passes: (loss / {}).backward()",
+                             digits(passes))};
+}
+
+std::optional<Finding> divided_twice(const ExplainedPair& pair) {
+  if (pair.arm.ranks < 2) return {};
+  const double reduction = middle(pair.arm, &WatchedStep::reduction), ratio = loss_ratio(pair);
+  const bool by_reduction = near(reduction, 1 / ranks_of(pair), of_exact_factor);
+  if (!by_reduction && !near(ratio, 1 / ranks_of(pair), half_of_two)) return {};
+  return Finding{by_reduction ? fmt::format("the gradient is {} of the mean of the ranks", digits(reduction))
+                              : fmt::format("the loss given to backward() is {} of that of {}", digits(ratio),
+                                            pair.name),
+                 "do not divide by world_size: DistributedDataParallel already takes the mean"};
+}
+
+// Samples per step and learning rate are one decision, so there is one cause for both.
+enum class Scaled { none, batch, both, rate };
+
+Scaled scaled(const ExplainedPair& pair) {
+  const double batch = pair.arm.step_samples() / pair.baseline.step_samples();
+  const double rate = pair.arm.learning_rate / pair.baseline.learning_rate;
+  if (discards(pair) || !std::isfinite(batch) || !std::isfinite(rate)) return Scaled::none;
+  const bool other_batch = batch > least_batch || batch < 1 / least_batch;
+  if (other_batch && near(rate, 1, of_exact_factor)) return Scaled::batch;
+  if (other_batch && near(rate, batch, 2 * of_exact_factor)) return Scaled::both;
+  return near(rate, 1, of_equal_rates) ? Scaled::none : Scaled::rate;
+}
+
+std::string batches_text(const ExplainedPair& pair) {
+  return fmt::format("{} samples per step, {} has {}", digits(pair.arm.step_samples()), pair.name,
+                     digits(pair.baseline.step_samples()));
+}
+
+std::optional<Finding> batch(const ExplainedPair& pair) {
+  if (scaled(pair) != Scaled::batch) return {};
+  const double ratio = pair.arm.step_samples() / pair.baseline.step_samples();
+  const double each = pair.baseline.step_samples() / ranks_of(pair);
+  return Finding{
+      batches_text(pair) + (near(ratio, ranks_of(pair), of_exact_factor) && pair.arm.ranks > 1
+                                ? ": each rank takes the whole batch"
+                                : ""),
+      fmt::format("give each rank {} samples, or else multiply the learning rate by {}, with warm-up",
+                  digits(each), digits(ratio))};
+}
+
+std::optional<Finding> batch_and_rate(const ExplainedPair& pair) {
+  if (scaled(pair) != Scaled::both) return {};
+  return Finding{fmt::format("{}, and the learning rate is scaled alike: {} against {}", batches_text(pair),
+                             digits(pair.arm.learning_rate), digits(pair.baseline.learning_rate)),
+                 fmt::format("give each rank {} samples and keep the learning rate",
+                             digits(pair.baseline.step_samples() / ranks_of(pair)))};
+}
+
+std::optional<Finding> learning_rate(const ExplainedPair& pair) {
+  if (scaled(pair) != Scaled::rate) return {};
+  return Finding{fmt::format("the learning rate is {}, {} has {}", digits(pair.arm.learning_rate), pair.name,
+                             digits(pair.baseline.learning_rate)),
+                 fmt::format("use the learning rate {}", digits(pair.baseline.learning_rate))};
+}
+
+std::optional<Finding> scheduler_steps(const ExplainedPair& pair) {
+  const double own = pair.arm.schedule_steps, other = pair.baseline.schedule_steps;
+  if (!(own > 0) || !(other > 0) || near(own, other, half_of_two) || discards(pair)) return {};
+  return Finding{fmt::format("the scheduler makes {} steps per optimizer step, {} has {}", digits(own),
+                             pair.name, digits(other)),
+                 "call scheduler.step() as often as in the other arm"};
+}
+
+// With a sum over all ranks the loss of a rank grows with its tokens. With a mean of each rank it does not.
+std::optional<Finding> uneven_means(const ExplainedPair& pair) {
+  if (pair.arm.ranks < 2 || accumulates_undivided(pair)) return {};
+  double spread = 0, of_means = 0, of_sums = 0;
+  for (const WatchedStep& step : pair.arm.steps) {
+    if (step.losses.empty() || step.weights.empty() || step.kept != step.backwards) continue;
+    std::vector<double> weights, losses;
+    for (std::size_t i = 0; i < step.losses.size(); ++i) {
+      weights.push_back(std::log(step.weights[i]));
+      losses.push_back(std::log(step.losses[i]));
+    }
+    const double weight = mean_of(weights), loss = mean_of(losses);
+    if (!std::isfinite(weight) || !std::isfinite(loss)) continue;
+    for (std::size_t i = 0; i < weights.size(); ++i) {
+      const double x = weights[i] - weight, y = losses[i] - loss;
+      spread += x * x;
+      of_means += y * y;
+      of_sums += (y - x) * (y - x);
+    }
+  }
+  if (spread <= least_spread || of_means * better_fit >= of_sums) return {};
+  return Finding{
+      "each rank takes the mean of its own part, and the parts have different sizes",
+      "divide the sum of the loss by the number of all ranks, times the ranks: loss_sum * world / total"};
+}
+
+std::optional<Finding> set_epoch(const ExplainedPair& pair) {
+  if (!pair.arm.repeats_order || !pair.baseline.order_known || pair.baseline.repeats_order) return {};
+  return Finding{"all epochs have the same order of samples",
+                 "call sampler.set_epoch(epoch) before each epoch"};
+}
+
+std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
+  if (pair.arm.overlap > repeated_share || !(pair.arm.epoch_samples > pair.baseline.epoch_samples)) return {};
+  return Finding{
+      fmt::format("an epoch has {} samples, {} has {}: some are repeated",
+                  plain_number(pair.arm.epoch_samples, 9), pair.name,
+                  plain_number(pair.baseline.epoch_samples, 9)),
+      "set drop_last=True in DistributedSampler, not in DataLoader: each epoch then leaves out the rest"};
+}
+
+std::optional<Finding> batch_norm_samples(const ExplainedPair& pair) {
+  const double own = pair.arm.batch_norm_samples, other = pair.baseline.batch_norm_samples;
+  if (!(own > 0) || !(other > 0) || near(own, other, of_equal_statistics)) return {};
+  const double batch = pair.arm.step_samples() / pair.baseline.step_samples();
+  if (scaled(pair) != Scaled::none && near(own / other, batch, of_equal_statistics))
+    return {};  // the batch explains it
+  const bool is_local = own < other && pair.arm.ranks > 1;
+  return Finding{
+      fmt::format("batch normalisation takes its statistics from {} samples per forward pass, {} from {}",
+                  digits(own), pair.name, digits(other)),
+      is_local ? "use nn.SyncBatchNorm.convert_sync_batchnorm(model) on GPUs, or GroupNorm in both arms"
+               : "use the same number of samples per forward pass in both arms"};
+}
+
+std::optional<Finding> same_augmentation(const ExplainedPair& pair) {
+  if (pair.arm.same_in_fetch.empty()) return {};
+  return Finding{fmt::format("all ranks draw the same random numbers for their samples ({})",
+                             joined(pair.arm.same_in_fetch)),
+                 "add the rank to the seed of augmentation: random.seed(seed + rank)"};
+}
+
+std::optional<Finding> same_dropout(const ExplainedPair& pair) {
+  if (pair.arm.same_in_forward.empty()) return {};
+  return Finding{"all ranks draw the same dropout masks, because they have the same seed",
+                 "call torch.manual_seed(seed + rank) after DistributedDataParallel(model)"};
+}
+
+std::optional<Finding> reduced_precision(const ExplainedPair& pair) {
+  const double rest = middle(pair.arm, &WatchedStep::rest), other = middle(pair.baseline, &WatchedStep::rest);
+  if (!(rest > rounded_rest && rest < unknown_rest) || other > rounded_rest) return {};
+  return Finding{
+      fmt::format(
+          "the averaged gradient differs from the mean of the ranks by {} %, as numbers of 16 bits do",
+          digits(100 * rest)),
+      "remove a communication hook that rounds, as bf16_compress_hook, or average the gradients in float32"};
+}
+
+double validated(const ExplainedPair& pair) {
+  return pair.arm.validation_weight / pair.baseline.validation_weight;
+}
+
+std::optional<Finding> validation_repeated(const ExplainedPair& pair) {
+  if (!(pair.arm.validation_rows > pair.baseline.validation_rows)) return {};
+  return Finding{fmt::format("{} samples are validated, {} has {}: some count twice",
+                             plain_number(pair.arm.validation_rows, 9), pair.name,
+                             plain_number(pair.baseline.validation_rows, 9)),
+                 "validate Subset(data, range(rank, len(data), world_size)) on each rank"};
+}
+
+constexpr double hardly_any = 0.05, most = 0.95;  // of the baseline's samples
+
+std::optional<Finding> mean_of_means(const ExplainedPair& pair) {
+  if (validation_repeated(pair) || !(validated(pair) < hardly_any)) return {};
+  return Finding{fmt::format("validation counts {} values, {} has {}: a mean of means",
+                             plain_number(pair.arm.validation_weight, 9), pair.name,
+                             plain_number(pair.baseline.validation_weight, 9)),
+                 "give run.validation() the sum over samples and their number"};
+}
+
+std::optional<Finding> metric_of_one_rank(const ExplainedPair& pair) {
+  if (validation_repeated(pair) || !(validated(pair) >= hardly_any && validated(pair) < most)) return {};
+  return Finding{
+      fmt::format("validation counts {} of the {} samples of {}", plain_number(pair.arm.validation_weight, 9),
+                  plain_number(pair.baseline.validation_weight, 9), pair.name),
+      "call run.validation() on each rank for its own samples"};
+}
+
+constexpr std::array all_rules{Rule{"weights", false, other_weights},
+                               Rule{"same-data", false, same_data},
+                               Rule{"discarded-steps", false, discarded_steps},
+                               Rule{"summed-gradients", false, summed_gradients},
+                               Rule{"undivided-accumulation", false, undivided_accumulation},
+                               Rule{"divided-twice", false, divided_twice},
+                               Rule{"batch", false, batch},
+                               Rule{"batch-and-rate", false, batch_and_rate},
+                               Rule{"learning-rate", false, learning_rate},
+                               Rule{"scheduler-steps", false, scheduler_steps},
+                               Rule{"uneven-means", false, uneven_means},
+                               Rule{"set-epoch", false, set_epoch},
+                               Rule{"padded-sampler", false, padded_sampler},
+                               Rule{"batch-norm-samples", false, batch_norm_samples},
+                               Rule{"same-augmentation", false, same_augmentation},
+                               Rule{"same-dropout", false, same_dropout},
+                               Rule{"reduced-precision", false, reduced_precision},
+                               Rule{"validation-repeated", false, validation_repeated},
+                               Rule{"mean-of-means", false, mean_of_means},
+                               Rule{"metric-of-one-rank", false, metric_of_one_rank}};
+
+}  // namespace
+
+std::span<const Rule> result_rules() {
+  return all_rules;
+}
+
+}  // namespace trainyard::reports

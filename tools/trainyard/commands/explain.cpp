@@ -1,0 +1,184 @@
+// trainyard explain: the causes of other results and of slower steps, from what was recorded.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include "base/error.h"
+#include "base/files.h"
+#include "base/named_row.h"
+#include "experiments/config/ladder_file.h"
+#include "reports/analysis/analysis.h"
+#include "reports/answer/why.h"
+#include "reports/document/report_json.h"
+#include "reports/explain/ladder.h"
+#include "reports/format/aligned_text.h"
+#include "reports/results/cells.h"
+#include "reports/results/report_data.h"
+#include "tools/trainyard/cli/command.h"
+#include "tools/trainyard/cli/run_sweep.h"
+#include "tools/trainyard/cli/terminal.h"
+#include "tools/trainyard/commands/commands.h"
+
+namespace trainyard::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ExplainOptions {
+  std::string experiment;
+  std::vector<std::string> arms;
+  std::string model;
+  std::string format = "text";
+  bool ladder = false;
+  std::int64_t seeds = 8;
+  std::optional<fs::path> yard;
+};
+
+// Leaves the chosen arms. UserError if a name is unknown.
+void keep_arms(reports::Report& report, const std::vector<std::string>& names) {
+  std::vector<std::string> known;
+  for (const reports::Comparison& comparison : report.comparisons)
+    for (const reports::Cell& cell : comparison.cells)
+      for (const reports::Arm& arm : cell.arms) known.push_back(arm.value);
+  for (const std::string& name : names)
+    if (std::ranges::find(known, name) == known.end())
+      throw UserError("no arm of experiment \"" + report.name + "\" is \"" + name + "\"",
+                      name_advice(name, known));
+  for (reports::Comparison& comparison : report.comparisons)
+    for (reports::Cell& cell : comparison.cells)
+      std::erase_if(cell.arms, [&](const reports::Arm& arm) {
+        return !names.empty() && std::ranges::find(names, arm.value) == names.end();
+      });
+}
+
+std::string as_text(const reports::Report& report) {
+  const std::size_t width = output_width();
+  std::string text;
+  for (const reports::Comparison& comparison : report.comparisons)
+    for (const reports::Why& why : reports::whys(comparison)) {
+      text += reports::paragraph(fmt::format("{} against {}", why.arm, why.baseline), width);
+      for (const std::string& line : reports::lines_of(why)) text += reports::paragraph("- " + line, width);
+      if (why.is_silent())
+        text += reports::paragraph(
+            why.changes.empty() ? "- no verdict is IMPROVES or DETERIORATES, and the records show no cause"
+                                : "- the records show no cause",
+            width);
+    }
+  return text;
+}
+
+std::string as_json(const reports::Report& report) {
+  using reports::OrderedJson;
+  OrderedJson object{{"name", report.name}, {"arms", OrderedJson::array()}};
+  for (const reports::Comparison& comparison : report.comparisons)
+    for (const reports::Cell& cell : comparison.cells)
+      for (const reports::Arm& arm : cell.arms) {
+        OrderedJson& one = object["arms"].emplace_back(OrderedJson{
+            {"model", cell.model}, {"arm", arm.value}, {"label", cell.label}, {"pairs", arm.runs.size()}});
+        one["causes"] = OrderedJson::array();
+        for (const reports::Cause& cause : arm.causes)
+          one["causes"].push_back({{"name", cause.name},
+                                   {"about", cause.of_times ? "time" : "result"},
+                                   {"evidence", cause.evidence},
+                                   {"try", cause.advice}});
+      }
+  return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
+}
+
+// The arm to climb to, and its baseline. UserError if the options do not choose one.
+std::pair<const db::RunSummary*, const db::RunSummary*> ends_of_ladder(const reports::ReportData& data,
+                                                                       const ExplainOptions& options) {
+  std::vector<std::pair<const db::RunSummary*, const db::RunSummary*>> found;
+  for (const experiments::Compare& compare : data.plan.compare)
+    for (const reports::CellRuns& cell : reports::make_cells(data, compare)) {
+      const bool chosen = options.model.empty() || options.model == cell.model;
+      for (const reports::ArmRuns& arm : cell.arms)
+        if (chosen && compare.axis == "strategy" && !arm.runs.empty() && !cell.baseline.runs.empty() &&
+            (options.arms.empty() || std::ranges::find(options.arms, arm.value) != options.arms.end()))
+          found.emplace_back(cell.baseline.runs.front().run, arm.runs.front().run);
+    }
+  if (found.size() == 1) return found.front();
+  throw UserError(found.empty() ? "no arm of experiment \"" + data.experiment +
+                                      "\" is a strategy with this name and model"
+                                : fmt::format("{} arms fit, and a ladder is for one", found.size()),
+                  "choose it with --model NAME and --arm NAME, as in `trainyard compare`");
+}
+
+// Writes the experiment file of the ladder beside that of the experiment, trains it, and prints what each step does.
+int climb(const ExplainOptions& options) {
+  ExperimentOptions experiment;
+  experiments::Ladder ladder;
+  std::string name;
+  {
+    const auto database = open_yard(options.yard);
+    const auto data = reports::gather_results(database, experiment_named(database, options.experiment));
+    name = data.experiment + "-ladder";
+    const auto [baseline, arm] = ends_of_ladder(data, options);
+    ladder = reports::ladder_between(*baseline, *arm);
+    experiment = journalled_experiment(database, data.experiment, "`trainyard run`");
+    const std::string text =
+        experiments::ladder_file(*experiment.toml, ladder, {name, arm->model, options.seeds});
+    experiment.file = experiment.file.parent_path() / (name + ".toml");
+    write_whole_file(fs::absolute(experiment.file), text);
+    experiment.toml = text;
+  }
+  std::cout << "wrote " << experiment.file.lexically_proximate(fs::current_path()).string() << "\n";
+  experiment.yard = options.yard;
+  experiment.selection = {
+      .set = experiment.selection.set, .where = {}, .exclude_where = {}, .as = name, .max_seeds = 0};
+  if (const int code = run_sweep(experiment, {}, "trainyard explain --ladder"); code != done) return code;
+  const auto database = open_yard(options.yard);
+  std::cout << "\n"
+            << reports::aligned_table(reports::ladder_table(reports::gather_results(database, name), ladder),
+                                      output_width());
+  return done;
+}
+
+int explain(const ExplainOptions& options) {
+  if (options.ladder) return climb(options);
+  const auto database = open_yard(options.yard);
+  const auto data = reports::gather(database, experiment_named(database, options.experiment));
+  reports::Report report = reports::make_report(data);
+  if (std::ranges::none_of(report.comparisons, reports::has_verdicts))
+    throw UserError("nothing to explain: experiment \"" + data.experiment +
+                    "\" has no arm besides its baseline");
+  keep_arms(report, options.arms);
+  std::cout << (options.format == "json" ? as_json(report) : as_text(report));
+  return done;
+}
+
+}  // namespace
+
+void add_explain(CLI::App& program, Invocation& invocation) {
+  const auto [command, options] =
+      add_verb(program, invocation, "explain",
+               "name causes of another result or of slower steps\n\n"
+               "It compares what the recorder of the Python package observed in each arm and in its "
+               "baseline. A cause is "
+               "named only if its evidence holds in most pairs (docs/explain.md).",
+               explain);
+  command->add_option("EXPERIMENT", options->experiment, "its name (default: the one run last)");
+  command->add_option("--arm", options->arms, "only this arm (can be repeated)")
+      ->type_name("ARM")
+      ->allow_extra_args(false);
+  command->add_option("--format", options->format, "how to print it")
+      ->check(one_of({"text", "json"}))
+      ->capture_default_str();
+  auto* ladder = command->add_flag(
+      "--ladder", options->ladder,
+      "train the way from the baseline to the arm, one change at a time, and print what each change does");
+  command->add_option("--model", options->model, "of the ladder")->type_name("MODEL")->needs(ladder);
+  command->add_option("--seeds", options->seeds, "of the ladder")
+      ->type_name("N")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str()
+      ->needs(ladder);
+  add_yard_option(*command, options->yard);
+}
+
+}  // namespace trainyard::tools
