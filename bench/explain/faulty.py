@@ -73,9 +73,10 @@ def loader_of(job, data, rank):
         sampler = RandomSampler(data, generator=torch.Generator().manual_seed(job.seed * 77 + 5))
     else:
         rank = 0 if "same_data" in job.faults else rank
-        sampler = DistributedSampler(data, job.processes, rank, seed=job.seed)
+        parts = job.processes * (2 if "half" in job.faults else 1)
+        sampler = DistributedSampler(data, parts, rank, seed=job.seed)
         if "pad" not in job.faults:  # no repeated samples
-            sampler.total_size, sampler.num_samples = len(data), len(range(rank, len(data), job.processes))
+            sampler.total_size, sampler.num_samples = len(data), len(range(rank, len(data), parts))
 
     def slow(samples):
         time.sleep(job.delay)
@@ -177,12 +178,14 @@ def gradients(job, run, model, optimizer, x, y, rank):
     whole, parts = 0.0, 2 if faults & {"accum_undivided", "sum_accum", "healthy_accum"} else 1
     optimizer.zero_grad()
     for i, (inputs, labels) in enumerate(zip(x.chunk(parts), y.chunk(parts))):
-        with model.no_sync() if i + 1 < parts and "manual" not in faults else contextlib.nullcontext():
+        with model.no_sync() if i + 1 < parts and "manual" not in faults or "unsynced" in faults else contextlib.nullcontext():
             loss = F.cross_entropy(model(inputs).flatten(0, -2), labels.flatten(), reduction="sum")
             part = (labels != networks.PADDING).sum().item()
             scaled = loss / (part if faults & {"accum_undivided", "sum_accum"} else divisor)
             if "div_twice" in faults:
                 scaled = scaled / world
+            if "multiplied" in faults:
+                scaled = scaled * world
             if rank == 1 and faults & {"straggler_busy", "straggler_sleep", "straggler_sync_bn"}:
                 (time.sleep if "straggler_sleep" in faults else burn)(job.delay)
             scaled.backward()

@@ -51,6 +51,7 @@ struct RunSummary {
   // From the file, if it declares its own model or data set. Empty for those of trainyard.
   std::string model_title, task, dataset_title;
   std::vector<std::string> loss_parts;  // names of the parts of its own loss
+  bool without_loss = false;  // a program of the user has recorded neither losses nor correct predictions
   // JSON texts about a program of the user.
   std::string files;    // declared files: names and SHA-256
   std::string command;  // arguments, and variables of its own; placeholders are replaced

@@ -18,8 +18,7 @@ class Evidence:
     @forgiving
     def mine(self, number: int) -> dict[str, Any]:
         """What this rank saw in the epoch of this number."""
-        steps, seen = self.steps, {"evaluated": self.steps.evaluated}
-        self.found.pop("validation_samples", None)  # of the last epoch only
+        steps, seen = self.steps, {}
         if steps.chain is not None:
             seen["chain"] = steps.chain.message()
             if number > 1 and steps.steps >= chain.WATCHED:
@@ -34,7 +33,6 @@ class Evidence:
         """On rank 0: what all ranks saw, and the samples of their steps."""
         if all(each.get("chain") for each in of_ranks):
             chain.extend(self.found["chain"], [each["chain"] for each in of_ranks], later=number <= 2)
-        self.found["validation_samples"] = sum(each["evaluated"] for each in of_ranks)
         if number == 1:
             self.found["epoch_samples"] = sum(map(sum, sizes))
         if number == 1 and len(of_ranks) > 1:

@@ -26,8 +26,9 @@ def _sums(model: torch.nn.Module, inputs: dict[str, Any], output: Any, training:
         total = torch.nn.functional.cross_entropy(logits, labels, reduction="sum")
         return {"loss": (total, len(labels)), "correct": ((logits.argmax(1) == labels).sum(), len(labels))}
     kind = type(model).__name__
-    if labels is not None and not training and labels.dim() == 2 and logits.dim() == 3 and kind.endswith(("CausalLM", "MaskedLM")):
-        if kind.endswith("CausalLM"):
+    causal = kind.endswith("CausalLM") or kind in ("GPT2LMHeadModel", "OpenAIGPTLMHeadModel", "BertLMHeadModel")
+    if labels is not None and not training and labels.dim() == 2 and logits.dim() == 3 and (causal or kind.endswith("MaskedLM")):
+        if causal:
             logits, labels = logits[:, :-1], labels[:, 1:]
         total = torch.nn.functional.cross_entropy(logits.detach().float().flatten(0, 1), labels.flatten(), reduction="sum")
         return {"loss": (total, int((labels != -100).sum()))}
@@ -42,7 +43,7 @@ class Callback(TrainerCallback):
     """Records a training. `options` are those of trainyard.start(): data, state, hash_contents."""
 
     def __init__(self, **options: Any):
-        self._options, self._epochs, self._evaluated = options, 0, False
+        self._options, self._epochs, self._evaluated, self._recorded = options, 0, False, False
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, optimizer: Any = None,
                        lr_scheduler: Any = None, train_dataloader: Any = None, **_: Any) -> None:
@@ -61,6 +62,8 @@ class Callback(TrainerCallback):
 
     def on_train_end(self, *_: Any, **__: Any) -> None:
         self._close()
+        if not self._recorded:
+            self._run.steps.missing["loss"] = f"trainyard knows no loss of {type(self._model).__name__}: call run.add()"
         self._run.finish()
 
     def _take(self, inputs: dict[str, Any], output: Any, training: bool) -> None:
@@ -68,6 +71,7 @@ class Callback(TrainerCallback):
             self._run.begin_validation()
             self._evaluated = False
         sums = _sums(self._model, inputs, output, training) if isinstance(output, Mapping) else {}
+        self._recorded = self._recorded or bool(sums)
         for name, (total, count) in sums.items():
             self._run.add(name, total, count, "train" if training else "validation")
 

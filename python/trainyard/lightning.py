@@ -77,13 +77,8 @@ class Callback(Base):
             self._values = {}
             self._run.begin_validation()
 
-    def on_validation_batch_start(self, trainer: Any, pl_module: Any, batch: Any, *_: Any) -> None:
-        if patches.active is not None:
-            self._steps.before_forward((batch,), {})
-
     def on_validation_batch_end(self, trainer: Any, pl_module: Any, outputs: Any, batch: Any, *_: Any) -> None:
         if patches.active is not None:
-            self._steps.after_forward(None)
             self._end_batch("validation", outputs, batch)
 
     def _logged(self, name: str, value: Any, size: int | None) -> None:

@@ -200,7 +200,7 @@ class Run:
     def begin_validation(self) -> None:
         """Drop the sums of an earlier validation in this epoch, because the last one counts."""
         self._sums = {key: entry for key, entry in self._sums.items() if key[0] != "validation"}
-        self.steps.evaluating_since, self.steps.evaluated = self.steps.evaluating_since or time.perf_counter(), 0
+        self.steps.evaluating_since = self.steps.evaluating_since or time.perf_counter()
 
     def check_epochs(self, number: float, where: str) -> None:
         """ValueError if the experiment file has another number of epochs than a trainer."""

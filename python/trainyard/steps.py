@@ -109,7 +109,7 @@ class Steps:
         self.sizes: list[int] = []               # samples by step
         self.rates: list[list[float]] = []       # by step that was not skipped
         self.inputs: list[str] = []
-        self.rows = self.forwards = self.epoch_skipped = self.evaluated = 0
+        self.rows = self.forwards = self.epoch_skipped = 0
         self.data = self.forward = self.backward = self.optimizing = self.validating = self.outside = 0.0
         self.evaluating_since: float | None = None
         self.began = self.trained = clock()
@@ -164,16 +164,15 @@ class Steps:
         if self.on_output is not None:
             self._inputs = kwargs
         self._trains = self.model.training and torch.is_grad_enabled()
-        tensor = samples.first_tensor((args, kwargs))
         if not self._trains:
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
-            self._evaluating = tensor.size(0) if tensor is not None and not self.model.training else 0
             return
         self.end_validation(now)
         if not self._began:
             self._begin()
             self._forward_began = clock()
+        tensor = samples.first_tensor((args, kwargs))
         self.rows += tensor.size(0) if tensor is not None else 0
         self.forwards += 1
         if not self.has_loader:
@@ -193,8 +192,6 @@ class Steps:
         if self.on_output is not None and output is not None:
             self.on_output(self._inputs, output, self._trains)
             self._inputs = {}
-        if not self._trains:
-            self.evaluated += self._evaluating
 
     def _begin(self) -> None:
         self._began, begin = True, clock()

@@ -41,7 +41,8 @@ Why why_of(const Comparison& comparison, const Cell& cell, const Arm& arm) {
           .changes = {},
           .causes = {},
           .parts = {},
-          .open = {}};
+          .open = {},
+          .refusal = refusal_of(arm)};
   bool result_moved = false, time_moved = false;
   for (const Metric* metric : published_in(comparison)) {
     const Verdict* verdict = cell.find(arm.value, metric->name);

@@ -80,12 +80,11 @@ void read_observed(const json& observed, Facts& facts) {
   facts.same_in_forward = texts(member(member(observed, "random"), "forward"));
   facts.overlap = number(observed, "overlap");
   facts.epoch_samples = number(observed, "epoch_samples");
-  facts.validation_rows = number(observed, "validation_samples");
   facts.batch_norm_samples = number(observed, "batch_norm_samples");
   facts.gradient_bytes = number(observed, "gradient_bytes");
   facts.cores = number(observed, "cores");
-  if (const double steps = number(observed, "steps"); steps > 0)
-    facts.schedule_steps = number(observed, "scheduler_steps") / steps;
+  facts.steps_made = number(observed, "steps");
+  facts.schedule_steps = number(observed, "scheduler_steps");
 }
 
 double as_number(const std::string& text) {
@@ -110,6 +109,7 @@ Facts facts_of(const ReportData& data, const db::RunSummary& run) {
   const RunTerms terms = terms_of(data, run);
   facts.initial_weights = terms.term("initial_weights");
   facts.optimizer = terms.term("optimizer");
+  facts.epochs = as_number(terms.term("epochs"));
   facts.learning_rate = as_number(terms.term("learning_rate"));
   facts.global_batch = as_number(terms.term("global_batch"));
   facts.threads = static_cast<double>(evidence->ranks.front().threads);

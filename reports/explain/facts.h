@@ -31,11 +31,12 @@ struct Facts {
   std::size_t ranks = 0;
   std::vector<WatchedStep> steps;
   std::set<std::string> same_in_fetch, same_in_forward;  // random generators that all ranks draw from alike
-  double overlap = NAN;             // largest share of the samples of epoch 1 that two ranks have in common
-  double epoch_samples = NAN;       // of epoch 1, over all ranks
-  double validation_rows = NAN;     // that went through the model in a validation, over all ranks
-  double validation_weight = NAN;   // of the recorded metric
-  double schedule_steps = NAN;      // scheduler steps per optimizer step
+  double overlap = NAN;            // largest share of the samples of epoch 1 that two ranks have in common
+  double epoch_samples = NAN;      // of epoch 1, over all ranks
+  double validation_weight = NAN;  // samples or tokens of the recorded metric
+  double epochs = NAN;
+  double steps_made = NAN;          // of the optimizer, in all epochs
+  double schedule_steps = NAN;      // of the learning-rate scheduler, in all epochs
   double batch_norm_samples = NAN;  // that share one set of statistics
   double global_batch = NAN;        // as stated
   double learning_rate = NAN;       // of the first step

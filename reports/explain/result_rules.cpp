@@ -25,6 +25,7 @@ constexpr double rounded_rest = 3e-4;   // float32 leaves 2e-7, bfloat16 2e-3
 constexpr double unknown_rest = 0.05;   // the mean does not explain the gradient at all
 constexpr double better_fit = 9;        // of the two models of the loss
 constexpr double least_spread = 0.01;   // of the logarithms of weights
+constexpr double all_samples = 0.99;    // of an epoch of the baseline; drop_last leaves out less
 constexpr double discarded = 1.5;       // backward passes per kept one
 
 bool near(double value, double wanted, double tolerance) {
@@ -88,7 +89,7 @@ bool sums_ranks(const ExplainedPair& pair) {
 }
 
 bool accumulates_undivided(const ExplainedPair& pair) {
-  const double passes = std::max(kept_per_step(pair.arm), kept_per_step(pair.baseline));
+  const double passes = kept_per_step(pair.arm);
   return passes > 1 && near(loss_ratio(pair), passes, half_of_two);
 }
 
@@ -130,11 +131,30 @@ std::optional<Finding> summed_gradients(const ExplainedPair& pair) {
 
 std::optional<Finding> undivided_accumulation(const ExplainedPair& pair) {
   if (!accumulates_undivided(pair)) return {};
-  const double passes = std::max(kept_per_step(pair.arm), kept_per_step(pair.baseline));
+  const double passes = kept_per_step(pair.arm);
+  const bool or_ranks = near(passes, ranks_of(pair), of_exact_factor) && pair.arm.ranks > 1;
   return Finding{fmt::format("a step has {} backward passes, and its loss is {} times that of {}",
                              digits(passes), digits(loss_ratio(pair)), pair.name),
-                 fmt::format("divide the loss by the number of backward passes: (loss / {}).backward()",
-                             digits(passes))};
+                 fmt::format("divide the loss by the number of backward passes: (loss / {}).backward(){}",
+                             digits(passes), or_ranks ? "; or do not multiply it by world_size" : "")};
+}
+
+std::optional<Finding> multiplied_loss(const ExplainedPair& pair) {
+  if (pair.arm.ranks < 2 || accumulates_undivided(pair) ||
+      !near(loss_ratio(pair), ranks_of(pair), half_of_two))
+    return {};
+  return Finding{
+      fmt::format("the loss given to backward() is {} times that of {}", digits(loss_ratio(pair)), pair.name),
+      "do not multiply the loss by world_size; with Trainer set average_tokens_across_devices=False"};
+}
+
+std::optional<Finding> not_averaged(const ExplainedPair& pair) {
+  const double rest = middle(pair.arm, &WatchedStep::rest), other = middle(pair.baseline, &WatchedStep::rest);
+  if (pair.arm.ranks < 2 || !(rest > unknown_rest) || other > rounded_rest) return {};
+  return Finding{
+      fmt::format("the gradients of the ranks are not averaged: {} % of a gradient is not their mean",
+                  digits(100 * rest)),
+      "call the model through DistributedDataParallel, and leave no_sync() before the last backward pass"};
 }
 
 std::optional<Finding> divided_twice(const ExplainedPair& pair) {
@@ -194,11 +214,17 @@ std::optional<Finding> learning_rate(const ExplainedPair& pair) {
 }
 
 std::optional<Finding> scheduler_steps(const ExplainedPair& pair) {
-  const double own = pair.arm.schedule_steps, other = pair.baseline.schedule_steps;
-  if (!(own > 0) || !(other > 0) || near(own, other, half_of_two) || discards(pair)) return {};
-  return Finding{fmt::format("the scheduler makes {} steps per optimizer step, {} has {}", digits(own),
-                             pair.name, digits(other)),
-                 "call scheduler.step() as often as in the other arm"};
+  const double own = pair.arm.schedule_steps / pair.arm.epochs,
+               other = pair.baseline.schedule_steps / pair.baseline.epochs;
+  const double per_step = pair.arm.schedule_steps / pair.arm.steps_made /
+                          (pair.baseline.schedule_steps / pair.baseline.steps_made);
+  // A scheduler may step with the optimizer or once per epoch, and the arms may have other numbers of steps.
+  if (!(own > 0) || !(other > 0) || near(own, other, half_of_two) || near(per_step, 1, half_of_two) ||
+      discards(pair))
+    return {};
+  return Finding{
+      fmt::format("the scheduler makes {} steps per epoch, {} has {}", digits(own), pair.name, digits(other)),
+      "call scheduler.step() as often as in the other arm"};
 }
 
 // With a sum over all ranks the loss of a rank grows with its tokens. With a mean of each rank it does not.
@@ -233,8 +259,25 @@ std::optional<Finding> set_epoch(const ExplainedPair& pair) {
                  "call sampler.set_epoch(epoch) before each epoch"};
 }
 
+// Whether another batch explains this factor.
+bool follows_from_batch(const ExplainedPair& pair, double factor) {
+  const Scaled how = scaled(pair);
+  return (how == Scaled::batch || how == Scaled::both) &&
+         near(factor, pair.arm.step_samples() / pair.baseline.step_samples(), of_equal_statistics);
+}
+
+std::optional<Finding> fewer_samples(const ExplainedPair& pair) {
+  const double ratio = pair.arm.epoch_samples / pair.baseline.epoch_samples;
+  if (discards(pair) || !(ratio < all_samples) || follows_from_batch(pair, ratio)) return {};
+  return Finding{
+      fmt::format("an epoch has {} samples, {} has {}", plain_number(pair.arm.epoch_samples, 9), pair.name,
+                  plain_number(pair.baseline.epoch_samples, 9)),
+      "divide the data among the ranks once: by DistributedSampler or by the trainer, not by both"};
+}
+
 std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
-  if (pair.arm.overlap > repeated_share || !(pair.arm.epoch_samples > pair.baseline.epoch_samples)) return {};
+  const double ratio = pair.arm.epoch_samples / pair.baseline.epoch_samples;
+  if (pair.arm.overlap > repeated_share || !(ratio > 1) || follows_from_batch(pair, ratio)) return {};
   return Finding{
       fmt::format("an epoch has {} samples, {} has {}: some are repeated",
                   plain_number(pair.arm.epoch_samples, 9), pair.name,
@@ -245,9 +288,7 @@ std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
 std::optional<Finding> batch_norm_samples(const ExplainedPair& pair) {
   const double own = pair.arm.batch_norm_samples, other = pair.baseline.batch_norm_samples;
   if (!(own > 0) || !(other > 0) || near(own, other, of_equal_statistics)) return {};
-  const double batch = pair.arm.step_samples() / pair.baseline.step_samples();
-  if (scaled(pair) != Scaled::none && near(own / other, batch, of_equal_statistics))
-    return {};  // the batch explains it
+  if (follows_from_batch(pair, own / other)) return {};
   const bool is_local = own < other && pair.arm.ranks > 1;
   return Finding{
       fmt::format("batch normalisation takes its statistics from {} samples per forward pass, {} from {}",
@@ -284,10 +325,10 @@ double validated(const ExplainedPair& pair) {
 }
 
 std::optional<Finding> validation_repeated(const ExplainedPair& pair) {
-  if (!(pair.arm.validation_rows > pair.baseline.validation_rows)) return {};
-  return Finding{fmt::format("{} samples are validated, {} has {}: some count twice",
-                             plain_number(pair.arm.validation_rows, 9), pair.name,
-                             plain_number(pair.baseline.validation_rows, 9)),
+  if (!(validated(pair) > 1)) return {};
+  return Finding{fmt::format("validation counts {} samples or tokens, {} has {}: some count twice",
+                             plain_number(pair.arm.validation_weight, 9), pair.name,
+                             plain_number(pair.baseline.validation_weight, 9)),
                  "validate Subset(data, range(rank, len(data), world_size)) on each rank"};
 }
 
@@ -315,12 +356,15 @@ constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"summed-gradients", false, summed_gradients},
                                Rule{"undivided-accumulation", false, undivided_accumulation},
                                Rule{"divided-twice", false, divided_twice},
+                               Rule{"multiplied-loss", false, multiplied_loss},
+                               Rule{"not-averaged", false, not_averaged},
                                Rule{"batch", false, batch},
                                Rule{"batch-and-rate", false, batch_and_rate},
                                Rule{"learning-rate", false, learning_rate},
                                Rule{"scheduler-steps", false, scheduler_steps},
                                Rule{"uneven-means", false, uneven_means},
                                Rule{"set-epoch", false, set_epoch},
+                               Rule{"fewer-samples", false, fewer_samples},
                                Rule{"padded-sampler", false, padded_sampler},
                                Rule{"batch-norm-samples", false, batch_norm_samples},
                                Rule{"same-augmentation", false, same_augmentation},

@@ -81,7 +81,7 @@ std::optional<Finding> straggler(const ExplainedPair& pair) {
       fmt::format(
           "rank {} works {} per step, rank {} works {} and waits {} longer; rank {} loses the time in {}",
           rank, milliseconds(own(*late)), other, milliseconds(own(*first)), milliseconds(waits), rank, part),
-      fmt::format("time {} on rank {}, and look at its device and at other processes there", part, rank)};
+      fmt::format("time this part on rank {}, and look at its device and at other processes there", rank)};
 }
 
 std::optional<Finding> input(const ExplainedPair& pair) {

@@ -17,6 +17,7 @@ std::string title_of(const db::RunSummary& run, const models::Metric& metric) {
 bool known_to_have(const db::RunSummary& run, const Metric& metric) {
   if (metric.rarely_measured) return false;
   if (metric.of == nullptr) return true;
+  if (run.without_loss) return false;
   if (metric.of->part > 0) return metric.of->part <= run.loss_parts.size();
   if (!run.model_title.empty()) return metric.of->is_of(run.task);
   const models::Model* row = row_or_null(models::catalogue(), &models::Model::name, run.model);

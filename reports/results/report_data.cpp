@@ -48,6 +48,11 @@ ReportData results_alone(const db::Database& database, const std::string& experi
   data.finals = db::final_metrics(database, experiment);
   for (db::RunEvidence& evidence : db::run_evidence(database, experiment))
     data.evidence.emplace(evidence.run_key, std::move(evidence));
+  for (db::RunSummary& run : data.runs) {
+    const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+    run.without_loss = run.kind == "foreign" && run.status == "finished" && evidence != nullptr &&
+                       !(evidence->samples_an_epoch > 0);
+  }
   for (db::Probe& probe : db::probes(database, experiment))
     data.probes[probe.run_key].push_back(std::move(probe));
   for (const auto& [key, launch] : db::effective_launches(database, experiment))

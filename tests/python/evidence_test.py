@@ -37,7 +37,7 @@ class OneProcess(Recorded):
             self.assertAlmostEqual(each["reduction"], 1.0, delta=1e-6)
             self.assertLess(each["rest"], 1e-5)
         self.assertEqual((observed["epoch_samples"], observed["gradient_bytes"]), (40, 4 * (6 * 8 + 8 + 8 * 2 + 2)))
-        for name in ("random", "overlap", "validation_samples", "scheduler_steps", "batch_norm_samples"):
+        for name in ("random", "overlap", "scheduler_steps", "batch_norm_samples"):
             self.assertNotIn(name, observed)
 
     def test_weights_are_equal_bit_for_bit_with_and_without_a_record(self):
@@ -185,7 +185,7 @@ class OneProcess(Recorded):
                 model(X[:30]), model(X[30:37 + epoch])
         run.finish()
         observed = last_start(self.records())["observed"]
-        self.assertEqual((observed["batch_norm_samples"], observed["validation_samples"]), (16, 38))
+        self.assertEqual(observed["batch_norm_samples"], 16)
 
     def test_a_resumed_run_keeps_what_the_first_attempt_saw(self):
         self.addCleanup(os.environ.pop, "TRAINYARD_RUN", None)
@@ -281,9 +281,8 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual((same["epoch_samples"], healthy["epoch_samples"]), (160, 80))
 
     def test_rows_of_all_ranks_are_added(self):
-        for rank, counted in ((0, (21, 8)), (1, (None, None))):
-            found = self.runs["healthy"][rank]
-            self.assertEqual((found.get("validation_samples"), found.get("batch_norm_samples")), counted)
+        for rank, counted in ((0, 8), (1, None)):
+            self.assertEqual(self.runs["healthy"][rank].get("batch_norm_samples"), counted)
 
     def test_the_rank_that_the_others_wait_for_is_seen(self):
         for fault, waiting in (("asleep", "wait"), ("hidden", "collectives")):

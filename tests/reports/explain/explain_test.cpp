@@ -79,6 +79,7 @@ void record(ReportData& data, const std::string& strategy, const std::vector<jso
       one.threads = 1;
       one.start = {{"observed", observed_of_ranks[rank]},
                    {"learning_rate", stated.rate},
+                   {"epochs", 2},
                    {"initial_weights", {{"0.weight", stated.weights}}}};
     }
   }
@@ -137,7 +138,7 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {changed_steps("losses", {1.15, 1.14}), "divided-twice", "0.498 of that of single"},
       {changed_steps("samples", {64, 64}), "batch",
        "128 samples per step, single has 64: each rank takes the whole batch"},
-      {changed("scheduler_steps", 40), "scheduler-steps", "2 steps per optimizer step, single has 1"},
+      {changed("scheduler_steps", 40), "scheduler-steps", "20 steps per epoch, single has 10"},
       {changed("epoch_samples", 642), "padded-sampler", "642 samples, single has 640"},
       {changed("batch_norm_samples", 32), "batch-norm-samples",
        "from 32 samples per forward pass, single from 64"},
@@ -145,8 +146,9 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
        "(python)"},
       {changed("random", {{"fetch", json::array()}, {"forward", {"torch"}}}), "same-dropout", "same dropout"},
       {changed_steps("rest", 0.002), "reduced-precision", "by 0.2 %"},
-      {changed("validation_samples", 101), "validation-repeated",
-       "101 samples are validated, single has 100"}};
+      {changed_steps("losses", {4.5, 4.7}), "multiplied-loss", "2 times that of single"},
+      {changed_steps("rest", 0.6), "not-averaged", "60 % of a gradient"},
+      {changed("epoch_samples", 320), "fewer-samples", "320 samples, single has 640"}};
   for (const Fault& fault : faults) {
     CAPTURE(fault.name);
     const ReportData data = recorded(fault.observed);
@@ -160,6 +162,7 @@ TEST_CASE("terms and weights of metrics name the causes that steps do not show")
   CHECK(names(recorded(of_two(), {.rate = 0.2})) == Names{"learning-rate"});
   CHECK(names(recorded(changed_steps("samples", {64, 64}), {.rate = 0.2})) == Names{"batch-and-rate"});
   CHECK(names(recorded(of_two(), {.orders = {"a", "a"}})) == Names{"set-epoch"});
+  CHECK(names(recorded(of_two(), {.validated = 101})) == Names{"validation-repeated"});
   CHECK(names(recorded(of_two(), {.validated = 50})) == Names{"metric-of-one-rank"});
   CHECK(names(recorded(of_two(), {.validated = 2})) == Names{"mean-of-means"});
 }

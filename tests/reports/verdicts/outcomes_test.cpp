@@ -37,6 +37,19 @@ TEST_CASE("if only the baseline diverges the arm improves, and if both diverge i
   CHECK(verdict_on(both, "mlp", "train-loss").diverged);
 }
 
+TEST_CASE("a program that records no loss has not diverged, and has no row for it") {
+  ReportData data = one_model();
+  for (db::FinalMetrics& final : data.finals)
+    for (const char* column : {"train_loss", "validation_loss", "test_loss", "train_accuracy",
+                               "validation_accuracy", "test_accuracy"})
+      final[db::MetricColumn::named(column)] = std::nan("");
+  CHECK(verdict_on(judged(data), "mlp", "train-loss").diverged);
+  for (db::RunSummary& run : data.runs) run.without_loss = true;
+  const std::vector<CellVerdicts> cells = judged(data);
+  CHECK(cells.front().find("ddp", "train-loss") == nullptr);
+  CHECK(verdict_on(cells, "mlp", "train-seconds").n == 5);
+}
+
 TEST_CASE("an arm that diverges for every seed is an outcome, not an undefined metric") {
   ReportData data = one_model();
   for (const char* arm : {"single", "ddp"}) {

@@ -63,11 +63,11 @@ std::string as_text(const reports::Report& report) {
     for (const reports::Why& why : reports::whys(comparison)) {
       text += reports::paragraph(fmt::format("{} against {}", why.arm, why.baseline), width);
       for (const std::string& line : reports::lines_of(why)) text += reports::paragraph("- " + line, width);
-      if (why.is_silent())
+      if (!why.refusal.empty())
+        text += reports::paragraph(fmt::format("- {}: `trainyard compare` says why", why.refusal), width);
+      else if (why.is_silent())
         text += reports::paragraph(
-            why.changes.empty() ? "- no verdict is IMPROVES or DETERIORATES, and the records show no cause"
-                                : "- the records show no cause",
-            width);
+            "- no change was decided, and the records show no cause that explain knows", width);
     }
   return text;
 }
