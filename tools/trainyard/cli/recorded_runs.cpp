@@ -147,7 +147,9 @@ bool is_over(const RecordedRun& run) {
 // Scripts with one name in several folders are several models. The first one keeps the name, as its runs may be added.
 void keep_scripts_apart(std::vector<RecordedRun>& runs) {
   std::map<std::string, std::string> first;  // path of the script, by model
-  std::ranges::sort(runs, {}, &RecordedRun::created);
+  // Copies have the same time: those that were added come first.
+  std::ranges::sort(
+      runs, {}, [](const RecordedRun& run) { return std::tuple(run.created, !run.was_added, run.folder); });
   for (RecordedRun& run : runs) {
     const std::string path = (fs::path(run.info.at("folder").get<std::string>()) / run.script).string();
     if (first.emplace(run.model, path).first->second != path)
