@@ -65,7 +65,7 @@ std::string as_text(const reports::Report& report) {
       for (const std::string& line : reports::lines_of(why)) text += reports::paragraph("- " + line, width);
       if (!why.refusal.empty())
         text += reports::paragraph(fmt::format("- {}: `trainyard compare` says why", why.refusal), width);
-      else if (why.is_silent())
+      else if (why.is_silent() && why.changes.empty())
         text += reports::paragraph(
             "- no change was decided, and the records show no cause that explain knows", width);
     }
