@@ -75,8 +75,7 @@ Cell cell_of(const ReportData& data, const experiments::Compare& compare, const 
   for (std::size_t i = 0; i < runs.arms.size(); ++i) {
     Arm& arm = cell.arms.emplace_back(arm_of(runs.arms[i]));
     arm.comparability = judged.comparability[i];
-    arm.causes = causes_of(data, compare, runs.baseline, runs.arms[i]);
-    arm.part_changes = part_changes(data, compare, runs.baseline, runs.arms[i]);
+    if (!data.of_file) arm.causes = causes_of(data, compare, runs.baseline, runs.arms[i]);
   }
   for (const ArmRuns& limit : runs.limits) cell.limits.push_back(arm_of(limit));
   cell.verdicts.assign(judged.verdicts.begin(), judged.verdicts.end());
@@ -295,6 +294,7 @@ Report make_report(const ReportData& data) {
   Report report = common_report(data, judged, new_cells);
   report.studies = parameter_studies(data, judged);
   report.fairness = statements_of(data, judged, new_cells);
+  const SecondsByRun seconds = seconds_by_run(data);
   for (std::size_t i = 0; i < judged.size(); ++i)
     for (std::size_t j = 0; j < judged[i].cells.size(); ++j) {
       const CellRuns& runs = judged[i].cells[j].cell;
@@ -302,6 +302,7 @@ Report make_report(const ReportData& data) {
       if (cell.repeated) continue;
       add_curves(data, runs, cell);
       add_scaling(data, runs, cell, report.fairness);
+      add_part_changes(seconds, judged[i].compare, runs, cell);
     }
   return report;
 }

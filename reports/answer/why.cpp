@@ -52,19 +52,22 @@ Why why_of(const Comparison& comparison, const Cell& cell, const Arm& arm) {
                                       marks_text(verdict->caveats), effect_text(*verdict),
                                       interval_text(*verdict)));
   }
-  for (const Cause& cause : arm.causes)
+  const std::vector<Cause> causes = arm.causes.value_or(std::vector<Cause>());
+  for (const Cause& cause : causes)
     why.causes.push_back(fmt::format("{}: {}. Try: {}", cause.name, cause.evidence, cause.advice));
   if (result_moved)
     for (const std::string& declared : arm.comparability.declared)
       why.causes.push_back("declared: " + declared);
-  if (time_moved)
-    for (const PartChange& change : arm.part_changes)
+  if (time_moved && arm.part_changes)
+    for (const PartChange& change : *arm.part_changes)
       if (std::abs(change.change) >= least_part) why.parts.push_back(part_text(change));
-  const bool of_result = std::ranges::any_of(arm.causes, [](const Cause& cause) { return !cause.of_times; });
-  std::vector<std::string> open;
-  if (result_moved && !of_result && arm.comparability.declared.empty()) open.emplace_back("the result");
-  if (time_moved && why.parts.empty() && !std::ranges::any_of(arm.causes, &Cause::of_times))
-    open.emplace_back("the time");
+  const auto has_cause = [&](bool of_times) {
+    return std::ranges::find(causes, of_times, &Cause::of_times) != causes.end();
+  };
+  std::vector<std::string> open;  // nothing that was not looked for
+  if (result_moved && arm.causes && !has_cause(false) && arm.comparability.declared.empty())
+    open.emplace_back("the result");
+  if (time_moved && arm.part_changes && why.parts.empty() && !has_cause(true)) open.emplace_back("the time");
   if (!open.empty()) why.open = fmt::format("not explained: the records show no cause of {}", all_of(open));
   return why;
 }
@@ -81,13 +84,17 @@ std::vector<std::string> lines_of(const Why& why) {
   return lines;
 }
 
-std::string why_text(const std::vector<Comparison>& comparisons, std::size_t width) {
+std::string why_text(const std::vector<Comparison>& comparisons, std::size_t width, bool all) {
   std::string text;
   for (const Comparison& comparison : comparisons)
     for (const Why& why : whys(comparison)) {
-      if (why.is_silent()) continue;
+      if (why.is_silent() && !all) continue;
       text += paragraph(fmt::format("{} against {}", why.arm, why.baseline), width);
       for (const std::string& line : lines_of(why)) text += paragraph("- " + line, width);
+      if (all && !why.refusal.empty())
+        text += paragraph(fmt::format("- {}: `trainyard compare` says why", why.refusal), width);
+      else if (why.is_silent() && why.changes.empty())
+        text += paragraph("- no change was decided, and the records show no cause that explain knows", width);
     }
   return text;
 }

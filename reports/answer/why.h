@@ -23,7 +23,8 @@ struct Why {
 std::vector<Why> whys(const Comparison& comparison);
 std::vector<std::string> lines_of(const Why& why);  // what is known, then what is open
 
-// The arms that have causes or something open, as plain text. `width`: columns of the terminal, 0: not wrapped.
-std::string why_text(const std::vector<Comparison>& comparisons, std::size_t width);
+// The arms that have causes or something open, or all of them, as plain text. `width`: columns of the terminal, 0: not
+// wrapped.
+std::string why_text(const std::vector<Comparison>& comparisons, std::size_t width, bool all = false);
 
 }  // namespace trainyard::reports

@@ -126,8 +126,9 @@ struct Arm {
   // The first finished run with one, if possible one whose times count. Empty: its runs have no stages, or were on GPUs
   // or several hosts.
   std::optional<StepTimeline> timeline = {};
-  std::vector<Cause> causes = {};             // those of the result first; nothing for the baseline itself
-  std::vector<PartChange> part_changes = {};  // largest first
+  // Those of the result first, and the largest part first. Empty: not looked for, as for the baseline itself.
+  std::optional<std::vector<Cause>> causes = {};
+  std::optional<std::vector<PartChange>> part_changes = {};
   std::int64_t ranks() const { return replicas * stages; }
 };
 

@@ -31,10 +31,6 @@ template <typename T>
 inline constexpr bool IsOptional<std::optional<T>> = true;
 template <>
 inline constexpr bool IsOptional<std::vector<experiments::OwnMetric>> = true;
-template <>
-inline constexpr bool IsOptional<std::vector<Cause>> = true;
-template <>
-inline constexpr bool IsOptional<std::vector<PartChange>> = true;
 
 constexpr const char* infinite = "infinite";
 constexpr const char* minus_infinite = "-infinite";
@@ -99,12 +95,12 @@ template <HasMembers T>
 OrderedJson written(const T& value);
 
 template <typename T>
+OrderedJson written(const std::vector<T>& values);
+
+template <typename T>
 OrderedJson written(const std::optional<T>& value) {
   return value ? written(*value) : OrderedJson(nullptr);
 }
-
-template <typename T>
-OrderedJson written(const std::vector<T>& values);
 
 template <typename T>
 OrderedJson written(const std::map<std::string, T>& values) {

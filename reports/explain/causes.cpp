@@ -1,7 +1,6 @@
 #include "reports/explain/causes.h"
 
 #include <algorithm>
-#include <array>
 #include <deque>
 #include <numeric>
 
@@ -48,36 +47,14 @@ void apply(std::span<const Rule> rules, const std::vector<ExplainedPair>& pairs,
 using Seconds = std::map<std::string, double>;  // by part of an epoch
 
 // The parts of a run. Null if they are not known or do not count.
-const Seconds* parts_of(const std::map<std::string, const Seconds*>& by_run, const Observation& run) {
+const Seconds* parts_of(const SecondsByRun& by_run, const Observation& run) {
   const auto* parts = value_or_null(by_run, run.run->run_key);
   return parts == nullptr || run.final == nullptr || !run.final->times_count || (*parts)->empty() ? nullptr
                                                                                                   : *parts;
 }
 
-}  // namespace
-
-std::vector<Cause> causes_of(const ReportData& data, const experiments::Compare& compare,
-                             const ArmRuns& baseline, const ArmRuns& arm) {
-  std::deque<Facts> facts;  // keeps its references
-  std::vector<ExplainedPair> pairs;
-  for (const PairOfRuns& pair : pairs_of(compare, baseline, arm)) {
-    const Facts& first = facts.emplace_back(facts_of(data, *pair.baseline->run));
-    const Facts& second = facts.emplace_back(facts_of(data, *pair.arm->run));
-    if (second.recorded)
-      pairs.push_back({first, second, baseline.value});  // also if its records failed the run
-  }
-  std::vector<Cause> causes;
-  apply(result_rules(), pairs, causes);
-  apply(time_rules(), pairs, causes);
-  // Arms that are not paired have other seeds, so other weights do not count.
-  if (compare.pair.empty()) std::erase_if(causes, [](const Cause& cause) { return cause.name == "weights"; });
-  return causes;
-}
-
-std::vector<PartChange> part_changes(const ReportData& data, const experiments::Compare& compare,
+std::vector<PartChange> part_changes(const SecondsByRun& by_run, const experiments::Compare& compare,
                                      const ArmRuns& baseline, const ArmRuns& arm) {
-  std::map<std::string, const Seconds*> by_run;
-  for (const db::TimeParts& parts : data.times) by_run[parts.run_key] = &parts.seconds;
   std::map<std::string, std::vector<double>> changes;
   for (const PairOfRuns& pair : pairs_of(compare, baseline, arm)) {
     const Seconds* first = parts_of(by_run, *pair.baseline);
@@ -106,6 +83,38 @@ std::vector<PartChange> part_changes(const ReportData& data, const experiments::
   std::ranges::sort(found, std::ranges::greater{},
                     [](const PartChange& change) { return std::abs(change.change); });
   return found;
+}
+
+}  // namespace
+
+std::vector<Cause> causes_of(const ReportData& data, const experiments::Compare& compare,
+                             const ArmRuns& baseline, const ArmRuns& arm) {
+  std::deque<Facts> facts;  // keeps its references
+  std::vector<ExplainedPair> pairs;
+  for (const PairOfRuns& pair : pairs_of(compare, baseline, arm)) {
+    const Facts& first = facts.emplace_back(facts_of(data, *pair.baseline->run));
+    const Facts& second = facts.emplace_back(facts_of(data, *pair.arm->run));
+    if (second.recorded)
+      pairs.push_back({first, second, baseline.value});  // also if its records failed the run
+  }
+  std::vector<Cause> causes;
+  apply(result_rules(), pairs, causes);
+  apply(time_rules(), pairs, causes);
+  // Arms that are not paired have other seeds, so other weights do not count.
+  if (compare.pair.empty()) std::erase_if(causes, [](const Cause& cause) { return cause.name == "weights"; });
+  return causes;
+}
+
+SecondsByRun seconds_by_run(const ReportData& data) {
+  SecondsByRun by_run;
+  for (const db::TimeParts& parts : data.times) by_run[parts.run_key] = &parts.seconds;
+  return by_run;
+}
+
+void add_part_changes(const SecondsByRun& seconds, const experiments::Compare& compare, const CellRuns& runs,
+                      Cell& cell) {
+  for (std::size_t i = 0; i < runs.arms.size(); ++i)
+    cell.arms[i].part_changes = part_changes(seconds, compare, runs.baseline, runs.arms[i]);
 }
 
 }  // namespace trainyard::reports

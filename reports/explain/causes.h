@@ -1,10 +1,11 @@
-// Causes of another result or of slower steps, by rules over the facts of the runs (docs/explain.md). The thresholds were
-// fixed before the table of confusion on that page was made.
+// Causes of another result or of slower steps, by rules over the facts of the runs (docs/explain.md, which says how
+// often they are right, and which thresholds were changed when).
 //
 // Most rules look inside the arm: from the loss to the gradient of a rank, to the gradient at the optimizer. These hold on
 // any data. Two healthy arms that draw other batches and masks have first gradients that are far apart.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -41,9 +42,13 @@ std::span<const Rule> time_rules();
 std::vector<Cause> causes_of(const ReportData& data, const experiments::Compare& compare,
                              const ArmRuns& baseline, const ArmRuns& arm);
 
+// Seconds of the parts of an epoch, by the key of a run.
+using SecondsByRun = std::map<std::string, const std::map<std::string, double>*>;
+SecondsByRun seconds_by_run(const ReportData& data);
+
 // By how much each part of an epoch is longer than in the baseline, as a share of the baseline's epoch. Over pairs whose
-// times count; the sum is the change of the mean. Empty if no pair has parts.
-std::vector<PartChange> part_changes(const ReportData& data, const experiments::Compare& compare,
-                                     const ArmRuns& baseline, const ArmRuns& arm);
+// times count. The sum is the change of the mean. No parts if no pair has them.
+void add_part_changes(const SecondsByRun& seconds, const experiments::Compare& compare, const CellRuns& runs,
+                      Cell& cell);
 
 }  // namespace trainyard::reports

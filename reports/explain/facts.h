@@ -21,9 +21,8 @@ struct WatchedStep {
   std::vector<double> samples;    // of the step
   std::vector<double> backwards;  // calls of backward()
   std::vector<double> kept;       // those whose gradients zero_grad() did not discard
-  double reduction =
-      NAN;  // gradient at the optimizer against the mean of the ranks' own ones: 1 if it is the mean
-  double rest = NAN;  // part of the gradient that this factor does not explain
+  double reduction = NAN;         // gradient at the optimizer as a factor of the mean of the ranks' own ones
+  double rest = NAN;              // part of the gradient that this factor does not explain
 };
 
 struct Facts {
@@ -41,13 +40,13 @@ struct Facts {
   double global_batch = NAN;        // as stated
   double learning_rate = NAN;       // of the first step
   double threads = NAN;             // of a rank
-  double cores = NAN;               // of the ranks together
+  double cores = NAN;               // that rank 0 may use
   double gradient_bytes = NAN;
   bool repeats_order = false;   // all epochs had the same data order
   bool order_known = false;     // of two epochs at least
   std::string optimizer;        // "sgd momentum 0.9"; empty: not known
   std::string initial_weights;  // hashes; empty: not known
-  // Medians over the timed steps, in seconds, by name (docs/record-protocol.md) and rank. Empty: not known.
+  // Medians over the timed steps, in seconds, by rank and name (docs/explain.md). Empty: not known.
   std::vector<std::map<std::string, double>> phases;
 
   double step_samples() const;  // of the first step, over all ranks; else the stated batch

@@ -1,6 +1,5 @@
 #include "reports/explain/ladder.h"
 
-#include <array>
 #include <cmath>
 #include <map>
 
@@ -39,20 +38,23 @@ std::int64_t parts_of(const db::RunSummary& run) {
   return run.replicas * in_turn * integer(run, "gradient_accumulation", 1);
 }
 
-using BySeed = std::map<std::int64_t, double>;
+using ByPair = std::map<std::string, double>;
 
-BySeed values_of(const ReportData& data, const std::string& strategy, const Metric& metric) {
-  BySeed values;
-  for (const db::FinalMetrics& final : data.finals)
-    if (const double value = final[final_column(metric)]; final.strategy == strategy && std::isfinite(value))
-      values[final.seed] = metric.kind->scale * value;
+// The values of a strategy, by pair. Cells leave out runs of earlier versions of the file.
+ByPair values_of(const CellRuns& cell, const std::string& strategy, const Metric& metric) {
+  ByPair values;
+  for (const ArmRuns* arm : cell.compared())
+    for (const Observation& one : arm->runs)
+      if (arm->value == strategy && one.final != nullptr)
+        if (const double value = (*one.final)[final_column(metric)]; std::isfinite(value))
+          values[one.pair] = metric.kind->scale * value;
   return values;
 }
 
-Estimate difference(const BySeed& from, const BySeed& to) {
+Estimate difference(const ByPair& from, const ByPair& to) {
   std::vector<double> differences;
-  for (const auto& [seed, value] : to)
-    if (const double* before = value_or_null(from, seed)) differences.push_back(value - *before);
+  for (const auto& [pair, value] : to)
+    if (const double* before = value_or_null(from, pair)) differences.push_back(value - *before);
   return differences.empty()
              ? Estimate{.mean = NAN, .standard_error = NAN, .freedom = 0, .n = 0, .spread = NAN}
              : paired_estimate(differences);
@@ -114,20 +116,21 @@ experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::Run
 Table ladder_table(const ReportData& data, const experiments::Ladder& ladder) {
   struct Column {
     const Metric* metric = nullptr;
-    std::map<std::string, BySeed> values;
+    std::map<std::string, ByPair> values;
   };
   std::vector<std::string> names{ladder.baseline};
   for (const experiments::Rung& rung : ladder.rungs) names.push_back(rung.name);
   const std::string last = names.back();
   names.push_back(ladder.arm);
   for (const experiments::Rung& rung : ladder.remedies) names.push_back(rung.name);
+  const std::vector<CellRuns> cells = make_cells(data, data.plan.compare.front());
   Table table;
   table.columns = {"step"};
   std::vector<Column> columns;
   for (const char* name : {"validation-accuracy", "validation-loss"}) {
     Column column{&find_metric(name), {}};
     for (const std::string& strategy : names)
-      column.values[strategy] = values_of(data, strategy, *column.metric);
+      column.values[strategy] = values_of(cells.front(), strategy, *column.metric);
     if (column.values[ladder.baseline].empty()) continue;
     table.columns.push_back(
         right_column(column.metric->title + (column.metric->kind->scale > 1 ? ", pp" : "")));

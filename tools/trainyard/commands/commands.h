@@ -4,6 +4,8 @@
 #pragma once
 
 #include <array>
+#include <filesystem>
+#include <string>
 #include <string_view>
 
 #include "tools/trainyard/cli/command.h"
@@ -123,6 +125,9 @@ inline constexpr std::array verbs{
 void add_help_pages(CLI::App& program);
 
 struct ExperimentOptions;
+// Writes an experiment file that a command has made. UserError if the file exists and has another text.
+void write_new_file(const std::filesystem::path& file, const std::string& text);
+
 // File and options of the last `run` of an experiment. Data sets and programs are searched for in the folder of the
 // file. Print a note if the file has changed since. `again`: the command that uses the new file.
 ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,

@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
-#include "base/files.h"
 #include "base/named_row.h"
 #include "experiments/config/ladder_file.h"
 #include "reports/analysis/analysis.h"
@@ -56,22 +55,6 @@ void keep_arms(reports::Report& report, const std::vector<std::string>& names) {
       });
 }
 
-std::string as_text(const reports::Report& report) {
-  const std::size_t width = output_width();
-  std::string text;
-  for (const reports::Comparison& comparison : report.comparisons)
-    for (const reports::Why& why : reports::whys(comparison)) {
-      text += reports::paragraph(fmt::format("{} against {}", why.arm, why.baseline), width);
-      for (const std::string& line : reports::lines_of(why)) text += reports::paragraph("- " + line, width);
-      if (!why.refusal.empty())
-        text += reports::paragraph(fmt::format("- {}: `trainyard compare` says why", why.refusal), width);
-      else if (why.is_silent() && why.changes.empty())
-        text += reports::paragraph(
-            "- no change was decided, and the records show no cause that explain knows", width);
-    }
-  return text;
-}
-
 std::string as_json(const reports::Report& report) {
   using reports::OrderedJson;
   OrderedJson object{{"name", report.name}, {"arms", OrderedJson::array()}};
@@ -81,7 +64,7 @@ std::string as_json(const reports::Report& report) {
         OrderedJson& one = object["arms"].emplace_back(OrderedJson{
             {"model", cell.model}, {"arm", arm.value}, {"label", cell.label}, {"pairs", arm.runs.size()}});
         one["causes"] = OrderedJson::array();
-        for (const reports::Cause& cause : arm.causes)
+        for (const reports::Cause& cause : arm.causes.value_or(std::vector<reports::Cause>()))
           one["causes"].push_back({{"name", cause.name},
                                    {"about", cause.of_times ? "time" : "result"},
                                    {"evidence", cause.evidence},
@@ -124,10 +107,10 @@ int climb(const ExplainOptions& options) {
     const std::string text =
         experiments::ladder_file(*experiment.toml, ladder, {name, arm->model, options.seeds});
     experiment.file = experiment.file.parent_path() / (name + ".toml");
-    write_whole_file(fs::absolute(experiment.file), text);
+    experiment.file = experiment.file.lexically_proximate(fs::current_path());
+    write_new_file(experiment.file, text);
     experiment.toml = text;
   }
-  std::cout << "wrote " << experiment.file.lexically_proximate(fs::current_path()).string() << "\n";
   experiment.yard = options.yard;
   experiment.selection = {
       .set = experiment.selection.set, .where = {}, .exclude_where = {}, .as = name, .max_seeds = 0};
@@ -148,7 +131,8 @@ int explain(const ExplainOptions& options) {
     throw UserError("nothing to explain: experiment \"" + data.experiment +
                     "\" has no arm besides its baseline");
   keep_arms(report, options.arms);
-  std::cout << (options.format == "json" ? as_json(report) : as_text(report));
+  std::cout << (options.format == "json" ? as_json(report)
+                                         : reports::why_text(report.comparisons, output_width(), true));
   return done;
 }
 
@@ -166,12 +150,12 @@ void add_explain(CLI::App& program, Invocation& invocation) {
   command->add_option("--arm", options->arms, "only this arm (can be repeated)")
       ->type_name("ARM")
       ->allow_extra_args(false);
-  command->add_option("--format", options->format, "how to print it")
-      ->check(one_of({"text", "json"}))
-      ->capture_default_str();
+  auto* format = command->add_option("--format", options->format, "how to print it");
+  format->check(one_of({"text", "json"}))->capture_default_str();
   auto* ladder = command->add_flag(
       "--ladder", options->ladder,
       "train the way from the baseline to the arm, one change at a time, and print what each change does");
+  ladder->excludes(format);
   command->add_option("--model", options->model, "of the ladder")->type_name("MODEL")->needs(ladder);
   command->add_option("--seeds", options->seeds, "of the ladder")
       ->type_name("N")

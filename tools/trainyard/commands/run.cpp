@@ -79,16 +79,6 @@ struct RunOptions : ExperimentOptions {
   std::vector<CLI::Option*> of_function, of_script, of_both;
 };
 
-// Writes the experiment file STEM.toml into the current folder, and makes it the file of the command.
-void write_new_file(RunOptions& options, const fs::path& stem, const std::string& text) {
-  options.file = stem.string() + ".toml";
-  if (fs::exists(options.file) && whole_file(options.file) != text)
-    throw UserError(options.file.string() + " exists, and is another experiment",
-                    "run it with `trainyard run " + options.file.string() + "`, or remove it");
-  write_whole_file(fs::absolute(options.file), text);
-  std::cout << "wrote " << options.file.string() << "\n";
-}
-
 // Exports the network of a Python function, and writes its experiment file, both into the current folder. Returns the exit
 // code of the export.
 int write_experiment(RunOptions& options) {
@@ -102,7 +92,8 @@ int write_experiment(RunOptions& options) {
   if (const int code = export_network(exported); code != done) return code;
   options.exported.network = *exported.out;
   options.exported.per_seed = true;
-  write_new_file(options, stem, text_of(options.exported));
+  options.file = stem.string() + ".toml";
+  write_new_file(options.file, text_of(options.exported));
   return done;
 }
 
@@ -118,7 +109,8 @@ void write_script_experiment(RunOptions& options) {
   const auto loaded = experiments::load_text(text, options.file.stem().string() + ".toml");
   if (!loaded.experiment)
     throw UserError("no experiment file can be made of these options: " + to_text(loaded.problems.at(0)));
-  write_new_file(options, options.file.stem(), text);
+  options.file = options.file.stem().string() + ".toml";
+  write_new_file(options.file, text);
 }
 
 void refuse(const std::vector<CLI::Option*>& these, const RunOptions& options, const char* of) {
@@ -210,6 +202,14 @@ void add_python_options(CLI::App& command, RunOptions& options) {
 }
 
 }  // namespace
+
+void write_new_file(const fs::path& file, const std::string& text) {
+  if (fs::exists(file) && whole_file(file) != text)
+    throw UserError(file.string() + " exists, and is another experiment",
+                    "run it with `trainyard run " + file.string() + "`, or remove it");
+  write_whole_file(fs::absolute(file), text);
+  std::cout << "wrote " << file.string() << "\n";
+}
 
 ExperimentOptions journalled_experiment(const db::Database& database, const std::string& name,
                                         const char* again) {
