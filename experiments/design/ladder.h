@@ -1,7 +1,10 @@
-// A ladder: the steps from one process to an arm, with one change each (docs/explain.md).
+// What `trainyard explain` trains in addition (docs/explain.md).
+// - A ladder: the steps from one process to an arm, with one change each.
+// - A probe: a few steps of an arm, and of one process with the same samples.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +23,13 @@ struct Ladder {
   std::vector<Rung> rungs;  // from the baseline to the arm, which differs from the last one only by its mesh
   std::string arm;          // strategy
   std::vector<Rung> remedies;  // further steps from the arm: what to try
+};
+
+struct Probe {
+  std::string baseline, arm;          // strategies
+  std::map<std::string, Value> axes;  // values of the axes of the matrix
+  std::string folder;                 // of the arm's samples
+  double samples = 0;                 // of a step of the baseline
 };
 
 }  // namespace trainyard::experiments

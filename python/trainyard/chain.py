@@ -12,6 +12,8 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
+from . import samples
+
 WATCHED, UNEVEN = 3, 8  # first steps, with sketches, and later ones in which the ranks have different weights
 EVEN = 0.02  # sum of the spreads of nearly equal weights
 SKETCH, LONGEST = 4096, 20_000  # numbers of a sketch, but at least 8 of each parameter; steps of an epoch
@@ -67,6 +69,7 @@ class Chain:
     def before_backward(self, args: tuple, named: dict[str, Any]) -> None:
         for each in self._parameters:
             if (gradient := each.grad) is not None and (not self.hooks or gradient.is_sparse or gradient.any()):  # zeros count as none
+                self.steps.uncleared |= bool(self.hooks) and not self._backwards
                 break
         else:  # what came before is discarded
             self._losses, self._local = [], {}
@@ -116,6 +119,11 @@ class Chain:
         """Base64 of the float32 numbers of all parameters. Those without a gradient have zeros."""
         whole = torch.cat([sketches.get(i, torch.zeros_like(self._sketch(each))).cpu() for i, each in enumerate(self._parameters)])
         return base64.b64encode((whole / float(scale)).numpy()).decode()
+
+    @forgiving
+    def weights(self) -> str:
+        """A hash of sketches of the parameters."""
+        return samples.sha(samples.raw(torch.cat([self._sketch(each).cpu() for each in self._parameters])))[:16]
 
     @forgiving
     def message(self) -> dict[str, Any]:

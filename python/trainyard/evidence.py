@@ -16,16 +16,19 @@ class Evidence:
         self.steps, self.problem, self.found = steps, "", {"chain": []}
 
     @forgiving
-    def mine(self, number: int) -> dict[str, Any]:
-        """What this rank saw in the epoch of this number."""
-        steps, seen = self.steps, {}
+    def mine(self, number: int, fingerprint: str | None) -> dict[str, Any]:
+        """What this rank saw in the epoch of this number. fingerprint: of its data set."""
+        steps, seen = self.steps, {"data": fingerprint}
+        if number == 1 and steps.wrapper[0] != "fsdp" and steps.chain is not None:
+            seen["weights"] = steps.chain.weights()
         if steps.chain is not None:
             seen["chain"] = steps.chain.message()
             if number > 1 and steps.steps >= chain.WATCHED:
                 steps.chain.end()
                 steps.chain = None
-        if number == 1 and steps.random is not None:
-            seen |= {"ids": samples.smallest(steps.taken), "random": steps.random}
+        if number == 1:
+            seen["ids"], seen["distinct"] = samples.smallest(steps.taken)
+            seen["random"] = steps.random
         return seen
 
     @forgiving
@@ -34,8 +37,12 @@ class Evidence:
         if all(each.get("chain") for each in of_ranks):
             chain.extend(self.found["chain"], [each["chain"] for each in of_ranks], later=number <= 2)
         if number == 1:
-            self.found["epoch_samples"] = sum(map(sum, sizes))
+            self.found["epoch_samples"] = total = sum(map(sum, sizes))
+            self.found["repeated"] = 1 - sum(each["distinct"] for each in of_ranks) / max(total, 1)
         if number == 1 and len(of_ranks) > 1:
+            for name in ("weights", "data"):
+                if all(values := [each.get(name) for each in of_ranks]):
+                    self.found[f"equal_{name}"] = len(set(values)) == 1
             if all(ids := [each["ids"] for each in of_ranks]):
                 self.found["overlap"] = max(samples.overlap(*pair) for pair in itertools.combinations(ids, 2))
             states = {what: [each["random"].get(what, []) for each in of_ranks] for what in ("fetch", "forward")}  # before, after
@@ -46,6 +53,6 @@ class Evidence:
         """Those that were observed."""
         steps, norms = self.steps, terms.batch_norms(self.steps)
         shares = world if any(type(each).__name__ == "SyncBatchNorm" for each in norms) else 1
-        found = self.found | {"scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
+        found = self.found | {"uncleared": steps.uncleared, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
                               "batch_norm_samples": steps.first_rows * shares if norms else 0}
-        return {name: value for name, value in found.items() if value or name == "overlap"}
+        return {name: value for name, value in found.items() if value or name in ("overlap", "equal_weights", "equal_data")}

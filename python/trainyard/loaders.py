@@ -16,8 +16,8 @@ from torch.utils.data.distributed import DistributedSampler
 
 from . import samples
 
-# iterator, its batch, the indices of the batch or None, seconds of the wait
-OnBatch = Callable[[Any, Any, "np.ndarray | None", float], None]
+# iterator, its batch, the indices of the batch or None, seconds of the wait; returns what the script gets
+OnBatch = Callable[[Any, Any, "np.ndarray | None", float], Any]
 clock = time.perf_counter
 set_class = object.__dict__["__class__"].__set__  # loaders of accelerate have a property of this name
 
@@ -55,8 +55,7 @@ class _Iterator(Iterator[Any]):
     def __next__(self) -> Any:
         begin = clock()
         batch = next(self._batches)
-        self._on_batch(self, batch, self._indices.popleft() if self._indices else None, clock() - begin)
-        return batch
+        return self._on_batch(self, batch, self._indices.popleft() if self._indices else None, clock() - begin)
 
 
 class Loader:

@@ -49,7 +49,7 @@ def observe_calls(model: torch.nn.Module) -> Callable[[], None]:
         if torch.compiler.is_compiling() or active is None or self is not active.model:
             return own.__call__(self, *args, **named)
         steps, output = active, None
-        steps.before_forward(args, named)
+        args, named = steps.before_forward(args, named)
         try:
             output = own.__call__(self, *args, **named)
             return output

@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import atexit
+import itertools
 import json
 import math
 import os
@@ -14,7 +15,7 @@ from typing import Any, Iterable, Iterator
 import torch
 from torch.utils.data import DataLoader
 
-from . import batches, checkpoints, patches, ranks, samples, terms
+from . import batches, checkpoints, patches, probe, ranks, samples, terms
 from .evidence import Evidence
 from .loaders import Loader
 from .records import Records
@@ -62,6 +63,8 @@ class Run:
         observed = isinstance(loader, DataLoader)  # samples of another loader are named by their content
         self.steps = Steps(model, optimizers, observed, hash_contents)
         self.steps.on_first = self._before_first_step
+        if probe.FOLDER in os.environ:
+            self.steps.probe, self.steps.on_probed = probe.Probe(self.steps, self.rank, self.world), self._end_probe
         self._scheduler, self._state = scheduler, state
         self._terms: dict[str, Any] = {}
         self._declared: dict[str, Any] = {}
@@ -90,6 +93,8 @@ class Run:
             raise ValueError("run.epochs() needs the number of epochs, because no experiment file states it")
         if number is not None and number != wanted:
             self.steps.notes["epochs"] = f"the script asks for {number} epochs, and the experiment file for {wanted}"
+        if self.steps.probe is not None:
+            yield from itertools.count()  # until its last step
         folder = Path(self.info["checkpoints"]) if self.info.get("checkpoints") else None
         if self.info.get("resumes_after_epoch"):
             self._resume(Path(self.info["checkpoints"]), self.info["resumes_after_epoch"])
@@ -166,6 +171,8 @@ class Run:
     def end_epoch(self, number: int) -> None:
         """Record the epoch with this number, from 1. For scripts without `run.epochs()`: all ranks call it, in order."""
         steps = self.steps
+        if steps.probe is not None and not steps.probe.ended:
+            return
         if next(steps.inner.parameters()).is_cuda:
             torch.cuda.synchronize()
         now = time.perf_counter()
@@ -192,6 +199,8 @@ class Run:
 
     def begin_epoch(self) -> None:
         """Begin an epoch later than the last one ended, so that the time between them is not counted."""
+        if self.steps.probe is not None and self.steps.sizes:
+            return
         if not self._rates:
             self._setup = time.monotonic() - self._start
         self._sums = {key: entry for key, entry in self._sums.items() if key[0] == "test"}
@@ -211,6 +220,8 @@ class Run:
         """End the run. Without it the run has not finished."""
         if self._ended:
             return
+        if self.steps.probe is not None and not self.steps.probe.ended:
+            raise ValueError(f"trainyard: the probe needs {probe.STEPS} steps of the optimizer, and the script ends before")
         self._records.write("start", **self._members, **self._final_terms(), observed=self._observed(),
                             **({"metrics": self._own} if self._own else {}))
         if late := sorted({name for phase, name in self._sums if name in self._own and phase != "test"}):
@@ -226,6 +237,11 @@ class Run:
         if tested := self._metrics(test=True):
             self._records.write("test", metrics=tested)
         self._end("finished")
+
+    def _end_probe(self) -> None:
+        self.end_epoch(1)
+        self.finish()
+        probe.leave()
 
     # --- the parts of an epoch
 
@@ -248,7 +264,7 @@ class Run:
                                      "trainyard.start() got?")
         mine = {"sums": samples.step_sums(steps.taken), "sizes": steps.sizes, "norms": [each["at_step"] for each in steps.norms],
                 "missing": {name: steps.missing[name] for name in ("batches", "global_batch") if name in steps.missing},
-                "evidence": self._evidence.mine(number)}
+                "evidence": self._evidence.mine(number, self._terms.get("data_fingerprint"))}
         try:
             texts = ranks.gathered(f"{self.info['run']}/{number}", json.dumps(mine))
         except (RuntimeError, OSError) as error:  # a peer has ended, or there is no rendezvous
@@ -322,6 +338,8 @@ class Run:
             "gradient_norms": steps.norms, "batch_norms": len(terms.batch_norms(steps)), "missing": steps.missing,
             "notes": steps.notes, "declared": sorted(self._declared), **terms.wrapper_arguments(steps)}
         found |= steps.phases.medians() | (self._evidence.members(self.world) if self.rank == 0 else {})
+        if self.steps.probe is not None:
+            found["probe"] = self.steps.probe.found
         if self._loader is not None:
             found |= {"workers": self._loader.workers, "order": self._loader.order(), "data_set_samples": self._loader.samples}
         return found

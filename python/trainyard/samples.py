@@ -78,10 +78,11 @@ def order_hash(sums_of_ranks: Iterable[list[int]]) -> str:
     return "steps:" + sha(np.array(sums, "<u8").tobytes())
 
 
-def smallest(steps: list[list[np.ndarray]]) -> list[int]:
-    """The smallest mixed ids of an epoch, each once. Ranks that share samples share these."""
+def smallest(steps: list[list[np.ndarray]]) -> tuple[list[int], int]:
+    """The smallest mixed ids of an epoch, each once, and how many ids there are. Ranks that share samples share these."""
     ids = [np.ascontiguousarray(each, np.int64) for step in steps for each in step]
-    return np.unique(_mixed(np.concatenate(ids)))[:COMPARED].tolist() if ids else []
+    found = np.unique(_mixed(np.concatenate(ids))) if ids else np.zeros(0)
+    return found[:COMPARED].tolist(), len(found)
 
 
 def overlap(one: list[int], other: list[int]) -> float:

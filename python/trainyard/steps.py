@@ -63,10 +63,13 @@ class Steps:
         self.missing: dict[str, str] = {}
         self.notes: dict[str, str] = {}
         self.on_first: Callable[[], None] = lambda: None  # called before the first training step
+        self.on_probed: Callable[[], None] = lambda: None  # called after the last step of the probe
+        self.probe: Any = None
         self.depth = self.stepped = self.steps = self.skipped_steps = self.backwards = 0
         self.largest_step = self.most_forwards = self.scheduler_steps = self.first_rows = self.gradient_bytes = 0
         self.chain: Chain | None = Chain(self)  # of the first epochs
         self.random: dict[str, list] | None = {} if ranks.number() > 1 else None  # states of random numbers before and after
+        self.uncleared = False  # whether a step added its gradients to those of the step before it
         self.wrapper: tuple[str, Any] = ("", None)  # of the gradients: terms.wrapper_of
         self.phases = Phases(self)
         self.scaler: Any = None
@@ -116,8 +119,8 @@ class Steps:
 
     # --- batches
 
-    def on_batch(self, source: Any, batch: Any, indices: np.ndarray | None, seconds: float) -> None:
-        """The script has a batch of the iterator `source`, for which it waited so long."""
+    def on_batch(self, source: Any, batch: Any, indices: np.ndarray | None, seconds: float) -> Any:
+        """The script waited so long for a batch of the iterator `source`. Returns what it gets."""
         if self.random is not None and len(self.random.get("fetch", "")) == 1:
             self.random["fetch"].append(samples.random_states())
         if source is not self._source:  # another pass over the data, perhaps inside of one that continues later
@@ -129,7 +132,10 @@ class Steps:
         if self.evaluating_since is not None:
             self.end_validation(clock() - seconds)
         self.data += seconds
+        if self.probe is not None:
+            batch, indices = self.probe.batch(batch), None
         self._add(samples.first_tensor(batch), indices)
+        return batch
 
     def _add(self, tensor: torch.Tensor | None, indices: np.ndarray | None) -> None:
         rows = tensor.size(0) if tensor is not None else 0
@@ -156,10 +162,11 @@ class Steps:
 
     # --- hooks of the model
 
-    def before_forward(self, args: tuple, kwargs: dict[str, Any]) -> None:
+    def before_forward(self, args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """Returns what the model gets."""
         self.depth += 1
         if self.depth > 1:
-            return
+            return args, kwargs
         self._forward_began = now = clock()
         if self.on_output is not None:
             self._inputs = kwargs
@@ -167,17 +174,20 @@ class Steps:
         if not self._trains:
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
-            return
+            return args, kwargs
         self.end_validation(now)
         if not self._began:
             self._begin()
             self._forward_began = clock()
+        if self.probe is not None and not self.has_loader:
+            args, kwargs = self.probe.batch((args, kwargs))
         tensor = samples.first_tensor((args, kwargs))
         self.rows += tensor.size(0) if tensor is not None else 0
         self.forwards += 1
         if not self.has_loader:
             self.phases.first = self.phases.first or self._forward_began
             self._add(tensor, None)
+        return args, kwargs
 
     def after_forward(self, output: Any) -> None:
         if not self.depth:
@@ -200,6 +210,8 @@ class Steps:
         if torch.is_autocast_enabled(kind):
             self.dtypes.add(torch.get_autocast_dtype(kind))
         self.on_first()
+        if self.probe is not None:
+            self.probe.begin()
         if self.chain is not None:
             self.chain.begin()
         if self.random is not None:
@@ -237,6 +249,8 @@ class Steps:
             self._begin()
         self.step_began, self._parts = clock(), self.forward + self.backward  # a closure runs both again
         self._note_rates(optimizer)
+        if self.probe is not None:
+            self.probe.hold(optimizer)
         self._closure = (args[1] if len(args) > 1 else kwargs.get("closure")) is not None  # makes the gradients in step()
         if self.chain is not None and self.chain.hooks and not self._closure:
             self.chain.take(optimizer)
@@ -313,6 +327,8 @@ class Steps:
             self.chain.close(skipped)
         if len(self.sizes) <= LAST:
             self.phases.end_step(skipped)
+        if self.probe is not None and self.probe.end_step(len(batches)):
+            self.on_probed()
 
     def _explain(self, batches: int, rows: int) -> None:
         """The forward passes of a step got another number of samples than its batches have."""

@@ -25,6 +25,11 @@ const json& member(const json& object, const char* name) {
   return found == object.end() ? nothing : *found;
 }
 
+std::optional<bool> truth(const json& object, const char* name) {
+  const json& found = member(object, name);
+  return found.is_boolean() ? std::optional(found.get<bool>()) : std::nullopt;
+}
+
 // One number per rank; none if the list has another length.
 std::vector<double> of_ranks(const json& object, const char* name, std::size_t ranks) {
   const json& list = member(object, name);
@@ -79,6 +84,10 @@ void read_observed(const json& observed, Facts& facts) {
   facts.same_in_fetch = texts(member(member(observed, "random"), "fetch"));
   facts.same_in_forward = texts(member(member(observed, "random"), "forward"));
   facts.overlap = number(observed, "overlap");
+  facts.repeated = number(observed, "repeated");
+  facts.uncleared = member(observed, "uncleared") == true;
+  facts.equal_weights = truth(observed, "equal_weights");
+  facts.equal_data = truth(observed, "equal_data");
   facts.epoch_samples = number(observed, "epoch_samples");
   facts.batch_norm_samples = number(observed, "batch_norm_samples");
   facts.gradient_bytes = number(observed, "gradient_bytes");
@@ -108,7 +117,8 @@ Facts facts_of(const ReportData& data, const db::RunSummary& run) {
   read_phases(*evidence, facts);
   const RunTerms terms = terms_of(data, run);
   facts.initial_weights = terms.term("initial_weights");
-  facts.optimizer = terms.term("optimizer");
+  for (const char* name : compared_terms)
+    if (const std::string text = terms.term(name); !text.empty()) facts.terms[name] = text;
   facts.epochs = as_number(terms.term("epochs"));
   facts.learning_rate = as_number(terms.term("learning_rate"));
   facts.global_batch = as_number(terms.term("global_batch"));

@@ -2,9 +2,11 @@
 // (docs/explain.md), and terms. NaN: not known.
 #pragma once
 
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -25,12 +27,18 @@ struct WatchedStep {
   double rest = NAN;              // part of the gradient that this factor does not explain
 };
 
+// Terms of the training that no other fact has.
+inline constexpr std::array compared_terms{"optimizer", "weight_decay", "beta1",
+                                           "beta2",     "epsilon",      "clip_norm",
+                                           "precision", "epochs",       "learning_rate_schedule"};
+
 struct Facts {
   bool recorded = false;  // by the recorder of the Python package
   std::size_t ranks = 0;
   std::vector<WatchedStep> steps;
   std::set<std::string> same_in_fetch, same_in_forward;  // random generators that all ranks draw from alike
   double overlap = NAN;            // largest share of the samples of epoch 1 that two ranks have in common
+  double repeated = NAN;           // share of the samples of epoch 1 that a rank had before in this epoch
   double epoch_samples = NAN;      // of epoch 1, over all ranks
   double validation_weight = NAN;  // samples or tokens of the recorded metric
   double epochs = NAN;
@@ -42,10 +50,13 @@ struct Facts {
   double threads = NAN;             // of a rank
   double cores = NAN;               // that rank 0 may use
   double gradient_bytes = NAN;
-  bool repeats_order = false;   // all epochs had the same data order
-  bool order_known = false;     // of two epochs at least
-  std::string optimizer;        // "sgd momentum 0.9"; empty: not known
-  std::string initial_weights;  // hashes; empty: not known
+  bool uncleared = false;                    // a step added its gradients to those of the step before it
+  std::optional<bool> equal_weights;         // of all ranks after epoch 1
+  std::optional<bool> equal_data;            // the data sets of all ranks
+  bool repeats_order = false;                // all epochs had the same data order
+  bool order_known = false;                  // of two epochs at least
+  std::map<std::string, std::string> terms;  // those of `compared_terms`, if they are known
+  std::string initial_weights;               // hashes; empty: not known
   // Medians over the timed steps, in seconds, by rank and name (docs/explain.md). Empty: not known.
   std::vector<std::map<std::string, double>> phases;
 

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/explain/causes.h"
 #include "reports/format/number_text.h"
@@ -15,18 +16,20 @@ namespace trainyard::reports {
 
 namespace {
 
+constexpr const char* schedule_term = "learning_rate_schedule";
 constexpr double half_of_two = 0.35;      // logarithm: a factor of 2 is 0.69 away from 1
 constexpr double of_exact_factor = 0.05;  // factors of gradients are exact to 1e-7
 constexpr double of_equal_rates = 0.02;
 constexpr double least_batch = 1.2;  // a larger factor is another batch
 constexpr double of_equal_statistics = 0.1;
-constexpr double repeated_share = 0.9;  // of a rank's samples
-constexpr double rounded_rest = 3e-4;   // float32 leaves 2e-7, bfloat16 2e-3
-constexpr double unknown_rest = 0.05;   // the mean does not explain the gradient at all
-constexpr double better_fit = 9;        // of the two models of the loss
-constexpr double least_spread = 0.01;   // of the logarithms of weights
-constexpr double all_samples = 0.99;    // of an epoch of the baseline; drop_last leaves out less
-constexpr double discarded = 1.5;       // backward passes per kept one
+constexpr double shared_share = 0.1;     // of a rank's samples; a sampler that pads shares fewer
+constexpr double repeated_share = 0.01;  // of an epoch of the baseline; a larger one draws with replacement
+constexpr double rounded_rest = 3e-4;    // float32 leaves 2e-7, bfloat16 2e-3
+constexpr double unknown_rest = 0.05;    // the mean does not explain the gradient at all
+constexpr double better_fit = 9;         // of the two models of the loss
+constexpr double least_spread = 0.01;    // of the logarithms of weights
+constexpr double all_samples = 0.99;     // of an epoch of the baseline; drop_last leaves out less
+constexpr double discarded = 1.5;        // backward passes per kept one
 
 bool near(double value, double wanted, double tolerance) {
   return value > 0 && std::abs(std::log(value / wanted)) < tolerance;
@@ -42,6 +45,11 @@ std::string digits(double value) {
 
 double sum(const std::vector<double>& values) {
   return values.empty() ? NAN : std::accumulate(values.begin(), values.end(), 0.0);
+}
+
+std::string term(const Facts& facts, const std::string& name) {
+  const std::string* text = value_or_null(facts.terms, name);
+  return text == nullptr ? "" : *text;
 }
 
 double ranks_of(const ExplainedPair& pair) {
@@ -93,6 +101,10 @@ bool accumulates_undivided(const ExplainedPair& pair) {
   return passes > 1 && near(loss_ratio(pair), passes, half_of_two);
 }
 
+bool is_uncleared(const ExplainedPair& pair) {
+  return pair.arm.uncleared && !pair.baseline.uncleared;
+}
+
 bool discards(const ExplainedPair& pair) {
   return backwards_per_kept(pair.arm) > discarded && !(backwards_per_kept(pair.baseline) > discarded);
 }
@@ -105,8 +117,12 @@ std::optional<Finding> other_weights(const ExplainedPair& pair) {
                  "call torch.manual_seed(seed) on each rank before the model is made"};
 }
 
+bool shares_data(const ExplainedPair& pair) {
+  return pair.arm.overlap > shared_share && !(pair.baseline.repeated > repeated_share);
+}
+
 std::optional<Finding> same_data(const ExplainedPair& pair) {
-  if (!(pair.arm.overlap > repeated_share)) return {};
+  if (!shares_data(pair)) return {};
   return Finding{
       fmt::format("two ranks have {} % of the samples of epoch 1 in common", digits(100 * pair.arm.overlap)),
       "pass sampler=DistributedSampler(dataset) to DataLoader, without shuffle=True, and call "
@@ -120,12 +136,18 @@ std::optional<Finding> discarded_steps(const ExplainedPair& pair) {
                  "call optimizer.zero_grad() only once before or after each optimizer.step()"};
 }
 
+std::optional<Finding> uncleared_gradients(const ExplainedPair& pair) {
+  if (!is_uncleared(pair)) return {};
+  return Finding{"a step adds its gradients to those of the step before it",
+                 "call optimizer.zero_grad() once per step, after optimizer.step()"};
+}
+
 std::optional<Finding> summed_gradients(const ExplainedPair& pair) {
   if (!sums_ranks(pair)) return {};
   return Finding{
       fmt::format("the gradients of the {} ranks are added, not averaged: {} times their mean{}",
                   pair.arm.ranks, digits(middle(pair.arm, &WatchedStep::reduction)),
-                  contains(pair.arm.optimizer, "adam") ? "; with Adam this changes little" : ""),
+                  contains(term(pair.arm, "optimizer"), "adam") ? "; with Adam this changes little" : ""),
       "divide the gradients by world_size after all_reduce, or remove the hook or all_reduce that adds them"};
 }
 
@@ -150,11 +172,27 @@ std::optional<Finding> multiplied_loss(const ExplainedPair& pair) {
 
 std::optional<Finding> not_averaged(const ExplainedPair& pair) {
   const double rest = middle(pair.arm, &WatchedStep::rest), other = middle(pair.baseline, &WatchedStep::rest);
-  if (pair.arm.ranks < 2 || !(rest > unknown_rest) || other > rounded_rest) return {};
+  if (pair.arm.ranks < 2 || is_uncleared(pair) || !(rest > unknown_rest) || other > rounded_rest) return {};
+  if (pair.arm.equal_weights == true && !term(pair.arm, "clip_norm").empty())
+    return Finding{"each rank clips its own gradient, before the gradients are averaged",
+                   "call clip_grad_norm_ after the gradients of the ranks are averaged"};
   return Finding{
       fmt::format("the gradients of the ranks are not averaged: {} % of a gradient is not their mean",
                   digits(100 * rest)),
       "call the model through DistributedDataParallel, and leave no_sync() before the last backward pass"};
+}
+
+std::optional<Finding> different_weights(const ExplainedPair& pair) {
+  if (pair.arm.equal_weights != false || not_averaged(pair)) return {};
+  return Finding{"the ranks have different weights after epoch 1",
+                 "give all ranks the same first weights, by DistributedDataParallel(model) or a seed, and "
+                 "the same optimizer"};
+}
+
+std::optional<Finding> different_data(const ExplainedPair& pair) {
+  if (pair.arm.equal_data != false) return {};
+  return Finding{"the data sets of the ranks differ before a sampler divides them",
+                 "split the data with one seed: random_split(data, sizes, torch.Generator().manual_seed(0))"};
 }
 
 std::optional<Finding> divided_twice(const ExplainedPair& pair) {
@@ -208,9 +246,12 @@ std::optional<Finding> batch_and_rate(const ExplainedPair& pair) {
 
 std::optional<Finding> learning_rate(const ExplainedPair& pair) {
   if (scaled(pair) != Scaled::rate) return {};
-  return Finding{fmt::format("the learning rate is {}, {} has {}", digits(pair.arm.learning_rate), pair.name,
-                             digits(pair.baseline.learning_rate)),
-                 fmt::format("use the learning rate {}", digits(pair.baseline.learning_rate))};
+  const bool varies = term(pair.arm, schedule_term) != term(pair.baseline, schedule_term) ||
+                      term(pair.arm, schedule_term) != "constant";
+  return Finding{fmt::format("the learning rate{} is {}, {} has {}", varies ? " of the first step" : "",
+                             digits(pair.arm.learning_rate), pair.name, digits(pair.baseline.learning_rate)),
+                 fmt::format("use the learning rate {}{}", digits(pair.baseline.learning_rate),
+                             varies ? ", and the same schedule, counted in optimizer steps" : "")};
 }
 
 std::optional<Finding> scheduler_steps(const ExplainedPair& pair) {
@@ -225,6 +266,32 @@ std::optional<Finding> scheduler_steps(const ExplainedPair& pair) {
   return Finding{
       fmt::format("the scheduler makes {} steps per epoch, {} has {}", digits(own), pair.name, digits(other)),
       "call scheduler.step() as often as in the other arm"};
+}
+
+std::optional<Finding> schedule(const ExplainedPair& pair) {
+  const std::string own = term(pair.arm, schedule_term), other = term(pair.baseline, schedule_term);
+  const bool has_steps =
+      pair.arm.steps_made == pair.baseline.steps_made;  // with others the rates differ, too
+  if (own.empty() || other.empty() || own == other || !has_steps || scaled(pair) != Scaled::none ||
+      scheduler_steps(pair))
+    return {};
+  return Finding{fmt::format("the learning rates of later steps are not those of {}", pair.name),
+                 "use the same schedule in both arms, counted in optimizer steps"};
+}
+
+// Terms that the file of the experiment can declare as wanted, so they come late.
+std::optional<Finding> settings(const ExplainedPair& pair) {
+  std::vector<std::string> differences;
+  for (const std::string name : compared_terms) {
+    std::string own = term(pair.arm, name), other = term(pair.baseline, name);
+    if (name == "clip_norm")  // not stated if nothing is clipped
+      for (std::string* text : {&own, &other})
+        if (text->empty()) *text = "none";
+    if (name != schedule_term && own != other && !own.empty() && !other.empty())
+      differences.push_back(fmt::format("{} is {}, {} has {}", with_spaces(name), own, pair.name, other));
+  }
+  if (differences.empty()) return {};
+  return Finding{joined(differences, {}, "; "), "use the same settings in both arms"};
 }
 
 // With a sum over all ranks the loss of a rank grows with its tokens. With a mean of each rank it does not.
@@ -277,7 +344,7 @@ std::optional<Finding> fewer_samples(const ExplainedPair& pair) {
 
 std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
   const double ratio = pair.arm.epoch_samples / pair.baseline.epoch_samples;
-  if (pair.arm.overlap > repeated_share || !(ratio > 1) || follows_from_batch(pair, ratio)) return {};
+  if (shares_data(pair) || !(ratio > 1) || follows_from_batch(pair, ratio)) return {};
   return Finding{
       fmt::format("an epoch has {} samples, {} has {}: some are repeated",
                   plain_number(pair.arm.epoch_samples, 9), pair.name,
@@ -353,15 +420,20 @@ std::optional<Finding> metric_of_one_rank(const ExplainedPair& pair) {
 constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"same-data", false, same_data},
                                Rule{"discarded-steps", false, discarded_steps},
+                               Rule{"uncleared-gradients", false, uncleared_gradients},
                                Rule{"summed-gradients", false, summed_gradients},
                                Rule{"undivided-accumulation", false, undivided_accumulation},
                                Rule{"divided-twice", false, divided_twice},
                                Rule{"multiplied-loss", false, multiplied_loss},
                                Rule{"not-averaged", false, not_averaged},
+                               Rule{"different-weights", false, different_weights},
+                               Rule{"different-data", false, different_data},
+                               Rule{"settings", false, settings},
                                Rule{"batch", false, batch},
                                Rule{"batch-and-rate", false, batch_and_rate},
                                Rule{"learning-rate", false, learning_rate},
                                Rule{"scheduler-steps", false, scheduler_steps},
+                               Rule{"schedule", false, schedule},
                                Rule{"uneven-means", false, uneven_means},
                                Rule{"set-epoch", false, set_epoch},
                                Rule{"fewer-samples", false, fewer_samples},

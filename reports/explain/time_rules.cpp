@@ -84,10 +84,19 @@ std::optional<Finding> straggler(const ExplainedPair& pair) {
       fmt::format("time this part on rank {}, and look at its device and at other processes there", rank)};
 }
 
+// Seconds that a step of a rank needs of this phase, if its samples need as long as in the baseline. 0: not known.
+double needed(const ExplainedPair& pair, const char* phase) {
+  const Facts &arm = pair.arm, &baseline = pair.baseline;
+  if (baseline.phases.empty()) return 0;
+  const double share = arm.step_samples() / static_cast<double>(arm.ranks) / baseline.step_samples() *
+                       static_cast<double>(baseline.ranks);
+  return std::isfinite(share) ? least(baseline, phase) * share : 0;
+}
+
 std::optional<Finding> input(const ExplainedPair& pair) {
   if (pair.arm.phases.empty()) return {};
   const double waits = least(pair.arm, "input"), step = longest_step(pair.arm);
-  if (waits <= input_share * step) return {};
+  if (waits - needed(pair, "input") <= input_share * step) return {};
   return Finding{fmt::format("each rank waits {} of a step of {} for its samples", milliseconds(waits),
                              milliseconds(step)),
                  "use more workers: DataLoader(…, num_workers=2, persistent_workers=True)"};
@@ -98,14 +107,12 @@ std::optional<Finding> threads(const ExplainedPair& pair) {
   const Facts& arm = pair.arm;
   if (arm.phases.empty() || pair.baseline.phases.empty() || arm.threads <= 1) return {};
   const auto ranks = static_cast<double>(arm.ranks);
-  const double share =
-      arm.step_samples() / ranks / pair.baseline.step_samples() * static_cast<double>(pair.baseline.ranks);
-  const double needed = least(pair.baseline, "processor") * share, used = least(arm, "processor");
-  if (!(arm.threads * ranks > arm.cores) || !(used > spinning * needed)) return {};
+  const double enough = needed(pair, "processor"), used = least(arm, "processor");
+  if (!(arm.threads * ranks > arm.cores) || !(used > spinning * enough)) return {};
   return Finding{fmt::format("{} ranks with {} threads each on {} cores: {} of processor time per step and "
                              "rank, where {} needs {}",
                              arm.ranks, plain_number(arm.threads), plain_number(arm.cores),
-                             milliseconds(used), pair.name, milliseconds(needed)),
+                             milliseconds(used), pair.name, milliseconds(enough)),
                  fmt::format("use OMP_NUM_THREADS={}", std::max(1.0, std::floor(arm.cores / ranks)))};
 }
 

@@ -29,6 +29,8 @@ TEST_CASE("explain refuses what it cannot explain, and is silent about equal arm
   REQUIRE(arms.size() == 1);
   CHECK(arms[0].at("arm") == "ddp");
   CHECK(arms[0].at("causes").empty());
+  CHECK(
+      contains(scratch.at({"explain", "--probe"}).err, "the probe needs scripts that the recorder has seen"));
   const Output unknown = scratch.at({"explain", "--arm", "dpd"});
   CHECK(unknown.code == 2);
   CHECK(contains(unknown.err, "no arm of experiment \"small\" is \"dpd\"; did you mean \"ddp\"?"));

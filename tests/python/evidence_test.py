@@ -37,7 +37,7 @@ class OneProcess(Recorded):
             self.assertAlmostEqual(each["reduction"], 1.0, delta=1e-6)
             self.assertLess(each["rest"], 1e-5)
         self.assertEqual((observed["epoch_samples"], observed["gradient_bytes"]), (40, 4 * (6 * 8 + 8 + 8 * 2 + 2)))
-        for name in ("random", "overlap", "scheduler_steps", "batch_norm_samples"):
+        for name in ("random", "overlap", "repeated", "uncleared", "scheduler_steps", "batch_norm_samples"):
             self.assertNotIn(name, observed)
 
     def test_weights_are_equal_bit_for_bit_with_and_without_a_record(self):
@@ -77,6 +77,12 @@ class OneProcess(Recorded):
         self.assertEqual((first["backwards"], first["kept"], first["weights"]), ([2], [2], [8]))
         self.assertAlmostEqual(first["losses"][0], loss_of(network(), X[:8], Y[:8]).item(), delta=1e-6)
         self.assertAlmostEqual(first["reduction"], 1.0, delta=1e-6)
+
+    def test_gradients_that_nobody_clears_are_seen(self):
+        def step(model, optimizer, x, y):
+            loss_of(model, x, y).backward()
+            optimizer.step()
+        self.assertIs(self.observed(step)["uncleared"], True)
 
     def test_gradients_are_measured_before_they_are_clipped(self):
         def step(model, optimizer, x, y):
@@ -279,6 +285,9 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual((same["overlap"], same["random"]), (1, {"fetch": ["python"], "forward": ["torch"]}))
         self.assertEqual((healthy["overlap"], healthy["random"]), (0, {"fetch": [], "forward": []}))
         self.assertEqual((same["epoch_samples"], healthy["epoch_samples"]), (160, 80))
+        for fault, equal in (("healthy", True), ("sum", True), ("manual", True), ("alone", False)):
+            self.assertEqual([self.runs[fault][0][f"equal_{name}"] for name in ("weights", "data")], [equal, True], fault)
+        self.assertEqual(("repeated" in same, "repeated" in healthy), (False, False))
 
     def test_rows_of_all_ranks_are_added(self):
         for rank, counted in ((0, 8), (1, None)):

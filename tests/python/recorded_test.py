@@ -73,6 +73,23 @@ class Recorded(unittest.TestCase):
     def rows(self, query):
         return list(csv.DictReader(self.trainyard("sql", query, "--format", "csv").stdout.splitlines()))
 
+    def test_a_probe_compares_gradients_of_the_same_samples(self):
+        expected = {"plain": ["with the same samples and weights, r2 has the gradients of r1",
+                              "if the ranks have 8 + 4 samples: each rank takes the mean of its own part, but r1 gives the ranks 66.7 % and 33.3 %"],
+                    "doubled": ["the gradient is 2 times that of r1"]}
+        for case, texts in expected.items():
+            with self.subTest(case):
+                done = self.run_cases([case], [1, 2], "--as", case)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                probed = self.trainyard("explain", case, "--probe")
+                self.assertEqual(probed.returncode, 0, probed.stderr)
+                said = " ".join(probed.stdout.split())
+                for text in texts:
+                    self.assertIn(text, said)
+        self.assertEqual(self.trainyard("status", "--format", "json").stdout.count("probe"), 0)  # the yard has no run more
+        refused = self.trainyard("explain", "--probe", "--arm", "r1")
+        self.assertEqual((refused.returncode, 'no arm of experiment "doubled" is a strategy' in refused.stderr), (2, True), refused.stderr)
+
     def test_a_script_has_its_own_strategies_and_arguments(self):
         self.write_page_script((HERE.parents[1] / "docs/python.md").read_text())
         added = len(re.findall(r"# [1-7]\b", (self.folder / "train.py").read_text()))

@@ -5,10 +5,12 @@
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.h"
 #include "reports/analysis/analysis.h"
 #include "reports/answer/why.h"
 #include "reports/document/report_json.h"
 #include "reports/explain/causes.h"
+#include "reports/explain/probe.h"
 #include "reports/report/page.h"
 #include "reports/report/report.h"
 #include "tests/reports/support/judged.h"
@@ -56,6 +58,7 @@ json of_two() {
 }
 
 struct Recorded {
+  json terms = json::object();  // further ones
   std::string weights = "3fa9";
   double rate = 0.1;
   std::vector<std::string> orders{"a", "b"};  // by epoch
@@ -79,8 +82,10 @@ void record(ReportData& data, const std::string& strategy, const std::vector<jso
       one.threads = 1;
       one.start = {{"observed", observed_of_ranks[rank]},
                    {"learning_rate", stated.rate},
+                   {"learning_rate_schedule", "constant"},
                    {"epochs", 2},
                    {"initial_weights", {{"0.weight", stated.weights}}}};
+      one.start.update(stated.terms);
     }
   }
 }
@@ -131,8 +136,12 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
     std::string name, evidence;
   };
   json discarded = changed_steps("backwards", {2, 2});
+  json uncleared = changed_steps("rest", 0.4);
+  uncleared["uncleared"] = true;
   const std::vector<Fault> faults{
       {changed("overlap", 1.0), "same-data", "two ranks have 100 % of the samples"},
+      {changed("overlap", 0.3), "same-data", "two ranks have 30 % of the samples"},
+      {uncleared, "uncleared-gradients", "to those of the step before it"},
       {discarded, "discarded-steps", "2 backward passes for each one"},
       {changed_steps("reduction", 2.0), "summed-gradients", "2 times their mean"},
       {changed_steps("reduction", 0.5), "divided-twice", "0.5 of the mean"},
@@ -149,6 +158,8 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {changed_steps("rest", 0.002), "reduced-precision", "by 0.2 %"},
       {changed_steps("losses", {4.5, 4.7}), "multiplied-loss", "2 times that of single"},
       {changed_steps("rest", 0.6), "not-averaged", "60 % of a gradient"},
+      {changed("equal_weights", false), "different-weights", "different weights after epoch 1"},
+      {changed("equal_data", false), "different-data", "before a sampler divides them"},
       {changed("epoch_samples", 320), "fewer-samples", "320 samples, single has 640"}};
   for (const Fault& fault : faults) {
     CAPTURE(fault.name);
@@ -160,6 +171,14 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
 
 TEST_CASE("terms and weights of metrics name the causes that steps do not show") {
   CHECK(names(recorded(of_two(), {.weights = "77c0"})) == Names{"weights"});
+  const json clips = {{"clip_norm", 1.0}}, varies = {{"learning_rate_schedule", "varying 3f"}};
+  CHECK(names(recorded(of_two(), {.terms = clips})) == Names{"settings"});
+  CHECK(names(recorded(of_two(), {.terms = varies})) == Names{"schedule"});
+  CHECK(names(recorded(of_two(), {.terms = varies, .rate = 0.2})) == Names{"learning-rate"});
+  json clipped_early = changed_steps("rest", 0.6);
+  clipped_early["equal_weights"] = true;
+  CHECK(contains(explained(recorded(clipped_early, {.terms = clips})).causes->front().evidence,
+                 "clips its own gradient"));
   CHECK(names(recorded(of_two(), {.rate = 0.2})) == Names{"learning-rate"});
   CHECK(names(recorded(changed_steps("samples", {64, 64}), {.rate = 0.2})) == Names{"batch-and-rate"});
   CHECK(names(recorded(of_two(), {.orders = {"a", "a"}})) == Names{"set-epoch"});
@@ -182,6 +201,34 @@ TEST_CASE("means of unequal parts are named if the loss does not grow with the t
   CHECK(names(recorded(observed)) == Names{"uneven-means"});
   for (json& step : observed["chain"]) step["losses"] = {3.07, 1.53};  // the sum over all ranks
   CHECK(names(recorded(observed)).empty());
+}
+
+TEST_CASE("a probe says how the gradient of the arm differs, and refuses what it cannot compare") {
+  const auto step = [](double distance, double factor, double rest, std::vector<double> shares) {
+    return json{{"samples", {32, 16}}, {"distance", distance}, {"factor", factor},        {"rest", rest},
+                {"shares", shares},    {"unexplained", 1e-7},  {"parameter", "last.bias"}};
+  };
+  struct Said {
+    json step;
+    std::string text;
+  };
+  const std::vector<Said> answers{{step(3e-7, 1, 3e-7, {0.5, 0.5}), "ddp has the gradients of single"},
+                                  {step(1, 2, 3e-7, {0.5, 0.5}), "the gradient is 2 times that of single"},
+                                  {step(0.6, 1.05, 0.6, {0.667, 0.333}), "gives the ranks 66.7 % and 33.3 %"},
+                                  {step(0.4, 0.9, 0.4, {0.5, 0.5}), "40 % of the gradient differs"}};
+  const experiments::Probe probe{.baseline = "single", .arm = "ddp", .axes = {}, .folder = "", .samples = 0};
+  for (const Said& answer : answers) {
+    ReportData data = recorded(of_two());
+    CHECK_THROWS_AS(probe_table(data, probe), UserError);
+    json observed = of_single();
+    observed["probe"] = {answer.step};
+    record(data, "single", {observed});
+    std::erase_if(data.runs,
+                  [](const db::RunSummary& run) { return run.strategy == "single" && run.seed > 1; });
+    CHECK(contains(probe_table(data, probe).notes.front(), answer.text));
+  }
+  const ReportData data = one_model(3);
+  CHECK_THROWS_AS(probe_of(data, data.runs.front(), data.runs.back(), "/samples"), UserError);
 }
 
 TEST_CASE("times: the late rank, slow input, too many threads and a slow link") {

@@ -101,7 +101,8 @@ inline constexpr std::array verbs{
          "trainyard compare --from runs.csv --arm optimizer --baseline sgd --metric loss"},
     Verb{"explain", add_explain, results_group,
          "trainyard explain                # the experiment that was run last\n"
-         "trainyard explain first --arm ddp"},
+         "trainyard explain first --arm ddp\n"
+         "trainyard explain first --probe  # gradients of the same samples"},
     Verb{"export", add_export, results_group,
          "trainyard export final --out final.csv\n"
          "trainyard export epochs --experiment first --format jsonl\n"

@@ -9,11 +9,13 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
-#include "experiments/config/ladder_file.h"
+#include "experiments/config/derived_file.h"
+#include "orchestrator/yard/yard.h"
 #include "reports/analysis/analysis.h"
 #include "reports/answer/why.h"
 #include "reports/document/report_json.h"
 #include "reports/explain/ladder.h"
+#include "reports/explain/probe.h"
 #include "reports/format/aligned_text.h"
 #include "reports/results/cells.h"
 #include "reports/results/report_data.h"
@@ -34,6 +36,7 @@ struct ExplainOptions {
   std::string model;
   std::string format = "text";
   bool ladder = false;
+  bool probe = false;
   std::int64_t seeds = 8;
   std::optional<fs::path> yard;
 };
@@ -73,22 +76,28 @@ std::string as_json(const reports::Report& report) {
   return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
-// The arm to climb to, and its baseline. UserError if the options do not choose one.
-std::pair<const db::RunSummary*, const db::RunSummary*> ends_of_ladder(const reports::ReportData& data,
-                                                                       const ExplainOptions& options) {
-  std::vector<std::pair<const db::RunSummary*, const db::RunSummary*>> found;
+// The arm of a ladder or a probe.
+struct ChosenArm {
+  const db::RunSummary* baseline = nullptr;
+  const db::RunSummary* arm = nullptr;
+};
+
+// UserError if the options do not choose one.
+ChosenArm chosen_arm(const reports::ReportData& data, const ExplainOptions& options) {
+  std::vector<ChosenArm> found;
   for (const experiments::Compare& compare : data.plan.compare)
     for (const reports::CellRuns& cell : reports::make_cells(data, compare)) {
       const bool chosen = options.model.empty() || options.model == cell.model;
       for (const reports::ArmRuns& arm : cell.arms)
         if (chosen && compare.axis == "strategy" && !arm.runs.empty() && !cell.baseline.runs.empty() &&
             (options.arms.empty() || std::ranges::find(options.arms, arm.value) != options.arms.end()))
-          found.emplace_back(cell.baseline.runs.front().run, arm.runs.front().run);
+          found.push_back({cell.baseline.runs.front().run, arm.runs.front().run});
     }
   if (found.size() == 1) return found.front();
   throw UserError(found.empty() ? "no arm of experiment \"" + data.experiment +
                                       "\" is a strategy with this name and model"
-                                : fmt::format("{} arms fit, and a ladder is for one", found.size()),
+                                : fmt::format("{} arms fit, and {} is for one", found.size(),
+                                              options.probe ? "a probe" : "a ladder"),
                   "choose it with --model NAME and --arm NAME, as in `trainyard compare`");
 }
 
@@ -101,7 +110,7 @@ int climb(const ExplainOptions& options) {
     const auto database = open_yard(options.yard);
     const auto data = reports::gather_results(database, experiment_named(database, options.experiment));
     name = data.experiment + "-ladder";
-    const auto [baseline, arm] = ends_of_ladder(data, options);
+    const auto [baseline, arm] = chosen_arm(data, options);
     ladder = reports::ladder_between(*baseline, *arm);
     experiment = journalled_experiment(database, data.experiment, "`trainyard run`");
     const std::string text =
@@ -122,8 +131,45 @@ int climb(const ExplainOptions& options) {
   return done;
 }
 
+// Trains three steps of the arm, and then of the baseline with the arm's samples, in a yard of their own.
+int probe(const ExplainOptions& options) {
+  ExperimentOptions experiment;
+  experiments::Probe made;
+  {
+    const auto database = open_yard(options.yard);
+    const auto data = reports::gather_results(database, experiment_named(database, options.experiment));
+    const auto [baseline, arm] = chosen_arm(data, options);
+    experiment = journalled_experiment(database, data.experiment, "`trainyard run`");
+    experiment.yard = orchestrator::yard_from(options.yard).root() / "probe";
+    const fs::path folder = *experiment.yard / "samples" / arm->run_key;
+    made = reports::probe_of(data, *baseline, *arm, folder.string());
+    fs::create_directories(folder);
+    experiment.toml = experiments::probe_file(*experiment.toml, made);
+    experiment.selection.set.emplace_back("epochs=1");
+    experiment.selection = {.set = experiment.selection.set,
+                            .where = {},
+                            .exclude_where = {},
+                            .as = data.experiment,
+                            .max_seeds = 0};
+  }
+  SweepChoices choices;
+  choices.no_report = true;
+  for (const std::string& strategy : {made.arm, made.baseline}) {
+    experiment.selection.where = {"strategy=" + strategy};
+    if (const int code = run_sweep(experiment, choices, "trainyard explain --probe"); code != done)
+      return code;
+  }
+  const auto database = open_yard(experiment.yard);
+  std::cout << "\n"
+            << reports::aligned_table(
+                   reports::probe_table(reports::gather_results(database, experiment.selection.as), made),
+                   output_width());
+  return done;
+}
+
 int explain(const ExplainOptions& options) {
   if (options.ladder) return climb(options);
+  if (options.probe) return probe(options);
   const auto database = open_yard(options.yard);
   const auto data = reports::gather(database, experiment_named(database, options.experiment));
   reports::Report report = reports::make_report(data);
@@ -156,7 +202,12 @@ void add_explain(CLI::App& program, Invocation& invocation) {
       "--ladder", options->ladder,
       "train the way from the baseline to the arm, one change at a time, and print what each change does");
   ladder->excludes(format);
-  command->add_option("--model", options->model, "of the ladder")->type_name("MODEL")->needs(ladder);
+  auto* probe =
+      command->add_flag("--probe", options->probe,
+                        "train three steps of a recorded arm and of its baseline with the same samples and "
+                        "weights, and compare their gradients");
+  probe->excludes(format)->excludes(ladder);
+  command->add_option("--model", options->model, "of the ladder or the probe")->type_name("MODEL");
   command->add_option("--seeds", options->seeds, "of the ladder")
       ->type_name("N")
       ->check(CLI::Range(2, 1000))

@@ -1,5 +1,5 @@
-// The experiment file of a ladder: it loads, and its runs are the steps.
-#include "experiments/config/ladder_file.h"
+// Files that explain derives: that of a ladder loads, and its runs are the steps. That of a probe has one run of each arm.
+#include "experiments/config/derived_file.h"
 
 #include <string>
 
@@ -65,4 +65,31 @@ TEST_CASE("a ladder refuses a file whose matrix varies what a step changes") {
     CHECK(contains(error.what(),
                    "the matrix varies batch, and the ladder changes batch; write a file without this axis"));
   }
+}
+
+TEST_CASE("a probe has one run of the arm and one of its baseline, and only the baseline gets samples") {
+  const std::string own =
+      "name = \"own\"\n[matrix]\nmodel = [\"mlp\"]\nlearning_rate = [0.1, 0.2]\nstrategy = [\"one\", "
+      "\"two\"]\n"
+      "seed = { count = 5 }\n[defaults]\ndataset = \"synthetic-digits\"\nepochs = 3\n"
+      "[strategy.one]\ncommand = [\"python3\"]\n[strategy.two]\ncommand = [\"python3\"]\nreplicas = 2\n"
+      "env = { KEPT = \"1\" }\n[compare]\nbaseline = \"one\"\n[expect.mlp]\ntest_accuracy = 0.9\n";
+  const Probe probe{
+      .baseline = "one",
+      .arm = "two",
+      .axes = {{"model", std::string("mlp")}, {"learning_rate", 0.2}, {"seed", std::int64_t{3}}},
+      .folder = "/samples",
+      .samples = 256};
+  const std::string text = probe_file(own, probe);
+  const Loaded loaded = load_text(text, "own.toml");
+  REQUIRE_MESSAGE(loaded.experiment.has_value(), text);
+  REQUIRE(loaded.experiment->runs.size() == 2);
+  for (const Run& run : loaded.experiment->runs) {
+    CHECK(run.seed == 3);
+    CHECK(effective_learning_rate(run) == 0.2);
+  }
+  CHECK(contains(text, "RECORDER_PROBE_SAMPLES = \"256\""));
+  CHECK(text.find("RECORDER_PROBE_SAMPLES") == text.rfind("RECORDER_PROBE_SAMPLES"));
+  CHECK(contains(text, "KEPT = \"1\""));
+  CHECK_THROWS_AS(probe_file("name = \"own\"\n[matrix]\nzip = [{ seed = [1] }]\n", probe), UserError);
 }

@@ -1,4 +1,4 @@
-#include "experiments/config/ladder_file.h"
+#include "experiments/config/derived_file.h"
 
 #include <sstream>
 
@@ -41,13 +41,28 @@ void refuse_axes(const toml::table& matrix, const std::vector<Rung>& rungs) {
                         "write a file without this axis, run it, and explain that experiment");
 }
 
+std::string text_of(const toml::table& file) {
+  std::ostringstream text;
+  using Style = toml::format_flags;
+  text << toml::toml_formatter(file, toml::toml_formatter::default_flags &
+                                         ~(Style::allow_literal_strings | Style::indentation))
+       << "\n";
+  return text.str();
+}
+
+// The parts of an experiment that a derived one keeps.
+toml::table kept(const std::string& toml) {
+  toml::table file = toml::parse(toml);
+  for (const char* other : {"compare", "include", "exclude", "expect", "published"}) file.erase(other);
+  return file;
+}
+
 }  // namespace
 
 std::string ladder_file(const std::string& toml, const Ladder& ladder, const LadderFile& made) {
   std::vector<Rung> rungs = ladder.rungs;
   rungs.insert(rungs.end(), ladder.remedies.begin(), ladder.remedies.end());
-  toml::table file = toml::parse(toml);
-  for (const char* other : {"compare", "include", "exclude", "expect", "published"}) file.erase(other);
+  toml::table file = kept(toml);
   toml::table& matrix = table_in(file, "matrix");
   refuse_axes(matrix, rungs);
   toml::table& strategies = table_in(file, "strategy");
@@ -68,14 +83,35 @@ std::string ladder_file(const std::string& toml, const Ladder& ladder, const Lad
   file.insert_or_assign("name", made.name);
   file.insert("compare",
               toml::table{{"axis", "strategy"}, {"baseline", ladder.baseline}, {"differs", differs}});
-  std::ostringstream text;
-  using Style = toml::format_flags;
-  const auto style =
-      toml::toml_formatter::default_flags & ~(Style::allow_literal_strings | Style::indentation);
-  text << "# Written by `trainyard explain --ladder`: each strategy makes one more change than the one "
-          "before it.\n"
-       << toml::toml_formatter(file, style) << "\n";
-  return text.str();
+  return "# Written by `trainyard explain --ladder`: each strategy makes one more change than the one before "
+         "it.\n" +
+         text_of(file);
+}
+
+std::string probe_file(const std::string& toml, const Probe& probe) {
+  toml::table file = kept(toml);
+  toml::table& matrix = table_in(file, "matrix");
+  if (matrix.contains("zip")) throw UserError("the probe cannot choose a run from a matrix with a zip");
+  std::vector<std::string> names;
+  for (const auto& [name, values] : matrix) names.emplace_back(name.str());
+  for (const std::string& name : names) {
+    toml::table one;
+    if (const Value* value = value_or_null(probe.axes, name)) put(one, name, *value);
+    if (toml::node* node = one.get(name)) matrix.insert_or_assign(name, toml::array{*node});
+  }
+  matrix.insert_or_assign("strategy", toml::array{probe.baseline, probe.arm});
+  toml::table& strategies = table_in(file, "strategy");
+  for (const std::string& name : {probe.baseline, probe.arm}) {
+    toml::table& variables = table_in(table_in(strategies, name.c_str()), "env");
+    variables.insert_or_assign("RECORDER_PROBE", probe.folder);
+    if (name == probe.baseline)
+      variables.insert_or_assign("RECORDER_PROBE_SAMPLES", fmt::format("{:.0f}", probe.samples));
+  }
+  constexpr int seconds = 600;
+  toml::table& machine = table_in(file, "machine");
+  machine.insert_or_assign("progress_timeout", seconds);
+  machine.insert_or_assign("exclusive", "devices");  // nothing is timed
+  return text_of(file);
 }
 
 }  // namespace trainyard::experiments

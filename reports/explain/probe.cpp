@@ -1,0 +1,135 @@
+#include "reports/explain/probe.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "base/error.h"
+#include "base/named_row.h"
+#include "base/text.h"
+#include "reports/explain/facts.h"
+#include "reports/format/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr double equal = 3e-4;         // float32 leaves 4e-7, bfloat16 2e-3
+constexpr double equal_share = 0.005;  // of a rank
+
+// A step of the probe. Norms are relative to that of the baseline's gradient.
+struct ProbedStep {
+  std::vector<double> samples;  // by rank
+  std::vector<double> shares;   // by rank, of its gradient in that of the baseline
+  double distance = NAN;        // of the arm's gradient
+  double factor = NAN;          // of the arm's gradient
+  double rest = NAN;            // that the factor leaves
+  double unexplained = NAN;     // that the shares leave
+  std::string parameter;        // with the largest difference
+};
+
+std::vector<ProbedStep> steps_of(const db::RunEvidence& evidence) {
+  std::vector<ProbedStep> steps;
+  if (evidence.ranks.empty()) return steps;
+  const nlohmann::json observed = evidence.ranks.front().start.value("observed", nlohmann::json::object());
+  for (const nlohmann::json& each : observed.value("probe", nlohmann::json::array()))
+    steps.push_back({.samples = each.value("samples", std::vector<double>()),
+                     .shares = each.value("shares", std::vector<double>()),
+                     .distance = each.value("distance", NAN),
+                     .factor = each.value("factor", NAN),
+                     .rest = each.value("rest", NAN),
+                     .unexplained = each.value("unexplained", NAN),
+                     .parameter = each.value("parameter", "")});
+  return steps;
+}
+
+std::string percent(double share) {
+  constexpr double whole = 100;
+  return plain_number(whole * share, 3) + " %";
+}
+
+std::string samples_text(const ProbedStep& step) {
+  return joined(
+      step.samples, [](double number) { return plain_number(number); }, " + ");
+}
+
+bool is_uneven(const ProbedStep& step) {
+  const double all = std::accumulate(step.shares.begin(), step.shares.end(), 0.0);
+  const auto ranks = static_cast<double>(step.shares.size());
+  return step.unexplained < equal && std::ranges::any_of(step.shares, [&](double share) {
+           return std::abs(share / all - 1 / ranks) > equal_share;
+         });
+}
+
+// How the gradient of the arm differs. Empty if it does not.
+std::string difference(const ProbedStep& step, const std::string& baseline) {
+  if (step.distance < equal) return "";
+  if (is_uneven(step)) {
+    return fmt::format(
+        "each rank takes the mean of its own part, but {} gives the ranks {} of their means. "
+        "Try: loss_sum * world / total",
+        baseline, joined(step.shares, percent, " and "));
+  }
+  if (step.rest < equal)
+    return fmt::format("the gradient is {} times that of {}", plain_number(step.factor, 4), baseline);
+  return fmt::format("{} of the gradient differs from that of {}, most in {}", percent(step.distance),
+                     baseline, step.parameter);
+}
+
+}  // namespace
+
+experiments::Probe probe_of(const ReportData& data, const db::RunSummary& baseline, const db::RunSummary& arm,
+                            const std::string& folder) {
+  const Facts first = facts_of(data, baseline), second = facts_of(data, arm);
+  if (!first.recorded || !second.recorded)
+    throw UserError(fmt::format("the probe needs scripts that the recorder has seen, and {} is not one",
+                                first.recorded ? arm.strategy : baseline.strategy),
+                    "record it (docs/python.md); strategies of trainyard have the parity check");
+  if (first.ranks != 1)
+    throw UserError(
+        fmt::format("the probe compares with one process, but {} has {}", baseline.strategy, first.ranks));
+  experiments::Probe made{.baseline = baseline.strategy,
+                          .arm = arm.strategy,
+                          .axes = arm.axes,
+                          .folder = folder,
+                          .samples = first.step_samples()};
+  if (!(made.samples > 0)) throw UserError("the samples of a step were not observed in " + baseline.strategy);
+  made.axes["model"] = arm.model;
+  made.axes["seed"] = arm.seed;
+  return made;
+}
+
+Table probe_table(const ReportData& data, const experiments::Probe& probe) {
+  Table table;
+  table.columns = {"step", right_column("samples of the ranks"), right_column("factor"),
+                   right_column("difference")};
+  std::vector<std::string> texts;  // by step
+  for (const db::RunSummary& run : data.runs) {
+    const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
+    if (run.strategy != probe.baseline || evidence == nullptr) continue;
+    for (const ProbedStep& step : steps_of(*evidence)) {
+      std::string text = difference(step, probe.baseline);
+      if (constexpr std::size_t last = 2;
+          texts.size() == last && !text.empty())  // the last rank has a smaller part
+        text = fmt::format("if the ranks have {} samples: {}", samples_text(step), text);
+      texts.push_back(text);
+      table.rows.push_back({fmt::format("{}", texts.size()), samples_text(step), plain_number(step.factor, 4),
+                            percent(step.distance)});
+    }
+  }
+  if (table.rows.empty())
+    throw UserError("the recorder wrote nothing about the probe",
+                    "use the recorder of this version of trainyard");
+  if (texts.front().empty())
+    table.notes.push_back(fmt::format("with the same samples and weights, {} has the gradients of {}",
+                                      probe.arm, probe.baseline));
+  for (const std::string& text : texts)
+    if (!text.empty() && std::ranges::find(table.notes, text) == table.notes.end())
+      table.notes.push_back(text);
+  return table;
+}
+
+}  // namespace trainyard::reports
