@@ -61,7 +61,8 @@ toml::table kept(const std::string& toml) {
 
 std::string ladder_file(const std::string& toml, const Ladder& ladder, const LadderFile& made) {
   std::vector<Rung> rungs = ladder.rungs;
-  rungs.insert(rungs.end(), ladder.remedies.begin(), ladder.remedies.end());
+  for (const std::vector<Rung>* more : {&ladder.remedies, &ladder.of_times})
+    rungs.insert(rungs.end(), more->begin(), more->end());
   toml::table file = kept(toml);
   toml::table& matrix = table_in(file, "matrix");
   refuse_axes(matrix, rungs);

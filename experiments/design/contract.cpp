@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
 #include <set>
 #include <sstream>
@@ -291,8 +292,32 @@ std::string declared_mesh_difference(const Values& baseline, const Values& arm) 
   return averages_batches(*model, arm) ? split_batch_statistics : "";
 }
 
+namespace {
+
+// The text with at most 12 digits of each hash.
+std::string with_short_hashes(const std::string& text) {
+  constexpr std::size_t shown = 12, least = 32;
+  std::string result, digits;
+  const auto end_digits = [&] {
+    result += digits.size() < least ? digits : digits.substr(0, shown) + "…";
+    digits.clear();
+  };
+  for (const char c : text)
+    if (std::isxdigit(static_cast<unsigned char>(c)) != 0) {
+      digits += c;
+    } else {
+      end_digits();
+      result += c;
+    }
+  end_digits();
+  return result;
+}
+
+}  // namespace
+
 std::string to_text(const TermDifference& difference) {
-  return fmt::format("{} {} against {}", difference.title, difference.arm, difference.baseline);
+  return fmt::format("{} {} against {}", difference.title, with_short_hashes(difference.arm),
+                     with_short_hashes(difference.baseline));
 }
 
 std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const StatedTerms& arm,

@@ -23,6 +23,10 @@ struct Ladder {
   std::vector<Rung> rungs;  // from the baseline to the arm, which differs from the last one only by its mesh
   std::string arm;          // strategy
   std::vector<Rung> remedies;  // further steps from the arm: what to try
+  // From an N-th of an epoch of the baseline to an epoch of the arm, whose N replicas have equal parts. They train N times as
+  // much, so their times are divided by N. Empty: the arm has other ranks than replicas.
+  std::vector<Rung> of_times = {};
+  std::int64_t replicas = 1;  // N
 };
 
 struct Probe {

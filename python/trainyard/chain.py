@@ -159,10 +159,12 @@ def _spread(weights: list[float | None]) -> float:
 
 
 def _fit(sketches: list[list[str]]) -> dict[str, float]:
-    """The gradient of rank 0 as a factor of the sum of all local gradients, and what this leaves."""
+    """The gradient of rank 0 as a factor of the sum of all local gradients, what this leaves, and the distance to its local one."""
     local, gradient = ([np.frombuffer(base64.b64decode(each[i]), np.float32).astype(np.float64) for each in sketches] for i in (0, 1))
     total, whole = sum(local), gradient[0]
     if not 0 < total @ total < math.inf or not 0 < whole @ whole < math.inf:
         return {}
     factor = float(whole @ total / (total @ total))
-    return {"reduction": factor * len(sketches), "rest": float(np.linalg.norm(whole - factor * total) / np.linalg.norm(whole))}
+    norm = np.linalg.norm(whole)
+    return {"reduction": factor * len(sketches), "rest": float(np.linalg.norm(whole - factor * total) / norm),
+            "own": float(np.linalg.norm(whole - local[0]) / norm)}

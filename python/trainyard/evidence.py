@@ -53,6 +53,6 @@ class Evidence:
         """Those that were observed."""
         steps, norms = self.steps, terms.batch_norms(self.steps)
         shares = world if any(type(each).__name__ == "SyncBatchNorm" for each in norms) else 1
-        found = self.found | {"uncleared": steps.uncleared, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
+        found = self.found | {"uncleared": steps.uncleared, "eval_steps": steps.eval_steps, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
                               "batch_norm_samples": steps.first_rows * shares if norms else 0}
         return {name: value for name, value in found.items() if value or name in ("overlap", "equal_weights", "equal_data")}

@@ -103,7 +103,7 @@ class Phases:
             late = [each for each in self._collectives if each[0] >= self._ended]
             early = [each for each in self._collectives if each[0] < self._last[0]]
             first = min([self.first, *(each[0] for each in buffers[:1])])
-            found = {"input": data if steps.has_loader else first - self._begun[0], "buffers": sum(each[1] for each in buffers),
+            found = {"input" if steps.has_loader else "before": data if steps.has_loader else first - self._begun[0], "buffers": sum(each[1] for each in buffers),
                      "forward": forward - sum(each[1] for each in buffers if each[3]), "backward": self._backward,
                      "wait": self._wait + sum(each[1] for each in late),
                      "optimizer": optimizer - sum(each[1] for each in late if each[0] >= steps.step_began)}

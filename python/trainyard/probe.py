@@ -61,7 +61,7 @@ def part(batch: Any, begin: int, end: int) -> Any:
 
 
 class Probe:
-    """Of this rank. found: what the process learned, by step. ValueError if the arm left nothing in the folder."""
+    """The part of this rank. found: what the process learned, by step. ValueError if the arm left nothing in the folder."""
 
     def __init__(self, steps: Any, rank: int, world: int):
         self.steps, self.rank, self.world, self.found = steps, rank, world, []

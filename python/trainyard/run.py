@@ -23,6 +23,7 @@ from .steps import COUNTED, Steps
 
 _TAKEN = ("loss correct accuracy perplexity bleu psnr r2 rmse part1 part2 part3 target square deviation bleu_1 bleu_2 bleu_3 bleu_4 "
           "bleu_length seconds total_seconds processor_seconds energy").split()  # names that trainyard has
+RATES = 100  # first epochs whose learning rates explain sees
 _PEER_ENDED = ("Connection closed by peer", "Connection reset by peer", "Broken pipe")
 
 
@@ -190,6 +191,7 @@ class Run:
                                  "samples": sum(steps.sizes), "learning_rate_hash": rates}
         if steps.rates:
             extra["learning_rates"] = [steps.rates[0][0], steps.rates[-1][0]]
+            self._evidence.found.setdefault("learning_rates", []).extend(extra["learning_rates"] if number <= RATES else [])
         if order := self._batches(number):
             extra["batches"] = order
         self._records.write("epoch", epoch=number, train_seconds=train_seconds, validation_seconds=steps.validating,

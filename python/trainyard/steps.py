@@ -69,6 +69,7 @@ class Steps:
         self.largest_step = self.most_forwards = self.scheduler_steps = self.first_rows = self.gradient_bytes = 0
         self.chain: Chain | None = Chain(self)  # of the first epochs
         self.random: dict[str, list] | None = {} if ranks.number() > 1 else None  # states of random numbers before and after
+        self._graded, self.eval_steps = False, 0  # of forward passes in eval() mode that keep gradients
         self.uncleared = False  # whether a step added its gradients to those of the step before it
         self.wrapper: tuple[str, Any] = ("", None)  # of the gradients: terms.wrapper_of
         self.phases = Phases(self)
@@ -172,6 +173,7 @@ class Steps:
             self._inputs = kwargs
         self._trains = self.model.training and torch.is_grad_enabled()
         if not self._trains:
+            self._graded = self._graded or torch.is_grad_enabled()
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
             return args, kwargs
@@ -303,7 +305,11 @@ class Steps:
         for batch in batches:
             rows += batch[0]
             size += batch[1]
-        if not self.rows:
+        if not self.rows and self._graded:
+            self.eval_steps += 1
+            self.missing.setdefault("batches", "the model is in eval() mode in a step: call model.train() before each epoch")
+            self.pending = []
+        elif not self.rows:
             self.missing.setdefault("batches", "no forward pass of the model was seen: give trainyard.start() the model that the "
                                     "script calls, after torch.compile and copies")
             self.pending = []
@@ -316,6 +322,7 @@ class Steps:
         self.sizes.append(size)
         self.most_forwards = max(self.most_forwards, self.forwards)
         self.rows = self.forwards = 0
+        self._graded = False
         if skipped:
             self.skipped_steps += 1
             self.epoch_skipped += 1

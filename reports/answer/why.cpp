@@ -43,15 +43,23 @@ Why why_of(const Comparison& comparison, const Cell& cell, const Arm& arm) {
           .parts = {},
           .open = {},
           .refusal = refusal_of(arm)};
-  bool result_moved = false, time_moved = false;
+  if (!why.refusal.empty() && !arm.comparability.refused.empty())
+    why.refusal += ": " + joined(arm.comparability.refused, {}, "; ");
+  bool result_moved = false, time_moved = false, has_pairs = false;
+  std::vector<std::string> left_out;
   for (const Metric* metric : published_in(comparison)) {
     const Verdict* verdict = cell.find(arm.value, metric->name);
-    if (verdict == nullptr || !has_moved(*verdict)) continue;
+    if (verdict == nullptr) continue;
+    has_pairs = has_pairs || verdict->effect;
+    if (left_out.empty()) left_out = verdict->dropped;
+    if (!has_moved(*verdict)) continue;
     (is_time(*verdict) ? time_moved : result_moved) = true;
     why.changes.push_back(fmt::format("{}: {}{} {} {}", phase_and_metric(*verdict), text_of(verdict->kind),
                                       marks_text(verdict->caveats), effect_text(*verdict),
                                       interval_text(*verdict)));
   }
+  if (why.refusal.empty() && !has_pairs && !left_out.empty())
+    why.refusal = "no pair of runs can be compared: " + joined(left_out, {}, "; ");
   const std::vector<Cause> causes = arm.causes.value_or(std::vector<Cause>());
   for (const Cause& cause : causes)
     why.causes.push_back(fmt::format("{}: {}. Try: {}", cause.name, cause.evidence, cause.advice));
@@ -92,7 +100,7 @@ std::string why_text(const std::vector<Comparison>& comparisons, std::size_t wid
       text += paragraph(fmt::format("{} against {}", why.arm, why.baseline), width);
       for (const std::string& line : lines_of(why)) text += paragraph("- " + line, width);
       if (all && !why.refusal.empty())
-        text += paragraph(fmt::format("- {}: `trainyard compare` says why", why.refusal), width);
+        text += paragraph("- " + why.refusal, width);
       else if (why.is_silent() && why.changes.empty())
         text += paragraph("- no change was decided, and the records show no cause that explain knows", width);
     }

@@ -15,7 +15,7 @@ struct Why {
   std::vector<std::string> causes;  // "batch: 128 samples per step, single has 64. Try: …"
   std::vector<std::string> parts;   // "exposed communication +8.1 % [6.9, 9.3]", of an epoch of the baseline
   std::string open;                 // "not explained: …"; empty if there is nothing to explain
-  std::string refusal;              // "NOT COMPARABLE" or "BROKEN"; else empty
+  std::string refusal;              // why no pair is judged: "NOT COMPARABLE: …"; empty if some are
   bool is_silent() const { return causes.empty() && open.empty(); }
 };
 

@@ -59,6 +59,7 @@ void read_steps(const json& chain, Facts& facts) {
                            .backwards = of_ranks(each, "backwards", facts.ranks),
                            .kept = of_ranks(each, "kept", facts.ranks),
                            .reduction = number(each, "reduction"),
+                           .own = number(each, "own"),
                            .rest = number(each, "rest")});
   }
 }
@@ -86,6 +87,11 @@ void read_observed(const json& observed, Facts& facts) {
   facts.overlap = number(observed, "overlap");
   facts.repeated = number(observed, "repeated");
   facts.uncleared = member(observed, "uncleared") == true;
+  facts.eval_steps = number(observed, "eval_steps");
+  if (const json& order = member(observed, "order"); order.is_string())
+    facts.order = order.get<std::string>();
+  if (const json& rates = member(observed, "learning_rates"); rates.is_array())
+    facts.rates = of_ranks(observed, "learning_rates", rates.size());
   facts.equal_weights = truth(observed, "equal_weights");
   facts.equal_data = truth(observed, "equal_data");
   facts.epoch_samples = number(observed, "epoch_samples");

@@ -24,6 +24,7 @@ struct WatchedStep {
   std::vector<double> backwards;  // calls of backward()
   std::vector<double> kept;       // those whose gradients zero_grad() did not discard
   double reduction = NAN;         // gradient at the optimizer as a factor of the mean of the ranks' own ones
+  double own = NAN;               // distance of that gradient from the one of rank 0 alone
   double rest = NAN;              // part of the gradient that this factor does not explain
 };
 
@@ -50,11 +51,14 @@ struct Facts {
   double threads = NAN;             // of a rank
   double cores = NAN;               // that rank 0 may use
   double gradient_bytes = NAN;
-  bool uncleared = false;                    // a step added its gradients to those of the step before it
-  std::optional<bool> equal_weights;         // of all ranks after epoch 1
-  std::optional<bool> equal_data;            // the data sets of all ranks
-  bool repeats_order = false;                // all epochs had the same data order
-  bool order_known = false;                  // of two epochs at least
+  bool uncleared = false;             // a step added its gradients to those of the step before it
+  double eval_steps = NAN;            // of the optimizer, with forward passes in eval() mode
+  std::string order;                  // "DistributedSampler with seed 1 of train.py:12"; empty: not known
+  std::vector<double> rates;          // learning rates of the first and of the last step of each epoch
+  std::optional<bool> equal_weights;  // of all ranks after epoch 1
+  std::optional<bool> equal_data;     // the data sets of all ranks
+  bool repeats_order = false;         // all epochs had the same data order
+  bool order_known = false;           // of two epochs at least
   std::map<std::string, std::string> terms;  // those of `compared_terms`, if they are known
   std::string initial_weights;               // hashes; empty: not known
   // Medians over the timed steps, in seconds, by rank and name (docs/explain.md). Empty: not known.

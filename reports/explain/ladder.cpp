@@ -43,10 +43,13 @@ using ByPair = std::map<std::string, double>;
 // The values of a strategy, by pair. Cells leave out runs of earlier versions of the file.
 ByPair values_of(const CellRuns& cell, const std::string& strategy, const Metric& metric) {
   ByPair values;
-  for (const ArmRuns* arm : cell.compared())
+  std::vector<const ArmRuns*> arms = cell.compared();
+  for (const ArmRuns& arm : cell.limits) arms.push_back(&arm);
+  for (const ArmRuns* arm : arms)
     for (const Observation& one : arm->runs)
       if (arm->value == strategy && one.final != nullptr)
-        if (const double value = (*one.final)[final_column(metric)]; std::isfinite(value))
+        if (const double value = (*one.final)[final_column(metric)];
+            std::isfinite(value) && value_counts(one, metric))
           values[one.pair] = metric.kind->scale * value;
   return values;
 }
@@ -82,6 +85,17 @@ bool is_open(const Estimate& whole, const Estimate& rest) {
   return changes && differs && std::abs(rest.mean) > (1 - explained) * std::abs(whole.mean);
 }
 
+// A replica alone with its part of a batch, unless the baseline has that, and then as many of them at once as the arm has.
+std::vector<experiments::Rung> rungs_of_times(const db::RunSummary& arm, std::int64_t batch,
+                                              std::int64_t of_baseline) {
+  if (arm.replicas < 2 || arm.stages > 1 || batch % arm.replicas != 0) return {};
+  const std::pair<std::string, Value> part{"batch", batch / arm.replicas};
+  std::vector<experiments::Rung> rungs;
+  if (batch / arm.replicas != of_baseline) rungs.push_back({"part-of-batch", {part}});
+  rungs.push_back({"unconnected", {part, {"replicas", arm.replicas}, {"kind", std::string("independent")}}});
+  return rungs;
+}
+
 }  // namespace
 
 experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::RunSummary& arm) {
@@ -92,7 +106,12 @@ experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::Run
   if (arm.kind == "foreign" || arm.kind == "independent")
     throw UserError(
         fmt::format("the ladder needs a strategy of trainyard, but {} is {}", arm.strategy, arm.kind));
-  experiments::Ladder ladder{baseline.strategy, {}, arm.strategy, {}};
+  experiments::Ladder ladder{.baseline = baseline.strategy,
+                             .rungs = {},
+                             .arm = arm.strategy,
+                             .remedies = {},
+                             .of_times = {},
+                             .replicas = arm.replicas};
   std::vector<std::pair<std::string, Value>> settings;
   const auto add = [&](std::vector<experiments::Rung>& rungs, const char* name, const char* key,
                        const Value& value) {
@@ -106,6 +125,7 @@ experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::Run
   if (batch != first) add(ladder.rungs, "whole-batch", "batch", batch);
   const double rate = learning_rate(arm), before = learning_rate(baseline);
   if (rate != before) add(ladder.rungs, "scaled-rate", "learning_rate", rate);
+  ladder.of_times = rungs_of_times(arm, batch, first);
   if (batch == first || first == 0) return ladder;
   const double linear = before * static_cast<double>(batch) / static_cast<double>(first);
   if (rate != linear) add(ladder.remedies, "scaled-rate-too", "learning_rate", linear);
@@ -165,6 +185,46 @@ Table ladder_table(const ReportData& data, const experiments::Ladder& ladder) {
                                         column.metric->title));
     table.notes.push_back(fmt::format("{}: {} pairs; mean change with half of its 95 % t interval",
                                       column.metric->title, whole.n));
+  }
+  return table;
+}
+
+Table ladder_of_times(const ReportData& data, const experiments::Ladder& ladder) {
+  Table table;
+  if (ladder.of_times.empty()) return table;
+  table.columns = {"step"};
+  const std::vector<CellRuns> cells = make_cells(data, data.plan.compare.front());
+  struct Step {
+    std::string title, strategy;
+  };
+  std::vector<Step> steps{{fmt::format("{} / {}", ladder.baseline, ladder.replicas), ladder.baseline}};
+  for (const experiments::Rung& rung : ladder.of_times) {
+    const auto& [key, value] = rung.settings.back();
+    steps.push_back({fmt::format("{} ({} = {})", rung.name, key, to_text(value)), rung.name});
+  }
+  steps.push_back({ladder.arm, ladder.arm});
+  for (const Step& step : steps) table.rows.push_back({step.title});
+  table.rows.push_back({fmt::format("{} against {} / {}", ladder.arm, ladder.baseline, ladder.replicas)});
+  for (const char* name : {"train-seconds", "train-processor-seconds"}) {
+    const Metric& metric = find_metric(name);
+    std::vector<ByPair> values;
+    for (const Step& step : steps) {
+      ByPair& of_step = values.emplace_back(values_of(cells.front(), step.strategy, metric));
+      for (auto& [pair, seconds] : of_step)
+        if (step.strategy != ladder.arm) seconds /= static_cast<double>(ladder.replicas);
+    }
+    table.columns.push_back(right_column(metric.title + ", s"));
+    ByPair nothing;
+    for (const auto& [pair, seconds] : values.front()) nothing[pair] = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      std::string text = text_of(difference(i == 0 ? nothing : values[i - 1], values[i]), false);
+      if (i == 0 && text.starts_with('+')) text.erase(0, 1);  // no change
+      table.rows[i].push_back(text);
+    }
+    const Estimate whole = difference(values.front(), values.back());
+    table.rows.back().emplace_back(text_of(whole, false));
+    table.notes.push_back(fmt::format(
+        "{}: {} pairs; mean, then mean changes, with half of their 95 % t intervals", metric.title, whole.n));
   }
   return table;
 }

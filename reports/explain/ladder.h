@@ -15,4 +15,8 @@ experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::Run
 // if the steps make less than 80 % of a change that is not 0.
 Table ladder_table(const ReportData& data, const experiments::Ladder& ladder);
 
+// Seconds of an epoch on the way to the arm: an N-th of an epoch of the baseline, then what each step adds. No rows if the arm
+// has no such steps.
+Table ladder_of_times(const ReportData& data, const experiments::Ladder& ladder);
+
 }  // namespace trainyard::reports

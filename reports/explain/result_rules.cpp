@@ -22,14 +22,15 @@ constexpr double of_exact_factor = 0.05;  // factors of gradients are exact to 1
 constexpr double of_equal_rates = 0.02;
 constexpr double least_batch = 1.2;  // a larger factor is another batch
 constexpr double of_equal_statistics = 0.1;
-constexpr double shared_share = 0.1;     // of a rank's samples; a sampler that pads shares fewer
-constexpr double repeated_share = 0.01;  // of an epoch of the baseline; a larger one draws with replacement
-constexpr double rounded_rest = 3e-4;    // float32 leaves 2e-7, bfloat16 2e-3
-constexpr double unknown_rest = 0.05;    // the mean does not explain the gradient at all
-constexpr double better_fit = 9;         // of the two models of the loss
-constexpr double least_spread = 0.01;    // of the logarithms of weights
-constexpr double all_samples = 0.99;     // of an epoch of the baseline; drop_last leaves out less
-constexpr double discarded = 1.5;        // backward passes per kept one
+constexpr double shared_share = 0.1;      // of a rank's samples; a sampler that pads shares fewer
+constexpr double repeated_share = 0.01;   // of an epoch of the baseline; a larger one draws with replacement
+constexpr double rounded_rest = 2e-5;     // float32 leaves 2e-7, float16 2e-4, bfloat16 2e-3
+constexpr double of_own_gradient = 1e-3;  // the gradient is that of the rank alone
+constexpr double unknown_rest = 0.05;     // the mean does not explain the gradient at all
+constexpr double better_fit = 9;          // of the two models of the loss
+constexpr double least_spread = 0.01;     // of the logarithms of weights
+constexpr double all_samples = 0.99;      // of an epoch of the baseline; drop_last leaves out less
+constexpr double discarded = 1.5;         // backward passes per kept one
 
 bool near(double value, double wanted, double tolerance) {
   return value > 0 && std::abs(std::log(value / wanted)) < tolerance;
@@ -125,8 +126,9 @@ std::optional<Finding> same_data(const ExplainedPair& pair) {
   if (!shares_data(pair)) return {};
   return Finding{
       fmt::format("two ranks have {} % of the samples of epoch 1 in common", digits(100 * pair.arm.overlap)),
-      "pass sampler=DistributedSampler(dataset) to DataLoader, without shuffle=True, and call "
-      "sampler.set_epoch(epoch)"};
+      "divide one order among the ranks: DistributedSampler(dataset), with one seed on all ranks; but if "
+      "samples are drawn "
+      "at random, draw with another seed on each rank"};
 }
 
 std::optional<Finding> discarded_steps(const ExplainedPair& pair) {
@@ -170,15 +172,29 @@ std::optional<Finding> multiplied_loss(const ExplainedPair& pair) {
       "do not multiply the loss by world_size; with Trainer set average_tokens_across_devices=False"};
 }
 
+// The largest part of a gradient that is not the mean of the ranks. NaN if each step of the baseline has one, too.
+double largest_rest(const ExplainedPair& pair) {
+  double largest = NAN;
+  for (const WatchedStep& step : pair.arm.steps)
+    if (!(step.rest <= largest)) largest = std::isfinite(step.rest) ? step.rest : largest;
+  return middle(pair.baseline, &WatchedStep::rest) > rounded_rest ? NAN : largest;
+}
+
+// Each rank has its own gradient. In older records only a large rest says so.
+bool is_alone(const ExplainedPair& pair) {
+  const double own = middle(pair.arm, &WatchedStep::own);
+  return pair.arm.ranks > 1 && !is_uncleared(pair) && largest_rest(pair) > unknown_rest &&
+         (std::isfinite(own) ? own < of_own_gradient : pair.arm.equal_weights != true);
+}
+
 std::optional<Finding> not_averaged(const ExplainedPair& pair) {
-  const double rest = middle(pair.arm, &WatchedStep::rest), other = middle(pair.baseline, &WatchedStep::rest);
-  if (pair.arm.ranks < 2 || is_uncleared(pair) || !(rest > unknown_rest) || other > rounded_rest) return {};
+  if (!is_alone(pair)) return {};
   if (pair.arm.equal_weights == true && !term(pair.arm, "clip_norm").empty())
     return Finding{"each rank clips its own gradient, before the gradients are averaged",
                    "call clip_grad_norm_ after the gradients of the ranks are averaged"};
   return Finding{
       fmt::format("the gradients of the ranks are not averaged: {} % of a gradient is not their mean",
-                  digits(100 * rest)),
+                  digits(100 * largest_rest(pair))),
       "call the model through DistributedDataParallel, and leave no_sync() before the last backward pass"};
 }
 
@@ -196,7 +212,7 @@ std::optional<Finding> different_data(const ExplainedPair& pair) {
 }
 
 std::optional<Finding> divided_twice(const ExplainedPair& pair) {
-  if (pair.arm.ranks < 2) return {};
+  if (pair.arm.ranks < 2 || discards(pair)) return {};
   const double reduction = middle(pair.arm, &WatchedStep::reduction), ratio = loss_ratio(pair);
   const bool by_reduction = near(reduction, 1 / ranks_of(pair), of_exact_factor);
   if (!by_reduction && !near(ratio, 1 / ranks_of(pair), half_of_two)) return {};
@@ -275,8 +291,23 @@ std::optional<Finding> schedule(const ExplainedPair& pair) {
   if (own.empty() || other.empty() || own == other || !has_steps || scaled(pair) != Scaled::none ||
       scheduler_steps(pair))
     return {};
-  return Finding{fmt::format("the learning rates of later steps are not those of {}", pair.name),
-                 "use the same schedule in both arms, counted in optimizer steps"};
+  if (!pair.arm.rates.empty() && pair.arm.rates == pair.baseline.rates)
+    return {};  // of other parameter groups
+  std::string where = "in later steps";
+  const auto [mine, theirs] = std::ranges::mismatch(pair.arm.rates, pair.baseline.rates);
+  if (mine != pair.arm.rates.end() && theirs != pair.baseline.rates.end()) {
+    const auto place = mine - pair.arm.rates.begin();
+    where = fmt::format("at the {} of epoch {}: {}, {} has {}", place % 2 == 0 ? "begin" : "end",
+                        place / 2 + 1, digits(*mine), pair.name, digits(*theirs));
+  }
+  return Finding{"the learning rates differ " + where,
+                 "use the same schedule in both arms, counted in optimizer steps over all ranks"};
+}
+
+std::optional<Finding> eval_mode(const ExplainedPair& pair) {
+  if (!(pair.arm.eval_steps > 0) || pair.baseline.eval_steps > 0) return {};
+  return Finding{fmt::format("the model is in eval() mode in {} steps", plain_number(pair.arm.eval_steps)),
+                 "call model.train() before each epoch"};
 }
 
 // Terms that the file of the experiment can declare as wanted, so they come late.
@@ -317,11 +348,14 @@ std::optional<Finding> uneven_means(const ExplainedPair& pair) {
   if (spread <= least_spread || of_means * better_fit >= of_sums) return {};
   return Finding{
       "each rank takes the mean of its own part, and the parts have different sizes",
-      "divide the sum of the loss by the number of all ranks, times the ranks: loss_sum * world / total"};
+      "divide the sum of the loss by the number of all ranks, times the ranks: loss_sum * world / total; "
+      "with Trainer set average_tokens_across_devices=True"};
 }
 
 std::optional<Finding> set_epoch(const ExplainedPair& pair) {
   if (!pair.arm.repeats_order || !pair.baseline.order_known || pair.baseline.repeats_order) return {};
+  if (contains(pair.arm.order, "without shuffling") || contains(pair.arm.order, "SequentialSampler"))
+    return Finding{"the samples are not shuffled", "pass shuffle=True to DistributedSampler"};
   return Finding{"all epochs have the same order of samples",
                  "call sampler.set_epoch(epoch) before each epoch"};
 }
@@ -339,17 +373,20 @@ std::optional<Finding> fewer_samples(const ExplainedPair& pair) {
   return Finding{
       fmt::format("an epoch has {} samples, {} has {}", plain_number(pair.arm.epoch_samples, 9), pair.name,
                   plain_number(pair.baseline.epoch_samples, 9)),
-      "divide the data among the ranks once: by DistributedSampler or by the trainer, not by both"};
+      near(ratio, 1 / ranks_of(pair), of_exact_factor)
+          ? "divide the data among the ranks once: by DistributedSampler or by the trainer, not by both"
+          : "do not leave out the last batch: drop_last=False, or a number of samples that fills all "
+            "batches"};
 }
 
 std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
   const double ratio = pair.arm.epoch_samples / pair.baseline.epoch_samples;
   if (shares_data(pair) || !(ratio > 1) || follows_from_batch(pair, ratio)) return {};
-  return Finding{
-      fmt::format("an epoch has {} samples, {} has {}: some are repeated",
-                  plain_number(pair.arm.epoch_samples, 9), pair.name,
-                  plain_number(pair.baseline.epoch_samples, 9)),
-      "set drop_last=True in DistributedSampler, not in DataLoader: each epoch then leaves out the rest"};
+  return Finding{fmt::format("an epoch has {} samples, {} has {}: some are repeated",
+                             plain_number(pair.arm.epoch_samples, 9), pair.name,
+                             plain_number(pair.baseline.epoch_samples, 9)),
+                 "take a number of samples that fills all batches; or drop_last=True in DistributedSampler, "
+                 "which leaves out the rest"};
 }
 
 std::optional<Finding> batch_norm_samples(const ExplainedPair& pair) {
@@ -378,13 +415,12 @@ std::optional<Finding> same_dropout(const ExplainedPair& pair) {
 }
 
 std::optional<Finding> reduced_precision(const ExplainedPair& pair) {
-  const double rest = middle(pair.arm, &WatchedStep::rest), other = middle(pair.baseline, &WatchedStep::rest);
-  if (!(rest > rounded_rest && rest < unknown_rest) || other > rounded_rest) return {};
+  const double rest = largest_rest(pair);
+  if (!(rest > rounded_rest) || is_alone(pair) || is_uncleared(pair)) return {};
   return Finding{
-      fmt::format(
-          "the averaged gradient differs from the mean of the ranks by {} %, as numbers of 16 bits do",
-          digits(100 * rest)),
-      "remove a communication hook that rounds, as bf16_compress_hook, or average the gradients in float32"};
+      fmt::format("the averaged gradient differs from the mean of the ranks by {} %: it is {} on the way",
+                  digits(100 * rest), rest > unknown_rest ? "compressed" : "rounded to 16 bits"),
+      "remove a communication hook, as bf16_compress_hook or powerSGD_hook, or average in float32"};
 }
 
 double validated(const ExplainedPair& pair) {
@@ -414,7 +450,7 @@ std::optional<Finding> metric_of_one_rank(const ExplainedPair& pair) {
   return Finding{
       fmt::format("validation counts {} of the {} samples of {}", plain_number(pair.arm.validation_weight, 9),
                   plain_number(pair.baseline.validation_weight, 9), pair.name),
-      "call run.validation() on each rank for its own samples"};
+      "validate all samples once: each rank its own part, and record it on each rank"};
 }
 
 constexpr std::array all_rules{Rule{"weights", false, other_weights},
@@ -428,6 +464,7 @@ constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"not-averaged", false, not_averaged},
                                Rule{"different-weights", false, different_weights},
                                Rule{"different-data", false, different_data},
+                               Rule{"eval-mode", false, eval_mode},
                                Rule{"settings", false, settings},
                                Rule{"batch", false, batch},
                                Rule{"batch-and-rate", false, batch_and_rate},

@@ -13,14 +13,16 @@ namespace {
 
 using Phases = std::map<std::string, double>;
 
-constexpr double late_share = 0.45;  // of its own time, by which the late rank needs more
-constexpr double felt_share = 0.1;   // of a step
-constexpr double idle_share = 0.5;   // of that, for which another rank waits
-constexpr double input_share = 0.1;  // of a step
-constexpr double spinning = 1.7;     // times the processor time that the samples need
-constexpr double link_share = 0.2;   // of a step
-constexpr double slower_link = 3;    // times the time of an idle link
-constexpr double idle_link = 150e6;  // bytes per second of Gloo between two processes of one host
+constexpr double late_share = 0.45;        // of its own time, by which the late rank needs more
+constexpr double quiet_late_share = 0.35;  // the same, if no other process takes cores
+constexpr double felt_share = 0.1;         // of a step
+constexpr double idle_share = 0.5;         // of that, for which another rank waits
+constexpr double input_share = 0.1;        // of a step
+constexpr double spinning = 1.7;           // times the processor time that the samples need
+constexpr double crowded_share = 0.1;      // of a step
+constexpr double link_share = 0.2;         // of a step
+constexpr double slower_link = 3;          // times the time of an idle link
+constexpr double idle_link = 150e6;        // bytes per second of Gloo between two processes of one host
 
 double of(const Phases& phases, const char* name) {
   const auto found = phases.find(name);
@@ -52,9 +54,10 @@ struct Part {
   const char* name;
   const char* title;
 };
-constexpr std::array parts{Part{"input", "its wait for samples"}, Part{"forward", "its forward pass"},
-                           Part{"between", "code outside of forward and backward pass"},
-                           Part{"backward", "its backward pass"}};
+constexpr std::array parts{
+    Part{"input", "its wait for samples"}, Part{"before", "code before its forward pass"},
+    Part{"forward", "its forward pass"}, Part{"between", "code outside of forward and backward pass"},
+    Part{"backward", "its backward pass"}};
 
 // The part in which rank `late` needs most time more. Collectives that Python calls are in the backward pass.
 const char* longest_part(const Phases& late, const Phases& first) {
@@ -66,13 +69,21 @@ const char* longest_part(const Phases& late, const Phases& first) {
   return std::ranges::max_element(parts, {}, more)->title;
 }
 
+// Whether other processes take cores from the ranks. Then an exchange waits for them.
+bool is_crowded(const Facts& facts) {
+  return std::ranges::any_of(facts.phases, [](const Phases& phases) {
+    return of(phases, "queue_delay") > crowded_share * of(phases, "step");
+  });
+}
+
 std::optional<Finding> straggler(const ExplainedPair& pair) {
   const std::vector<Phases>& ranks = pair.arm.phases;
   if (ranks.size() < 2) return {};
   const auto own = [](const Phases& phases) { return of(phases, "own"); };
   const auto [first, late] = std::ranges::minmax_element(ranks, {}, own);
   const double more = own(*late) - own(*first), waits = idle(*first) - idle(*late);
-  if (more <= std::max(late_share * own(*late), felt_share * longest_step(pair.arm)) ||
+  if (more <= std::max((is_crowded(pair.arm) ? late_share : quiet_late_share) * own(*late),
+                       felt_share * longest_step(pair.arm)) ||
       waits <= idle_share * more)
     return {};
   const auto rank = late - ranks.begin(), other = first - ranks.begin();
@@ -113,12 +124,14 @@ std::optional<Finding> threads(const ExplainedPair& pair) {
                              "rank, where {} needs {}",
                              arm.ranks, plain_number(arm.threads), plain_number(arm.cores),
                              milliseconds(used), pair.name, milliseconds(enough)),
-                 fmt::format("use OMP_NUM_THREADS={}", std::max(1.0, std::floor(arm.cores / ranks)))};
+                 fmt::format("call torch.set_num_threads({0}), or set OMP_NUM_THREADS={0}",
+                             std::max(1.0, std::floor(arm.cores / ranks)))};
 }
 
 std::optional<Finding> slow_link(const ExplainedPair& pair) {
   if (pair.arm.phases.size() < 2 || !(pair.arm.gradient_bytes > 0)) return {};
   const double waits = least(pair.arm, "shortest_wait");
+  if (is_crowded(pair.arm)) return {};
   if (waits <= link_share * longest_step(pair.arm) ||
       waits <= slower_link * pair.arm.gradient_bytes / idle_link)
     return {};

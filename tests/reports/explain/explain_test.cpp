@@ -136,6 +136,9 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
     std::string name, evidence;
   };
   json discarded = changed_steps("backwards", {2, 2});
+  json compressed = of_two();
+  compressed["chain"][2]["rest"] = 0.11;
+  for (json& step : compressed["chain"]) step["own"] = 0.5;
   json uncleared = changed_steps("rest", 0.4);
   uncleared["uncleared"] = true;
   const std::vector<Fault> faults{
@@ -158,6 +161,9 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {changed_steps("rest", 0.002), "reduced-precision", "by 0.2 %"},
       {changed_steps("losses", {4.5, 4.7}), "multiplied-loss", "2 times that of single"},
       {changed_steps("rest", 0.6), "not-averaged", "60 % of a gradient"},
+      {changed_steps("rest", 2.4e-4), "reduced-precision", "rounded to 16 bits"},
+      {compressed, "reduced-precision", "compressed"},
+      {changed("eval_steps", 12), "eval-mode", "in 12 steps"},
       {changed("equal_weights", false), "different-weights", "different weights after epoch 1"},
       {changed("equal_data", false), "different-data", "before a sampler divides them"},
       {changed("epoch_samples", 320), "fewer-samples", "320 samples, single has 640"}};
@@ -176,6 +182,7 @@ TEST_CASE("terms and weights of metrics name the causes that steps do not show")
   CHECK(names(recorded(of_two(), {.terms = varies})) == Names{"schedule"});
   CHECK(names(recorded(of_two(), {.terms = varies, .rate = 0.2})) == Names{"learning-rate"});
   json clipped_early = changed_steps("rest", 0.6);
+  for (json& step : clipped_early["chain"]) step["own"] = 1e-7;
   clipped_early["equal_weights"] = true;
   CHECK(contains(explained(recorded(clipped_early, {.terms = clips})).causes->front().evidence,
                  "clips its own gradient"));

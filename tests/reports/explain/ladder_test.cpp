@@ -1,6 +1,7 @@
 // The steps from one process to an arm, and what each does.
 #include "reports/explain/ladder.h"
 
+#include <map>
 #include <string>
 
 #include <doctest/doctest.h>
@@ -40,6 +41,12 @@ TEST_CASE("the steps change one value each, and each keeps the changes before it
   REQUIRE(ladder.remedies.size() == 2);
   CHECK(std::get<double>(ladder.remedies[0].settings.back().second) == doctest::Approx(0.2));
   CHECK(ladder.remedies[1].settings.back().first == "warmup_steps");
+
+  REQUIRE(ladder.of_times.size() == 1);  // a process with 64 samples is the baseline
+  CHECK(ladder.of_times[0].name == "unconnected");
+  const auto smaller = ladder_between(run_with("single", 1, 64, 0.1), run_with("ddp", 2, 64, 0.1)).of_times;
+  REQUIRE(smaller.size() == 2);
+  CHECK(std::get<std::int64_t>(smaller[0].settings.back().second) == 32);
 
   const auto scaled = ladder_between(run_with("single", 1, 64, 0.1), run_with("ddp", 2, 128, 0.2));
   CHECK(scaled.rungs.back().name == "scaled-rate");
@@ -82,6 +89,28 @@ TEST_CASE("the effects of the steps add up to the arm, and what is missing is no
   set("ddp", 0.85);
   table = ladder_table(data, ladder);
   CHECK(contains(table.notes.front(), "not explained: the steps make less than 80 % of the change of"));
+}
+
+TEST_CASE("the times of a ladder lead from a part of an epoch of the baseline to an epoch of the arm") {
+  ReportData data = invented(
+      {.models = {"mlp"}, .strategies = {"single", "part-of-batch", "unconnected", "ddp"}, .seeds = 4});
+  for (const auto& [strategy, seconds] : std::map<std::string, double>{
+           {"single", 2}, {"part-of-batch", 2.2}, {"unconnected", 2.6}, {"ddp", 1.5}})
+    set_final(data, "mlp", strategy, "epoch_train_seconds",
+              [=](int seed) { return seconds + 0.01 * (seed % 2); });
+  experiments::Ladder ladder{.baseline = "single", .rungs = {}, .arm = "ddp", .remedies = {}};
+  CHECK(ladder_of_times(data, ladder).rows.empty());
+  ladder.of_times = {{"part-of-batch", {{"batch", std::int64_t{32}}}},
+                     {"unconnected", {{"kind", std::string("independent")}}}};
+  ladder.replicas = 2;
+  const Table table = ladder_of_times(data, ladder);
+  REQUIRE(table.rows.size() == 5);
+  CHECK(cell(table, 0, 0) == "single / 2");
+  CHECK(contains(cell(table, 0, 1), "1.00"));
+  CHECK(contains(cell(table, 1, 1), "+0.10"));
+  CHECK(contains(cell(table, 2, 1), "+0.20"));
+  CHECK(contains(cell(table, 3, 1), "+0.20"));
+  CHECK(contains(cell(table, 4, 1), "+0.50"));
 }
 
 }  // namespace trainyard::reports

@@ -125,9 +125,10 @@ int climb(const ExplainOptions& options) {
       .set = experiment.selection.set, .where = {}, .exclude_where = {}, .as = name, .max_seeds = 0};
   if (const int code = run_sweep(experiment, {}, "trainyard explain --ladder"); code != done) return code;
   const auto database = open_yard(options.yard);
-  std::cout << "\n"
-            << reports::aligned_table(reports::ladder_table(reports::gather_results(database, name), ladder),
-                                      output_width());
+  const auto data = reports::gather_results(database, name);
+  std::cout << "\n" << reports::aligned_table(reports::ladder_table(data, ladder), output_width());
+  if (const reports::Table times = reports::ladder_of_times(data, ladder); !times.rows.empty())
+    std::cout << "\n" << reports::aligned_table(times, output_width());
   return done;
 }
 
