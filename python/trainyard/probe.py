@@ -19,6 +19,7 @@ import torch
 from . import samples
 
 STEPS = 3
+PADDING = -100  # of labels: torch's cross_entropy ignores it
 FOLDER, SAMPLES = "RECORDER_PROBE", "RECORDER_PROBE_SAMPLES"  # variables; the second one is that of the process, per step
 _DROPOUTS = "dropout dropout1d dropout2d dropout3d alpha_dropout feature_alpha_dropout".split()
 
@@ -28,13 +29,13 @@ def rows_of(batch: Any) -> int:
     return tensor.size(0) if tensor is not None else 0
 
 
-def mapped(function: Callable[[list[torch.Tensor]], torch.Tensor], batches: list[Any]) -> Any:
-    """The first batch, with function(the tensors of all batches) in place of each tensor with a dimension."""
+def mapped(function: Callable[[list[torch.Tensor], Any], torch.Tensor], batches: list[Any], name: Any = None) -> Any:
+    """The first batch, with function(the tensors of all batches, their name) in place of each tensor with a dimension."""
     first = batches[0]
     if isinstance(first, torch.Tensor):
-        return function(batches) if first.dim() else first
+        return function(batches, name) if first.dim() else first
     if isinstance(first, collections.abc.Mapping):
-        return type(first)({key: mapped(function, [each[key] for each in batches]) for key in first})
+        return type(first)({key: mapped(function, [each[key] for each in batches], key) for key in first})
     if isinstance(first, (list, tuple)):
         found = [mapped(function, list(each)) for each in zip(*batches)]
         return type(first)(*found) if hasattr(first, "_fields") else type(first)(found)
@@ -42,14 +43,17 @@ def mapped(function: Callable[[list[torch.Tensor]], torch.Tensor], batches: list
 
 
 def joined(batches: list[Any]) -> Any:
-    """One batch with the samples of all. ValueError if their tensors have other shapes."""
+    """One batch with the samples of all. Named tensors are padded to one length. ValueError if others have other shapes."""
     rows = [rows_of(each) for each in batches]
 
-    def join(tensors: list[torch.Tensor]) -> torch.Tensor:
+    def join(tensors: list[torch.Tensor], name: Any) -> torch.Tensor:
         if [each.size(0) for each in tensors] != rows:
             return tensors[0]  # not of samples
         if len({each.shape[1:] for each in tensors}) > 1:
-            raise ValueError("the batches of the ranks have samples of other shapes: pad all samples to one length")
+            if name is None or len({each.shape[2:] for each in tensors}) > 1:
+                raise ValueError("trainyard: the ranks have samples of other shapes, which the probe cannot join: pad them to one length")
+            length, value = max(each.size(1) for each in tensors), PADDING if name == "labels" else 0
+            tensors = [torch.cat([each, each.new_full((each.size(0), length - each.size(1), *each.shape[2:]), value)], 1) for each in tensors]
         return torch.cat(tensors)
     return mapped(join, batches)
 
@@ -57,7 +61,7 @@ def joined(batches: list[Any]) -> Any:
 def part(batch: Any, begin: int, end: int) -> Any:
     """The samples from `begin` to `end`."""
     rows = rows_of(batch)
-    return mapped(lambda tensors: tensors[0][begin:end] if tensors[0].size(0) == rows else tensors[0], [batch])
+    return mapped(lambda tensors, _: tensors[0][begin:end] if tensors[0].size(0) == rows else tensors[0], [batch])
 
 
 class Probe:
@@ -106,7 +110,7 @@ class Probe:
         is_third = self._numbers and len(self._batches) >= 2 * self._numbers[0]
         if is_third and self.world > 1 and self.rank == self.world - 1:
             given = part(given, 0, math.ceil(rows_of(given) / 2))
-        self._batches.append(mapped(lambda tensors: tensors[0].detach().cpu().clone(), [given]))
+        self._batches.append(mapped(lambda tensors, _: tensors[0].detach().cpu().clone(), [given]))
         return given
 
     def _of_arm(self, given: Any) -> Any:
@@ -118,7 +122,7 @@ class Probe:
             ends = [rows * i // number for i in range(number + 1)]
             self._waiting = [part(step, begin, end) for begin, end in zip(ends, ends[1:])]
         device = samples.first_tensor(given).device
-        return mapped(lambda tensors: tensors[0].to(device), [self._waiting.pop(0)]) if self._waiting else given
+        return mapped(lambda tensors, _: tensors[0].to(device), [self._waiting.pop(0)]) if self._waiting else given
 
     def hold(self, optimizer: torch.optim.Optimizer) -> None:
         """Before a step: the weights stay."""

@@ -232,6 +232,24 @@ class OneProcess(Recorded):
             self.assertGreater(phases[name], 0, name)
 
 
+class JoinedSamples(unittest.TestCase):
+    def test_samples_of_ranks_are_joined_and_divided(self):
+        probe, x, y = trainyard.probe, torch.arange(6.0).reshape(3, 2), torch.arange(3)
+        mask = torch.ones(7, 7)  # not of samples
+        whole = probe.joined([(x, {"y": y, "mask": mask}), (x[:1] + 9, {"y": y[:1], "mask": mask})])
+        self.assertEqual(whole[0].tolist(), [[0, 1], [2, 3], [4, 5], [9, 10]])
+        self.assertEqual((whole[1]["y"].tolist(), whole[1]["mask"].shape), ([0, 1, 2, 0], (7, 7)))
+        part = probe.part(whole, 1, 3)
+        self.assertEqual((part[0].tolist(), part[1]["y"].tolist(), part[1]["mask"].shape), ([[2, 3], [4, 5]], [1, 2], (7, 7)))
+
+    def test_named_samples_are_padded_and_others_refused(self):
+        longer, shorter = torch.ones(1, 3, dtype=torch.long), torch.ones(2, 2, dtype=torch.long)
+        whole = trainyard.probe.joined([{"ids": longer, "labels": longer}, {"ids": shorter, "labels": shorter}])
+        self.assertEqual((whole["ids"][1].tolist(), whole["labels"][2].tolist()), ([1, 1, 0], [1, 1, -100]))
+        with self.assertRaisesRegex(ValueError, "pad them to one length"):
+            trainyard.probe.joined([[longer], [shorter]])
+
+
 class TwoRanks(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

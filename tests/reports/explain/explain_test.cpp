@@ -228,7 +228,7 @@ TEST_CASE("a probe says how the gradient of the arm differs, and refuses what it
     ReportData data = recorded(of_two());
     CHECK_THROWS_AS(probe_table(data, probe), UserError);
     json observed = of_single();
-    observed["probe"] = {answer.step};
+    observed["probe"] = {answer.step, step(3e-7, 1, 3e-7, {0.5, 0.5}), answer.step};
     record(data, "single", {observed});
     std::erase_if(data.runs,
                   [](const db::RunSummary& run) { return run.strategy == "single" && run.seed > 1; });
