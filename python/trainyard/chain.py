@@ -12,8 +12,6 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from . import samples
-
 WATCHED, UNEVEN = 3, 8  # first steps, with sketches, and later ones in which the ranks have different weights
 EVEN = 0.02  # sum of the spreads of nearly equal weights
 SKETCH, LONGEST = 4096, 20_000  # numbers of a sketch, but at least 8 of each parameter; steps of an epoch
@@ -22,9 +20,9 @@ SKETCH, LONGEST = 4096, 20_000  # numbers of a sketch, but at least 8 of each pa
 def forgiving(method: Callable) -> Callable:
     """Let the run continue after an exception. Then `problem` of the object and a note say why, and it observes nothing more."""
     @functools.wraps(method)
-    def call(self: Any, *args: Any) -> Any:
+    def call(self: Any, *args: Any, **named: Any) -> Any:
         try:
-            return method(self, *args) if not self.problem else None
+            return method(self, *args, **named) if not self.problem else None
         except Exception as error:  # of any kind, because scripts are
             self.problem = self.steps.notes[type(self).__name__.lower()] = f"not observed: {type(error).__name__}: {error}"[:500]
     return call
@@ -34,6 +32,13 @@ def hooked(parameter: torch.nn.Parameter, hook: Callable) -> Callable[[], Any]:
     """Hook the gradient, and return what ends this. An empty dict of hooks would cost 1 µs per backward pass."""
     handle = parameter.register_hook(hook)
     return lambda: (handle.remove(), parameter._backward_hooks or setattr(parameter, "_backward_hooks", None))
+
+
+def sketch(tensor: torch.Tensor, tensors: int) -> torch.Tensor:
+    """Some numbers of one of so many tensors: float32 [n]."""
+    taken = max(8, SKETCH // tensors)
+    stride = max(1, tensor.numel() // taken - 1 | 1)  # odd, so it seldom divides the width of a layer
+    return tensor.detach().reshape(-1)[::stride][:taken].to(torch.float32, copy=True)
 
 
 class Chain:
@@ -46,7 +51,7 @@ class Chain:
         self._sketches, self._weights = {}, {}  # texts by step, numbers by step of the epoch
         self._rows, self._losses = [], []  # by step of the epoch, None if it was skipped; of kept backward passes
         self._local, self._gradient = {}, {}  # sketches by parameter
-        self._backwards, self._whole = 0, True  # whole: no backward pass came after _gradient was taken
+        self._backwards, self._exchanges, self._whole = 0, 0, True  # whole: no backward pass came after _gradient was taken
         self.scaled = False  # whether _gradient was taken before a GradScaler divided it
 
     def end(self) -> None:
@@ -75,13 +80,12 @@ class Chain:
             self._losses, self._local = [], {}
         self._whole = not self._gradient
         self._backwards += 1
+        self._exchanges += getattr(self.steps.wrapper[1], "require_backward_grad_sync", False)
         loss, weights = args[0] if args else named["tensors"], args[1] if len(args) > 1 else named.get("grad_tensors")
         self._losses.append(loss.detach() if weights is None and isinstance(loss, torch.Tensor) else None)
 
     def _sketch(self, gradient: torch.Tensor) -> torch.Tensor:
-        taken = max(8, SKETCH // len(self._parameters))
-        stride = max(1, gradient.numel() // taken - 1 | 1)  # odd, so it seldom divides the width of a layer
-        return gradient.detach().reshape(-1)[::stride][:taken].to(torch.float32, copy=True)
+        return sketch(gradient, len(self._parameters))
 
     @forgiving
     def _on_gradient(self, i: int, gradient: torch.Tensor) -> None:
@@ -108,10 +112,10 @@ class Chain:
     def close(self, skipped: bool) -> None:
         """The step ends. Its number is that of the steps that were not skipped."""
         scale, step = self.steps.scaler._scale.clone() if self.steps.scaler is not None else 1.0, self.steps.steps
-        self._rows.append([step, self._losses, scale, self._backwards] if not skipped and len(self._rows) < LONGEST else None)
+        self._rows.append([step, self._losses, scale, self._backwards, self._exchanges] if not skipped and len(self._rows) < LONGEST else None)
         if self._gradient and self._whole and not skipped:
             self._sketches[step] = [self._text(self._local, scale), self._text(self._gradient, scale if self.scaled else 1.0)]
-        self._losses, self._gradient, self._backwards, self._whole, self.scaled = [], {}, 0, True, False
+        self._losses, self._gradient, self._backwards, self._exchanges, self._whole, self.scaled = [], {}, 0, 0, True, False
         if step >= WATCHED and self.hooks:
             self.end()
 
@@ -121,15 +125,10 @@ class Chain:
         return base64.b64encode((whole / float(scale)).numpy()).decode()
 
     @forgiving
-    def weights(self) -> str:
-        """A hash of sketches of the parameters."""
-        return samples.sha(samples.raw(torch.cat([self._sketch(each).cpu() for each in self._parameters])))[:16]
-
-    @forgiving
     def message(self) -> dict[str, Any]:
         """What rank 0 needs of this rank at the end of an epoch."""
         rows = [[step, None if None in losses else sum(map(float, losses)) / float(scale), self._weights.get(i), self.steps.sizes[i],
-                 backwards, len(losses)] for i, (step, losses, scale, backwards) in ((i, row) for i, row in enumerate(self._rows) if row)]
+                 backwards, len(losses), exchanges] for i, (step, losses, scale, backwards, exchanges) in ((i, row) for i, row in enumerate(self._rows) if row)]
         return {"rows": rows, "sketches": self._sketches}
 
 
@@ -139,7 +138,7 @@ def extend(chain: list[dict[str, Any]], of_ranks: list[dict[str, Any]], later: b
         (step, *others), *columns = map(list, zip(*rows))
         if others != [step] * len(others):
             return
-        entry = {"step": step, **dict(zip(("losses", "weights", "samples", "backwards", "kept"), columns))}
+        entry = {"step": step, **dict(zip(("losses", "weights", "samples", "backwards", "kept", "exchanges"), columns))}
         spreads = [_spread(each["weights"]) for each in [*chain[:WATCHED], entry]]
         uneven = len(spreads) > WATCHED and sum(spreads[:WATCHED]) < EVEN and 0 < spreads[-1] < math.inf
         if step > WATCHED and not (later and uneven and len(chain) < WATCHED + UNEVEN):

@@ -4,6 +4,8 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+import torch
+
 from . import chain, samples, terms
 from .chain import forgiving
 from .steps import Steps
@@ -16,11 +18,12 @@ class Evidence:
         self.steps, self.problem, self.found = steps, "", {"chain": []}
 
     @forgiving
-    def mine(self, number: int, fingerprint: str | None) -> dict[str, Any]:
-        """What this rank saw in the epoch of this number. fingerprint: of its data set."""
-        steps, seen = self.steps, {"data": fingerprint}
-        if number == 1 and steps.wrapper[0] != "fsdp" and steps.chain is not None:
-            seen["weights"] = steps.chain.weights()
+    def mine(self, number: int, **equal: str | None) -> dict[str, Any]:
+        """What this rank saw in the epoch of this number. equal: hashes that should be the same on all ranks."""
+        steps, seen = self.steps, {"equal": equal}
+        if steps.wrapper[0] != "fsdp":
+            parameters = [each for each in steps.inner.parameters() if each.requires_grad]
+            seen["equal"]["weights"] = samples.sha(samples.raw(torch.cat([chain.sketch(each, len(parameters)).cpu() for each in parameters])))
         if steps.chain is not None:
             seen["chain"] = steps.chain.message()
             if number > 1 and steps.steps >= chain.WATCHED:
@@ -36,13 +39,13 @@ class Evidence:
         """On rank 0: what all ranks saw, and the samples of their steps."""
         if all(each.get("chain") for each in of_ranks):
             chain.extend(self.found["chain"], [each["chain"] for each in of_ranks], later=number <= 2)
+        for name in of_ranks[0]["equal"] if len(of_ranks) > 1 else ():
+            if all(values := [each["equal"].get(name) for each in of_ranks]):
+                self.found[f"equal_{name}"] = len(set(values)) == 1 and self.found.get(f"equal_{name}", True)
         if number == 1:
             self.found["epoch_samples"] = total = sum(map(sum, sizes))
             self.found["repeated"] = 1 - sum(each["distinct"] for each in of_ranks) / max(total, 1)
         if number == 1 and len(of_ranks) > 1:
-            for name in ("weights", "data"):
-                if all(values := [each.get(name) for each in of_ranks]):
-                    self.found[f"equal_{name}"] = len(set(values)) == 1
             if all(ids := [each["ids"] for each in of_ranks]):
                 self.found["overlap"] = max(samples.overlap(*pair) for pair in itertools.combinations(ids, 2))
             states = {what: [each["random"].get(what, []) for each in of_ranks] for what in ("fetch", "forward")}  # before, after
@@ -55,4 +58,4 @@ class Evidence:
         shares = world if any(type(each).__name__ == "SyncBatchNorm" for each in norms) else 1
         found = self.found | {"uncleared": steps.uncleared, "eval_steps": steps.eval_steps, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
                               "batch_norm_samples": steps.first_rows * shares if norms else 0}
-        return {name: value for name, value in found.items() if value or name in ("overlap", "equal_weights", "equal_data")}
+        return {name: value for name, value in found.items() if value or name == "overlap" or name.startswith("equal_")}

@@ -266,7 +266,7 @@ class Run:
                                      "trainyard.start() got?")
         mine = {"sums": samples.step_sums(steps.taken), "sizes": steps.sizes, "norms": [each["at_step"] for each in steps.norms],
                 "missing": {name: steps.missing[name] for name in ("batches", "global_batch") if name in steps.missing},
-                "evidence": self._evidence.mine(number, self._terms.get("data_fingerprint"))}
+                "evidence": self._evidence.mine(number, data=self._terms.get("data_fingerprint"), rates=self._rates[-1])}
         try:
             texts = ranks.gathered(f"{self.info['run']}/{number}", json.dumps(mine))
         except (RuntimeError, OSError) as error:  # a peer has ended, or there is no rendezvous

@@ -58,6 +58,7 @@ void read_steps(const json& chain, Facts& facts) {
                            .samples = of_ranks(each, "samples", facts.ranks),
                            .backwards = of_ranks(each, "backwards", facts.ranks),
                            .kept = of_ranks(each, "kept", facts.ranks),
+                           .exchanges = of_ranks(each, "exchanges", facts.ranks),
                            .reduction = number(each, "reduction"),
                            .own = number(each, "own"),
                            .rest = number(each, "rest")});
@@ -93,6 +94,7 @@ void read_observed(const json& observed, Facts& facts) {
   if (const json& rates = member(observed, "learning_rates"); rates.is_array())
     facts.rates = of_ranks(observed, "learning_rates", rates.size());
   facts.equal_weights = truth(observed, "equal_weights");
+  facts.equal_rates = truth(observed, "equal_rates");
   facts.equal_data = truth(observed, "equal_data");
   facts.epoch_samples = number(observed, "epoch_samples");
   facts.batch_norm_samples = number(observed, "batch_norm_samples");

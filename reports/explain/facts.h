@@ -23,6 +23,7 @@ struct WatchedStep {
   std::vector<double> samples;    // of the step
   std::vector<double> backwards;  // calls of backward()
   std::vector<double> kept;       // those whose gradients zero_grad() did not discard
+  std::vector<double> exchanges;  // backward passes after which DistributedDataParallel averages
   double reduction = NAN;         // gradient at the optimizer as a factor of the mean of the ranks' own ones
   double own = NAN;               // distance of that gradient from the one of rank 0 alone
   double rest = NAN;              // part of the gradient that this factor does not explain
@@ -55,7 +56,8 @@ struct Facts {
   double eval_steps = NAN;            // of the optimizer, with forward passes in eval() mode
   std::string order;                  // "DistributedSampler with seed 1 of train.py:12"; empty: not known
   std::vector<double> rates;          // learning rates of the first and of the last step of each epoch
-  std::optional<bool> equal_weights;  // of all ranks after epoch 1
+  std::optional<bool> equal_weights;  // of all ranks after each epoch
+  std::optional<bool> equal_rates;    // learning rates of all ranks
   std::optional<bool> equal_data;     // the data sets of all ranks
   bool repeats_order = false;         // all epochs had the same data order
   bool order_known = false;           // of two epochs at least

@@ -198,9 +198,15 @@ std::optional<Finding> not_averaged(const ExplainedPair& pair) {
       "call the model through DistributedDataParallel, and leave no_sync() before the last backward pass"};
 }
 
+std::optional<Finding> different_rates(const ExplainedPair& pair) {
+  if (pair.arm.equal_rates != false) return {};
+  return Finding{"the ranks have different learning rates",
+                 "call scheduler.step() on all ranks, not only on rank 0"};
+}
+
 std::optional<Finding> different_weights(const ExplainedPair& pair) {
-  if (pair.arm.equal_weights != false || not_averaged(pair)) return {};
-  return Finding{"the ranks have different weights after epoch 1",
+  if (pair.arm.equal_weights != false || not_averaged(pair) || different_rates(pair)) return {};
+  return Finding{"the ranks have different weights after an epoch",
                  "give all ranks the same first weights, by DistributedDataParallel(model) or a seed, and "
                  "the same optimizer"};
 }
@@ -462,6 +468,7 @@ constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"divided-twice", false, divided_twice},
                                Rule{"multiplied-loss", false, multiplied_loss},
                                Rule{"not-averaged", false, not_averaged},
+                               Rule{"different-rates", false, different_rates},
                                Rule{"different-weights", false, different_weights},
                                Rule{"different-data", false, different_data},
                                Rule{"eval-mode", false, eval_mode},

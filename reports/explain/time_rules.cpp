@@ -143,8 +143,21 @@ std::optional<Finding> slow_link(const ExplainedPair& pair) {
                  "check backend and network"};
 }
 
+std::optional<Finding> repeated_exchange(const ExplainedPair& pair) {
+  const auto each_pass = [](const WatchedStep& step) {
+    return !step.exchanges.empty() && !step.kept.empty() && step.kept.front() > 1 &&
+           step.exchanges.front() >= step.kept.front();
+  };
+  const std::vector<WatchedStep>& steps = pair.arm.steps;
+  if (steps.empty() || !std::ranges::all_of(steps, each_pass)) return {};
+  return Finding{fmt::format("gradients are exchanged in each of {} backward passes of a step",
+                             plain_number(steps.front().kept.front())),
+                 "use model.no_sync() in all of them but the last one"};
+}
+
 constexpr std::array rules_of_times{Rule{"straggler", true, straggler}, Rule{"input", true, input},
-                                    Rule{"threads", true, threads}, Rule{"slow-exchange", true, slow_link}};
+                                    Rule{"threads", true, threads}, Rule{"slow-exchange", true, slow_link},
+                                    Rule{"repeated-exchange", true, repeated_exchange}};
 
 }  // namespace
 

@@ -316,8 +316,14 @@ Statement parity(const ReportData& data, const std::vector<CellRuns>& cells) {
   if (unknown.empty())
     return {Severity::fair,
             "Parity check: before timing, the first steps of each arm were compared with a single process."};
-  return {Severity::note, "Parity check: missing for " + joined(Texts(unknown.begin(), unknown.end())) +
-                              ". It is not known whether they train like a single device."};
+  const bool recorded = std::ranges::any_of(data.evidence, [](const auto& one) {
+    return one.second.ranks.size() > 1 && one.second.ranks.front().start.contains("observed");
+  });
+  return {
+      Severity::note,
+      "Parity check: missing for " + joined(Texts(unknown.begin(), unknown.end())) +
+          ". It is not known whether they train like a single device." +
+          (recorded ? " `trainyard explain " + data.experiment + " --probe` compares the gradients." : "")};
 }
 
 // Options, other than the batch, that make a distributed run another training than a single-device run, and data of our

@@ -279,6 +279,7 @@ class TwoRanks(unittest.TestCase):
                     self.assertLess(each["rest"], 1e-5)
                     self.assertEqual((each["samples"], each["weights"]), ([8, 8], [8, 8]))
                     self.assertEqual(each["kept"], [2, 2] if fault == "unsynced" else [1, 1])
+                    self.assertEqual(each["exchanges"], [0, 0] if fault == "manual" else [1, 1])
 
     def test_faults_of_the_reduction_are_seen(self):
         for each in self.chain("sum"):
@@ -304,7 +305,7 @@ class TwoRanks(unittest.TestCase):
         self.assertEqual((healthy["overlap"], healthy["random"]), (0, {"fetch": [], "forward": []}))
         self.assertEqual((same["epoch_samples"], healthy["epoch_samples"]), (160, 80))
         for fault, equal in (("healthy", True), ("sum", True), ("manual", True), ("alone", False)):
-            self.assertEqual([self.runs[fault][0][f"equal_{name}"] for name in ("weights", "data")], [equal, True], fault)
+            self.assertEqual([self.runs[fault][0][f"equal_{name}"] for name in ("weights", "data", "rates")], [equal, True, True], fault)
         self.assertEqual(("repeated" in same, "repeated" in healthy), (False, False))
 
     def test_rows_of_all_ranks_are_added(self):

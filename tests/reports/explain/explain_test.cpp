@@ -164,7 +164,8 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {changed_steps("rest", 2.4e-4), "reduced-precision", "rounded to 16 bits"},
       {compressed, "reduced-precision", "compressed"},
       {changed("eval_steps", 12), "eval-mode", "in 12 steps"},
-      {changed("equal_weights", false), "different-weights", "different weights after epoch 1"},
+      {changed("equal_weights", false), "different-weights", "different weights after an epoch"},
+      {changed("equal_rates", false), "different-rates", "different learning rates"},
       {changed("equal_data", false), "different-data", "before a sampler divides them"},
       {changed("epoch_samples", 320), "fewer-samples", "320 samples, single has 640"}};
   for (const Fault& fault : faults) {
@@ -255,6 +256,10 @@ TEST_CASE("times: the late rank, slow input, too many threads and a slow link") 
   CHECK(names(linked) == Names{"slow-exchange"});
   CHECK(contains(explained(linked).causes->front().evidence,
                  "30 ms per step to exchange 0.4 MB of gradients: 13 MB per second"));
+
+  json repeated = changed_steps("kept", {2, 2});
+  for (json& step : repeated["chain"]) step["exchanges"] = step["backwards"] = {2, 2};
+  CHECK(names(recorded(repeated)) == Names{"repeated-exchange"});
 
   ReportData spinning = recorded(arm(phases(0.09, 0.001)));
   for (auto& [key, evidence] : spinning.evidence)
