@@ -29,7 +29,7 @@ FIRST = {  # the cause that `explain` should name first, by fault
     "div_twice": "divided-twice", "accum_undivided": "undivided-accumulation", "sum_accum": "summed-gradients",
     "uneven": "uneven-means", "local_bn": "batch-norm-samples", "pad": "padded-sampler", "val_twice": "validation-repeated",
     "no_set_epoch": "set-epoch", "same_data": "same-data", "same_aug": "same-augmentation", "drop_seed": "same-dropout",
-    "metric_rank0": "metric-of-one-rank", "mean_of_means": "mean-of-means", "bf16": "reduced-precision", "init": "weights",
+    "metric_rank0": "metric-of-one-rank", "mean_of_means": "mean-of-means", "bf16": "lossy-exchange", "init": "weights",
     "fewer_steps": "discarded-steps", "multiplied": "multiplied-loss", "unsynced": "not-averaged", "half": "fewer-samples", "slow_loader": "input", "threads": "threads", "slow_link": "slow-exchange",
     **dict.fromkeys([fault for fault in SPEED if "straggler" in fault or "rank1" in fault], "straggler")}
 RESULT = [*HEALTHY[:4], *(fault for fault in FIRST if fault not in SPEED)]

@@ -146,7 +146,7 @@ def extend(chain: list[dict[str, Any]], of_ranks: list[dict[str, Any]], later: b
         if not all(loss is not None and math.isfinite(loss) for loss in entry["losses"]):
             del entry["losses"]
         sketches = [each["sketches"].get(str(step)) for each in of_ranks]
-        chain.append(entry | (_fit(sketches) if all(sketches) else {}))
+        chain.append(entry | (fit(sketches) if all(sketches) else {}))
 
 
 def _spread(weights: list[float | None]) -> float:
@@ -157,7 +157,7 @@ def _spread(weights: list[float | None]) -> float:
     return float(((logs - logs.mean()) ** 2).sum())
 
 
-def _fit(sketches: list[list[str]]) -> dict[str, float]:
+def fit(sketches: list[list[str]]) -> dict[str, float]:
     """The gradient of rank 0 as a factor of the sum of all local gradients, what this leaves, and the distance to its local one."""
     local, gradient = ([np.frombuffer(base64.b64decode(each[i]), np.float32).astype(np.float64) for each in sketches] for i in (0, 1))
     total, whole = sum(local), gradient[0]

@@ -63,7 +63,7 @@ class Phases:
     def _reset(self, begin: tuple) -> None:
         self.first = self._ended = self._backward = self._wait = self._idle = 0.0  # first forward pass, end of the last backward()
         self._begun, self._last, self._within = begin, (0.0, 0.0), False  # last gradient
-        self.buffers, self._collectives = [], []  # of each call: begin, seconds, those with a core, whether inside of a forward pass
+        self.buffers, self._collectives = [], []  # of each call: begin, seconds, those with a core, inside of which pass
 
     def _read(self) -> tuple:
         times = (getattr(self.steps, name) for name in ("data", "forward", "optimizing", "validating", "outside"))
@@ -81,7 +81,8 @@ class Phases:
         self._within, begin = True, self._now()
         result = function(*args, **named)
         self._within, end = False, self._now()
-        calls.append((begin[0], end[0] - begin[0], end[1] - begin[1], self.steps.depth > 0))
+        where = "backward" if self.steps.in_backward else "forward" if self.steps.depth else ""
+        calls.append((begin[0], end[0] - begin[0], end[1] - begin[1], where))
         return result
 
     def _on_gradient(self, gradient: torch.Tensor) -> None:
@@ -99,16 +100,19 @@ class Phases:
         steps, now, buffers = self.steps, self._read(), self.buffers
         step, data, forward, optimizer, validating, outside, delay, processor = (after - before for before, after in zip(self._begun, now))
         seen = self._last[0] and forward and (buffers or steps.wrapper[0] != "ddp")  # a compiled wrapper hides them
-        if seen and not skipped and not validating + outside and steps.evaluating_since is None:
+        if seen and not skipped and not outside:
             late = [each for each in self._collectives if each[0] >= self._ended]
             early = [each for each in self._collectives if each[0] < self._last[0]]
             first = min([self.first, *(each[0] for each in buffers[:1])])
-            found = {"input" if steps.has_loader else "before": data if steps.has_loader else first - self._begun[0], "buffers": sum(each[1] for each in buffers),
-                     "forward": forward - sum(each[1] for each in buffers if each[3]), "backward": self._backward,
-                     "wait": self._wait + sum(each[1] for each in late),
+            inside = {where: sum(each[1] for each in early if each[3] == where) for where in ("forward", "backward")}
+            before = first - self._begun[0] - sum(each[1] for each in early if each[0] < first)
+            found = {"input" if steps.has_loader else "before": data if steps.has_loader else before,
+                     "buffers": sum(each[1] for each in buffers), "collectives": sum(each[1] for each in early),
+                     "forward": forward - sum(each[1] for each in buffers if each[3] == "forward") - inside["forward"],
+                     "backward": self._backward - inside["backward"], "wait": self._wait + sum(each[1] for each in late),
                      "optimizer": optimizer - sum(each[1] for each in late if each[0] >= steps.step_began)}
             idle = self._idle + sum(each[2] for each in buffers + early + late)
-            found |= {"between": step - sum(found.values()), "step": step, "collectives": sum(each[1] for each in early)}
+            found |= {"between": step - sum(found.values()), "step": step}
             self._of_epoch.append(found | {"queue_delay": delay, "processor": processor, "own": step - delay - idle})
         self._reset(now)
 

@@ -16,7 +16,7 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
-from . import samples
+from . import chain, samples
 
 STEPS = 3
 PADDING = -100  # of labels: torch's cross_entropy ignores it
@@ -131,16 +131,18 @@ class Probe:
 
     def end_step(self, batches: int) -> bool:
         """Whether that was the last step. `batches`: of this step."""
+        if not batches:
+            raise ValueError("trainyard: the model that trainyard.start() got is not called in a step, so the probe has no samples")
         self._numbers.append(batches)
         step = len(self._numbers)
         if self.samples and self._parts[:step][-1:] != [batches]:
             raise ValueError(f"trainyard: step {step} of the process takes {batches} batches, but the probe has {self._parts[-1]} of the arm")
         if step < STEPS:
             return False
-        self.ended, chain = True, self.steps.chain
-        sketches = [chain._sketches.get(step) for step in range(1, STEPS + 1)]
-        if chain.problem or not all(sketches):
-            raise ValueError(f"trainyard: the gradients of the probe were not observed: {chain.problem or 'a step has none'}")
+        self.ended, seen = True, self.steps.chain
+        sketches = [seen._sketches.get(step) for step in range(1, STEPS + 1)]
+        if seen.problem or not all(sketches):
+            raise ValueError(f"trainyard: the gradients of the probe were not observed: {seen.problem or 'a step has none'}")
         if self.samples:
             self.found = [self._compared(number, sketch) for number, sketch in enumerate(sketches)]
             return True
@@ -157,6 +159,7 @@ class Probe:
         if own.shape != arm.shape or not own @ own > 0:
             raise ValueError("trainyard: the arm trains another model than the process, or no gradient is left")
         ranks = np.stack([numbers(each["sketches"][step][0]) for each in self._arm], 1)
+        fit = chain.fit([each["sketches"][step] for each in self._arm])  # of the arm alone
         shares = np.linalg.lstsq(ranks, own, rcond=None)[0]
         norm, off = np.linalg.norm(own), arm - own
         factor = float(arm @ own / (own @ own))
@@ -165,7 +168,8 @@ class Probe:
         worst = max(range(len(parameters)), key=lambda i: np.linalg.norm(off[ends[i]:ends[i + 1]]))
         return {"samples": [each["rows"][step] for each in self._arm], "distance": float(np.linalg.norm(off) / norm), "factor": factor,
                 "rest": float(np.linalg.norm(arm - factor * own) / norm), "shares": shares.tolist(),
-                "unexplained": float(np.linalg.norm(own - ranks @ shares) / norm), "parameter": parameters[worst][0]}
+                "unexplained": float(np.linalg.norm(own - ranks @ shares) / norm), "parameter": parameters[worst][0],
+                "inside": {name: fit[name] for name in ("rest", "own")}}
 
 
 def leave() -> None:

@@ -97,6 +97,7 @@ std::vector<Cause> causes_of(const ReportData& data, const experiments::Compare&
     if (second.recorded)
       pairs.push_back({first, second, baseline.value});  // also if its records failed the run
   }
+  for (ExplainedPair& pair : pairs) pair.pairs = pairs.size();
   std::vector<Cause> causes;
   apply(result_rules(), pairs, causes);
   apply(time_rules(), pairs, causes);

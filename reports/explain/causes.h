@@ -20,7 +20,8 @@ namespace trainyard::reports {
 struct ExplainedPair {
   const Facts& baseline;
   const Facts& arm;
-  std::string name;  // of the baseline: "single"
+  std::string name;       // of the baseline: "single"
+  std::size_t pairs = 1;  // of the arm
 };
 
 struct Finding {

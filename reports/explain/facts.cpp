@@ -87,6 +87,8 @@ void read_observed(const json& observed, Facts& facts) {
   facts.same_in_forward = texts(member(member(observed, "random"), "forward"));
   facts.overlap = number(observed, "overlap");
   facts.repeated = number(observed, "repeated");
+  if (const json& missing = member(member(observed, "missing"), "batches"); missing.is_string())
+    facts.unseen_model = missing.get<std::string>().starts_with("no forward pass of the model");
   facts.uncleared = member(observed, "uncleared") == true;
   facts.eval_steps = number(observed, "eval_steps");
   if (const json& order = member(observed, "order"); order.is_string())
@@ -112,7 +114,8 @@ double as_number(const std::string& text) {
 
 double Facts::step_samples() const {
   if (steps.empty() || steps.front().samples.empty()) return global_batch;
-  return std::accumulate(steps.front().samples.begin(), steps.front().samples.end(), 0.0);
+  const double samples = std::accumulate(steps.front().samples.begin(), steps.front().samples.end(), 0.0);
+  return samples > 0 ? samples : NAN;
 }
 
 Facts facts_of(const ReportData& data, const db::RunSummary& run) {

@@ -59,6 +59,7 @@ struct Facts {
   std::optional<bool> equal_weights;  // of all ranks after each epoch
   std::optional<bool> equal_rates;    // learning rates of all ranks
   std::optional<bool> equal_data;     // the data sets of all ranks
+  bool unseen_model = false;          // no forward pass of the observed model in a step
   bool repeats_order = false;         // all epochs had the same data order
   bool order_known = false;           // of two epochs at least
   std::map<std::string, std::string> terms;  // those of `compared_terms`, if they are known

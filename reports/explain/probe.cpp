@@ -28,6 +28,8 @@ struct ProbedStep {
   double factor = NAN;          // of the arm's gradient
   double rest = NAN;            // that the factor leaves
   double unexplained = NAN;     // that the shares leave
+  double inside = NAN;          // part of the arm's gradient that is not the mean of its ranks
+  double own = NAN;             // distance of the arm's gradient from that of rank 0 alone
   std::string parameter;        // with the largest difference
 };
 
@@ -42,6 +44,8 @@ std::vector<ProbedStep> steps_of(const db::RunEvidence& evidence) {
                      .factor = each.value("factor", NAN),
                      .rest = each.value("rest", NAN),
                      .unexplained = each.value("unexplained", NAN),
+                     .inside = each.value("inside", nlohmann::json::object()).value("rest", NAN),
+                     .own = each.value("inside", nlohmann::json::object()).value("own", NAN),
                      .parameter = each.value("parameter", "")});
   return steps;
 }
@@ -67,12 +71,19 @@ bool is_uneven(const ProbedStep& step) {
 // How the gradient of the arm differs. Empty if it does not.
 std::string difference(const ProbedStep& step, const std::string& baseline) {
   if (step.distance < equal) return "";
-  if (is_uneven(step)) {
+  if (step.inside > equal)
+    return step.own < equal
+               ? "the gradient of the optimizer is that of rank 0 alone: the ranks exchange nothing before "
+                 "it or before clipping"
+               : fmt::format("{} of the gradient is not the mean of the ranks: it is changed on the way",
+                             percent(step.inside));
+  if (is_uneven(step))
     return fmt::format(
-        "each rank takes the mean of its own part, but {} gives the ranks {} of their means. "
-        "Try: loss_sum * world / total",
+        "each rank takes the mean of its own part, and these means count alike, but {} gives them {}. Try: "
+        "divide "
+        "the loss sum of a rank by the samples or tokens of all ranks, and multiply it by the number of "
+        "ranks",
         baseline, joined(step.shares, percent, " and "));
-  }
   if (step.rest < equal)
     return fmt::format("the gradient is {} times that of {}", plain_number(step.factor, 4), baseline);
   return fmt::format("{} of the gradient differs from that of {}, most in {}", percent(step.distance),
@@ -126,7 +137,8 @@ Table probe_table(const ReportData& data, const experiments::Probe& probe) {
                             : fmt::format("with the same samples and weights, {} has the gradients of {}",
                                           probe.arm, probe.baseline));
   if (!in_third.empty())  // the last rank has a smaller part
-    table.notes.push_back(fmt::format("if the ranks have {} samples: {}", samples_text(steps[2]), in_third));
+    table.notes.push_back(
+        fmt::format("if parts are uneven, as {} in step 3: {}", samples_text(steps[2]), in_third));
   return table;
 }
 

@@ -193,7 +193,7 @@ std::optional<Finding> not_averaged(const ExplainedPair& pair) {
     return Finding{"each rank clips its own gradient, before the gradients are averaged",
                    "call clip_grad_norm_ after the gradients of the ranks are averaged"};
   return Finding{
-      fmt::format("the gradients of the ranks are not averaged: {} % of a gradient is not their mean",
+      fmt::format("the gradients of the ranks are not averaged: that of the optimizer is {} % off their mean",
                   digits(100 * largest_rest(pair))),
       "call the model through DistributedDataParallel, and leave no_sync() before the last backward pass"};
 }
@@ -209,12 +209,6 @@ std::optional<Finding> different_weights(const ExplainedPair& pair) {
   return Finding{"the ranks have different weights after an epoch",
                  "give all ranks the same first weights, by DistributedDataParallel(model) or a seed, and "
                  "the same optimizer"};
-}
-
-std::optional<Finding> different_data(const ExplainedPair& pair) {
-  if (pair.arm.equal_data != false) return {};
-  return Finding{"the data sets of the ranks differ before a sampler divides them",
-                 "split the data with one seed: random_split(data, sizes, torch.Generator().manual_seed(0))"};
 }
 
 std::optional<Finding> divided_twice(const ExplainedPair& pair) {
@@ -249,13 +243,21 @@ std::string batches_text(const ExplainedPair& pair) {
 std::optional<Finding> batch(const ExplainedPair& pair) {
   if (scaled(pair) != Scaled::batch) return {};
   const double ratio = pair.arm.step_samples() / pair.baseline.step_samples();
-  const double each = pair.baseline.step_samples() / ranks_of(pair);
+  const double passes = kept_per_step(pair.arm), before = kept_per_step(pair.baseline);
+  const bool is_whole = near(ratio, ranks_of(pair), of_exact_factor) && pair.arm.ranks > 1;
+  std::string how;
+  if (passes > before)
+    how = fmt::format(": {} backward passes per step, {} has {}", digits(passes), pair.name, digits(before));
+  else if (is_whole)
+    how = passes > 1 ? fmt::format(": each rank makes all {} backward passes", digits(passes))
+                     : ": each rank takes the whole batch";
   return Finding{
-      batches_text(pair) + (near(ratio, ranks_of(pair), of_exact_factor) && pair.arm.ranks > 1
-                                ? ": each rank takes the whole batch"
-                                : ""),
-      fmt::format("give each rank {} samples, or else multiply the learning rate by {}, with warm-up",
-                  digits(each), digits(ratio))};
+      batches_text(pair) + how,
+      fmt::format(
+          "give each rank {} samples per step{}, or else multiply the learning rate by {}, with warm-up",
+          digits(pair.baseline.step_samples() / ranks_of(pair)),
+          passes > 1 ? fmt::format(": divide its accumulation steps by {}", digits(ratio)) : "",
+          digits(ratio))};
 }
 
 std::optional<Finding> batch_and_rate(const ExplainedPair& pair) {
@@ -310,6 +312,12 @@ std::optional<Finding> schedule(const ExplainedPair& pair) {
                  "use the same schedule in both arms, counted in optimizer steps over all ranks"};
 }
 
+std::optional<Finding> unseen_model(const ExplainedPair& pair) {
+  if (!pair.arm.unseen_model || pair.baseline.unseen_model) return {};
+  return Finding{"the model that trainyard.start() got is not called",
+                 "call this model, as model(inputs), and not model.module(inputs)"};
+}
+
 std::optional<Finding> eval_mode(const ExplainedPair& pair) {
   if (!(pair.arm.eval_steps > 0) || pair.baseline.eval_steps > 0) return {};
   return Finding{fmt::format("the model is in eval() mode in {} steps", plain_number(pair.arm.eval_steps)),
@@ -352,10 +360,10 @@ std::optional<Finding> uneven_means(const ExplainedPair& pair) {
     }
   }
   if (spread <= least_spread || of_means * better_fit >= of_sums) return {};
-  return Finding{
-      "each rank takes the mean of its own part, and the parts have different sizes",
-      "divide the sum of the loss by the number of all ranks, times the ranks: loss_sum * world / total; "
-      "with Trainer set average_tokens_across_devices=True"};
+  return Finding{"each rank takes the mean of its own part, and the parts have different sizes",
+                 "divide the loss sum of a rank by the samples or tokens of all ranks, and multiply it by "
+                 "the number of ranks; with "
+                 "Trainer set average_tokens_across_devices=True"};
 }
 
 std::optional<Finding> set_epoch(const ExplainedPair& pair) {
@@ -383,6 +391,12 @@ std::optional<Finding> fewer_samples(const ExplainedPair& pair) {
           ? "divide the data among the ranks once: by DistributedSampler or by the trainer, not by both"
           : "do not leave out the last batch: drop_last=False, or a number of samples that fills all "
             "batches"};
+}
+
+std::optional<Finding> different_data(const ExplainedPair& pair) {
+  if (pair.arm.equal_data != false || fewer_samples(pair)) return {};  // each rank has a part by hand
+  return Finding{"the data sets of the ranks differ before a sampler divides them",
+                 "split the data with one seed: random_split(data, sizes, torch.Generator().manual_seed(0))"};
 }
 
 std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
@@ -420,7 +434,7 @@ std::optional<Finding> same_dropout(const ExplainedPair& pair) {
                  "call torch.manual_seed(seed + rank) after DistributedDataParallel(model)"};
 }
 
-std::optional<Finding> reduced_precision(const ExplainedPair& pair) {
+std::optional<Finding> lossy_exchange(const ExplainedPair& pair) {
   const double rest = largest_rest(pair);
   if (!(rest > rounded_rest) || is_alone(pair) || is_uncleared(pair)) return {};
   return Finding{
@@ -435,10 +449,11 @@ double validated(const ExplainedPair& pair) {
 
 std::optional<Finding> validation_repeated(const ExplainedPair& pair) {
   if (!(validated(pair) > 1)) return {};
-  return Finding{fmt::format("validation counts {} samples or tokens, {} has {}: some count twice",
-                             plain_number(pair.arm.validation_weight, 9), pair.name,
-                             plain_number(pair.baseline.validation_weight, 9)),
-                 "validate Subset(data, range(rank, len(data), world_size)) on each rank"};
+  return Finding{
+      fmt::format("validation counts {} samples or tokens, {} has {}",
+                  plain_number(pair.arm.validation_weight, 9), pair.name,
+                  plain_number(pair.baseline.validation_weight, 9)),
+      "validate each sample on one rank only, and record the rank's own number of samples with its sum"};
 }
 
 constexpr double hardly_any = 0.05, most = 0.95;  // of the baseline's samples
@@ -456,7 +471,7 @@ std::optional<Finding> metric_of_one_rank(const ExplainedPair& pair) {
   return Finding{
       fmt::format("validation counts {} of the {} samples of {}", plain_number(pair.arm.validation_weight, 9),
                   plain_number(pair.baseline.validation_weight, 9), pair.name),
-      "validate all samples once: each rank its own part, and record it on each rank"};
+      "validate each sample on one rank: divide the data once, and record the part of each rank"};
 }
 
 constexpr std::array all_rules{Rule{"weights", false, other_weights},
@@ -471,6 +486,7 @@ constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"different-rates", false, different_rates},
                                Rule{"different-weights", false, different_weights},
                                Rule{"different-data", false, different_data},
+                               Rule{"unseen-model", false, unseen_model},
                                Rule{"eval-mode", false, eval_mode},
                                Rule{"settings", false, settings},
                                Rule{"batch", false, batch},
@@ -485,7 +501,7 @@ constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"batch-norm-samples", false, batch_norm_samples},
                                Rule{"same-augmentation", false, same_augmentation},
                                Rule{"same-dropout", false, same_dropout},
-                               Rule{"reduced-precision", false, reduced_precision},
+                               Rule{"lossy-exchange", false, lossy_exchange},
                                Rule{"validation-repeated", false, validation_repeated},
                                Rule{"mean-of-means", false, mean_of_means},
                                Rule{"metric-of-one-rank", false, metric_of_one_rank}};

@@ -15,6 +15,7 @@ using Phases = std::map<std::string, double>;
 
 constexpr double late_share = 0.45;        // of its own time, by which the late rank needs more
 constexpr double quiet_late_share = 0.35;  // the same, if no other process takes cores
+constexpr double often_late_share = 0.2;   // the same in several pairs
 constexpr double felt_share = 0.1;         // of a step
 constexpr double idle_share = 0.5;         // of that, for which another rank waits
 constexpr double input_share = 0.1;        // of a step
@@ -59,14 +60,11 @@ constexpr std::array parts{
     Part{"forward", "its forward pass"}, Part{"between", "code outside of forward and backward pass"},
     Part{"backward", "its backward pass"}};
 
-// The part in which rank `late` needs most time more. Collectives that Python calls are in the backward pass.
+// The part in which rank `late` needs most time more.
 const char* longest_part(const Phases& late, const Phases& first) {
-  const auto more = [&](const Part& part) {
-    const bool is_backward = part.name == std::string_view("backward");
-    return of(late, part.name) - of(first, part.name) -
-           (is_backward ? of(late, "collectives") - of(first, "collectives") : 0);
-  };
-  return std::ranges::max_element(parts, {}, more)->title;
+  return std::ranges::max_element(
+             parts, {}, [&](const Part& part) { return of(late, part.name) - of(first, part.name); })
+      ->title;
 }
 
 // Whether other processes take cores from the ranks. Then an exchange waits for them.
@@ -79,12 +77,13 @@ bool is_crowded(const Facts& facts) {
 std::optional<Finding> straggler(const ExplainedPair& pair) {
   const std::vector<Phases>& ranks = pair.arm.phases;
   if (ranks.size() < 2) return {};
+  const double share = is_crowded(pair.arm) ? late_share
+                       : pair.pairs > 1     ? often_late_share
+                                            : quiet_late_share;
   const auto own = [](const Phases& phases) { return of(phases, "own"); };
   const auto [first, late] = std::ranges::minmax_element(ranks, {}, own);
   const double more = own(*late) - own(*first), waits = idle(*first) - idle(*late);
-  if (more <= std::max((is_crowded(pair.arm) ? late_share : quiet_late_share) * own(*late),
-                       felt_share * longest_step(pair.arm)) ||
-      waits <= idle_share * more)
+  if (more <= std::max(share * own(*late), felt_share * longest_step(pair.arm)) || waits <= idle_share * more)
     return {};
   const auto rank = late - ranks.begin(), other = first - ranks.begin();
   const char* part = longest_part(*late, *first);
@@ -92,7 +91,7 @@ std::optional<Finding> straggler(const ExplainedPair& pair) {
       fmt::format(
           "rank {} works {} per step, rank {} works {} and waits {} longer; rank {} loses the time in {}",
           rank, milliseconds(own(*late)), other, milliseconds(own(*first)), milliseconds(waits), rank, part),
-      fmt::format("time this part on rank {}, and look at its device and at other processes there", rank)};
+      fmt::format("profile this part on rank {}: what does it do that rank {} does not?", rank, other)};
 }
 
 // Seconds that a step of a rank needs of this phase, if its samples need as long as in the baseline. 0: not known.
@@ -110,7 +109,8 @@ std::optional<Finding> input(const ExplainedPair& pair) {
   if (waits - needed(pair, "input") <= input_share * step) return {};
   return Finding{fmt::format("each rank waits {} of a step of {} for its samples", milliseconds(waits),
                              milliseconds(step)),
-                 "use more workers: DataLoader(…, num_workers=2, persistent_workers=True)"};
+                 "use more workers, DataLoader(…, num_workers=2, persistent_workers=True), or make a sample "
+                 "cheaper to read"};
 }
 
 // Idle threads of OpenMP spin, so ranks with too many threads need more processor time for the same work.

@@ -158,11 +158,11 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {changed("random", {{"fetch", {"python"}}, {"forward", json::array()}}), "same-augmentation",
        "(python)"},
       {changed("random", {{"fetch", json::array()}, {"forward", {"torch"}}}), "same-dropout", "same dropout"},
-      {changed_steps("rest", 0.002), "reduced-precision", "by 0.2 %"},
+      {changed_steps("rest", 0.002), "lossy-exchange", "by 0.2 %"},
       {changed_steps("losses", {4.5, 4.7}), "multiplied-loss", "2 times that of single"},
-      {changed_steps("rest", 0.6), "not-averaged", "60 % of a gradient"},
-      {changed_steps("rest", 2.4e-4), "reduced-precision", "rounded to 16 bits"},
-      {compressed, "reduced-precision", "compressed"},
+      {changed_steps("rest", 0.6), "not-averaged", "60 % off their mean"},
+      {changed_steps("rest", 2.4e-4), "lossy-exchange", "rounded to 16 bits"},
+      {compressed, "lossy-exchange", "compressed"},
       {changed("eval_steps", 12), "eval-mode", "in 12 steps"},
       {changed("equal_weights", false), "different-weights", "different weights after an epoch"},
       {changed("equal_rates", false), "different-rates", "different learning rates"},
@@ -220,10 +220,15 @@ TEST_CASE("a probe says how the gradient of the arm differs, and refuses what it
     json step;
     std::string text;
   };
-  const std::vector<Said> answers{{step(3e-7, 1, 3e-7, {0.5, 0.5}), "ddp has the gradients of single"},
-                                  {step(1, 2, 3e-7, {0.5, 0.5}), "the gradient is 2 times that of single"},
-                                  {step(0.6, 1.05, 0.6, {0.667, 0.333}), "gives the ranks 66.7 % and 33.3 %"},
-                                  {step(0.4, 0.9, 0.4, {0.5, 0.5}), "40 % of the gradient differs"}};
+  std::vector<Said> answers{{step(3e-7, 1, 3e-7, {0.5, 0.5}), "ddp has the gradients of single"},
+                            {step(1, 2, 3e-7, {0.5, 0.5}), "the gradient is 2 times that of single"},
+                            {step(0.6, 1.05, 0.6, {0.667, 0.333}), "gives them 66.7 % and 33.3 %"},
+                            {step(0.4, 0.9, 0.4, {0.5, 0.5}), "40 % of the gradient differs"}};
+  json alone = step(0.4, 0.9, 0.4, {0.667, 0.333}), compressed = alone;
+  alone["inside"] = {{"rest", 0.3}, {"own", 1e-8}};
+  compressed["inside"] = {{"rest", 0.8}, {"own", 0.9}};
+  answers.push_back({alone, "is that of rank 0 alone"});
+  answers.push_back({compressed, "80 % of the gradient is not the mean of the ranks"});
   const experiments::Probe probe{.baseline = "single", .arm = "ddp", .axes = {}, .folder = "", .samples = 0};
   for (const Said& answer : answers) {
     ReportData data = recorded(of_two());
