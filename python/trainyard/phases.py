@@ -63,7 +63,7 @@ class Phases:
     def _reset(self, begin: tuple) -> None:
         self.first = self._ended = self._backward = self._wait = self._idle = 0.0  # first forward pass, end of the last backward()
         self._begun, self._last, self._within = begin, (0.0, 0.0), False  # last gradient
-        self.buffers, self._collectives = [], []  # of each call: begin, seconds, those with a core, inside of which pass
+        self.buffers, self._collectives = [], []  # of each call: begin, seconds, those with a core, the pass around it
 
     def _read(self) -> tuple:
         times = (getattr(self.steps, name) for name in ("data", "forward", "optimizing", "validating", "outside"))

@@ -148,7 +148,8 @@ class Probe:
             return True
         ends = np.cumsum([0, *self._numbers])
         steps = [self._batches[begin:end] for begin, end in zip(ends, ends[1:])]
-        torch.save({"batches": steps, "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
+        weights = torch.cat([chain.sketch(each, 100).cpu() for each in self.steps.inner.parameters()])
+        torch.save({"weights": samples.sha(samples.raw(weights)), "batches": steps, "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
         return True
 
     def _compared(self, step: int, sketch: list[str]) -> dict[str, Any]:
@@ -169,7 +170,7 @@ class Probe:
         return {"samples": [each["rows"][step] for each in self._arm], "distance": float(np.linalg.norm(off) / norm), "factor": factor,
                 "rest": float(np.linalg.norm(arm - factor * own) / norm), "shares": shares.tolist(),
                 "unexplained": float(np.linalg.norm(own - ranks @ shares) / norm), "parameter": parameters[worst][0],
-                "inside": {name: fit[name] for name in ("rest", "own")}}
+                "inside": {name: fit[name] for name in ("rest", "own")}, "equal_weights": len({each["weights"] for each in self._arm}) == 1}
 
 
 def leave() -> None:

@@ -30,6 +30,7 @@ struct ProbedStep {
   double unexplained = NAN;     // that the shares leave
   double inside = NAN;          // part of the arm's gradient that is not the mean of its ranks
   double own = NAN;             // distance of the arm's gradient from that of rank 0 alone
+  bool equal_weights = true;    // of the ranks of the arm
   std::string parameter;        // with the largest difference
 };
 
@@ -46,6 +47,7 @@ std::vector<ProbedStep> steps_of(const db::RunEvidence& evidence) {
                      .unexplained = each.value("unexplained", NAN),
                      .inside = each.value("inside", nlohmann::json::object()).value("rest", NAN),
                      .own = each.value("inside", nlohmann::json::object()).value("own", NAN),
+                     .equal_weights = each.value("equal_weights", true),
                      .parameter = each.value("parameter", "")});
   return steps;
 }
@@ -71,6 +73,7 @@ bool is_uneven(const ProbedStep& step) {
 // How the gradient of the arm differs. Empty if it does not.
 std::string difference(const ProbedStep& step, const std::string& baseline) {
   if (step.distance < equal) return "";
+  if (!step.equal_weights) return "the ranks have different weights, so their gradients are not comparable";
   if (step.inside > equal)
     return step.own < equal
                ? "the gradient of the optimizer is that of rank 0 alone: the ranks exchange nothing before "
@@ -136,9 +139,9 @@ Table probe_table(const ReportData& data, const experiments::Probe& probe) {
                             ? text
                             : fmt::format("with the same samples and weights, {} has the gradients of {}",
                                           probe.arm, probe.baseline));
-  if (!in_third.empty())  // the last rank has a smaller part
+  if (text.empty() && !in_third.empty())  // the last rank has a smaller part
     table.notes.push_back(
-        fmt::format("if parts are uneven, as {} in step 3: {}", samples_text(steps[2]), in_third));
+        fmt::format("in step 3, with parts of {} samples: {}", samples_text(steps[2]), in_third));
   return table;
 }
 

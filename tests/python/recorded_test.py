@@ -75,7 +75,7 @@ class Recorded(unittest.TestCase):
 
     def test_a_probe_compares_gradients_of_the_same_samples(self):
         expected = {"plain": ["with the same samples and weights, r2 has the gradients of r1",
-                              "if parts are uneven, as 8 + 4 in step 3: each rank takes the mean of its own part, and these means count alike, but r1 gives "
+                              "in step 3, with parts of 8 + 4 samples: each rank takes the mean of its own part, and these means count alike, but r1 gives "
                               "them 66.7 % and 33.3 %"],
                     "doubled": ["the gradient is 2 times that of r1"]}
         for case, texts in expected.items():
