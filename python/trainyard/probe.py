@@ -132,7 +132,8 @@ class Probe:
     def end_step(self, batches: int) -> bool:
         """Whether that was the last step. `batches`: of this step."""
         if not batches:
-            raise ValueError("trainyard: the model that trainyard.start() got is not called in a step, so the probe has no samples")
+            how = "is in eval() mode" if self.steps.eval_steps else "that trainyard.start() got is not called"
+            raise ValueError(f"trainyard: the model {how} in a step, so the probe has no samples")
         self._numbers.append(batches)
         step = len(self._numbers)
         if self.samples and self._parts[:step][-1:] != [batches]:
@@ -149,16 +150,21 @@ class Probe:
         ends = np.cumsum([0, *self._numbers])
         steps = [self._batches[begin:end] for begin, end in zip(ends, ends[1:])]
         weights = torch.cat([chain.sketch(each, 100).cpu() for each in self.steps.inner.parameters()])
-        torch.save({"weights": samples.sha(samples.raw(weights)), "batches": steps, "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
+        torch.save({"parameters": self._parameters(), "weights": samples.sha(samples.raw(weights)), "batches": steps, "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
         return True
+
+    def _parameters(self) -> list[str]:
+        return [name for name, each in self.steps.inner.named_parameters() if each.requires_grad]
 
     def _compared(self, step: int, sketch: list[str]) -> dict[str, Any]:
         """The gradient of the arm against that of the process, which is also fitted by those of the arm's ranks."""
         def numbers(text: str) -> np.ndarray:
             return np.frombuffer(base64.b64decode(text), np.float32).astype(np.float64)
         own, arm = numbers(sketch[1]), numbers(self._arm[0]["sketches"][step][1])
-        if own.shape != arm.shape or not own @ own > 0:
-            raise ValueError("trainyard: the arm trains another model than the process, or no gradient is left")
+        if others := set(self._parameters()) ^ set(self._arm[0]["parameters"]):
+            raise ValueError(f"trainyard: only the arm or only the process trains {', '.join(sorted(others)[:3])}")
+        if not own @ own > 0:
+            raise ValueError("trainyard: the gradient of the process is 0")
         ranks = np.stack([numbers(each["sketches"][step][0]) for each in self._arm], 1)
         fit = chain.fit([each["sketches"][step] for each in self._arm])  # of the arm alone
         shares = np.linalg.lstsq(ranks, own, rcond=None)[0]

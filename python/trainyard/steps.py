@@ -70,6 +70,7 @@ class Steps:
         self.chain: Chain | None = Chain(self)  # of the first epochs
         self.random: dict[str, list] | None = {} if ranks.number() > 1 else None  # states of random numbers before and after
         self._graded, self.eval_steps = False, 0  # of forward passes in eval() mode that keep gradients
+        self.without_gradient: list[str] = []  # parameters at step 1
         self.uncleared = False  # whether a step added its gradients to those of the step before it
         self.wrapper: tuple[str, Any] = ("", None)  # of the gradients: terms.wrapper_of
         self.phases = Phases(self)
@@ -271,6 +272,7 @@ class Steps:
         gradients = [each.to_local() if hasattr(each, "to_local") else each for each in gradients]
         gradients = [each.coalesce().values() if each.is_sparse else each for each in gradients]
         if not self.steps and self.wrapper[0] != "fsdp":
+            self.without_gradient = [name for name, each in self.inner.named_parameters() if each.grad is None]
             self.gradient_bytes = sum(each.numel() * each.element_size() for each in gradients)
         scale = getattr(optimizer, "grad_scale", None)  # fused optimizers get scaled gradients
         norm = float(torch.stack([each.norm().float().cpu() for each in gradients]).norm()) if gradients else 0.0

@@ -83,6 +83,7 @@ void read_observed(const json& observed, Facts& facts) {
   if (!observed.is_object()) return;
   facts.recorded = true;
   read_steps(member(observed, "chain"), facts);
+  facts.without_gradient = texts(member(observed, "without_gradient"));
   facts.same_in_fetch = texts(member(member(observed, "random"), "fetch"));
   facts.same_in_forward = texts(member(member(observed, "random"), "forward"));
   facts.overlap = number(observed, "overlap");

@@ -38,6 +38,7 @@ struct Facts {
   bool recorded = false;  // by the recorder of the Python package
   std::size_t ranks = 0;
   std::vector<WatchedStep> steps;
+  std::set<std::string> without_gradient;                // parameters at step 1
   std::set<std::string> same_in_fetch, same_in_forward;  // random generators that all ranks draw from alike
   double overlap = NAN;            // largest share of the samples of epoch 1 that two ranks have in common
   double repeated = NAN;           // share of the samples of epoch 1 that a rank had before in this epoch

@@ -78,8 +78,11 @@ std::string difference(const ProbedStep& step, const std::string& baseline) {
     return step.own < equal
                ? "the gradient of the optimizer is that of rank 0 alone: the ranks exchange nothing before "
                  "it or before clipping"
-               : fmt::format("{} of the gradient is not the mean of the ranks: it is changed on the way",
-                             percent(step.inside));
+               : fmt::format(
+                     "{} of the gradient is not the mean of the ranks: a hook changes it, or it is exchanged "
+                     "before the last "
+                     "backward pass",
+                     percent(step.inside));
   if (is_uneven(step))
     return fmt::format(
         "each rank takes the mean of its own part, and these means count alike, but {} gives them {}. Try: "
@@ -87,8 +90,12 @@ std::string difference(const ProbedStep& step, const std::string& baseline) {
         "the loss sum of a rank by the samples or tokens of all ranks, and multiply it by the number of "
         "ranks",
         baseline, joined(step.shares, percent, " and "));
-  if (step.rest < equal)
-    return fmt::format("the gradient is {} times that of {}", plain_number(step.factor, 4), baseline);
+  if (step.rest < equal) {
+    const auto ranks = static_cast<double>(step.shares.size());
+    return fmt::format(
+        "the gradient is {} times that of {}{}", plain_number(step.factor, 4), baseline,
+        std::abs(step.factor - ranks) < equal_share ? ", as if the ranks were added and not averaged" : "");
+  }
   return fmt::format("{} of the gradient differs from that of {}, most in {}", percent(step.distance),
                      baseline, step.parameter);
 }
@@ -131,12 +138,11 @@ Table probe_table(const ReportData& data, const experiments::Probe& probe) {
   for (std::size_t i = 0; i < steps.size(); ++i)
     table.rows.push_back({fmt::format("{}", i + 1), samples_text(steps[i]), plain_number(steps[i].factor, 4),
                           percent(steps[i].distance)});
-  const ProbedStep& first = std::max(steps[0], steps[1], [](const ProbedStep& one, const ProbedStep& other) {
-    return one.distance < other.distance;
-  });
-  const std::string text = difference(first, probe.baseline), in_third = difference(steps[2], probe.baseline);
+  const std::size_t first = steps[0].distance < steps[1].distance ? 1 : 0;
+  const std::string text = difference(steps[first], probe.baseline),
+                    in_third = difference(steps[2], probe.baseline);
   table.notes.push_back(!text.empty()
-                            ? text
+                            ? fmt::format("in step {}: {}", first + 1, text)
                             : fmt::format("with the same samples and weights, {} has the gradients of {}",
                                           probe.arm, probe.baseline));
   if (text.empty() && !in_third.empty())  // the last rank has a smaller part

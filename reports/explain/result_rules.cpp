@@ -122,6 +122,19 @@ bool shares_data(const ExplainedPair& pair) {
   return pair.arm.overlap > shared_share && !(pair.baseline.repeated > repeated_share);
 }
 
+std::optional<Finding> other_parameters(const ExplainedPair& pair) {
+  std::vector<std::string> lack;
+  std::ranges::set_difference(pair.arm.without_gradient, pair.baseline.without_gradient,
+                              std::back_inserter(lack));
+  if (lack.empty()) return {};
+  constexpr std::size_t shown = 3;
+  const std::size_t more = lack.size() > shown ? lack.size() - shown : 0;
+  lack.resize(lack.size() - more);
+  return Finding{fmt::format("parameters get no gradient at step 1, but have one in {}: {}{}", pair.name,
+                             joined(lack), more > 0 ? fmt::format(" and {} more", more) : ""),
+                 "check requires_grad of these parameters, and whether the forward pass uses them"};
+}
+
 std::optional<Finding> same_data(const ExplainedPair& pair) {
   if (!shares_data(pair)) return {};
   return Finding{
@@ -180,11 +193,12 @@ double largest_rest(const ExplainedPair& pair) {
   return middle(pair.baseline, &WatchedStep::rest) > rounded_rest ? NAN : largest;
 }
 
-// Each rank has its own gradient. In older records only a large rest says so.
+// The ranks have gradients of their own: all of it, or what came after the exchange.
 bool is_alone(const ExplainedPair& pair) {
   const double own = middle(pair.arm, &WatchedStep::own);
   return pair.arm.ranks > 1 && !is_uncleared(pair) && largest_rest(pair) > unknown_rest &&
-         (std::isfinite(own) ? own < of_own_gradient : pair.arm.equal_weights != true);
+         (pair.arm.equal_weights == false ||
+          (std::isfinite(own) ? own < of_own_gradient : !pair.arm.equal_weights));
 }
 
 std::optional<Finding> not_averaged(const ExplainedPair& pair) {
@@ -256,7 +270,7 @@ std::optional<Finding> batch(const ExplainedPair& pair) {
       fmt::format(
           "give each rank {} samples per step{}, or else multiply the learning rate by {}, with warm-up",
           digits(pair.baseline.step_samples() / ranks_of(pair)),
-          passes > 1 ? fmt::format(": divide its accumulation steps by {}", digits(ratio)) : "",
+          passes > 1 && ratio > 1 ? fmt::format(": divide its accumulation steps by {}", digits(ratio)) : "",
           digits(ratio))};
 }
 
@@ -272,10 +286,12 @@ std::optional<Finding> learning_rate(const ExplainedPair& pair) {
   if (scaled(pair) != Scaled::rate) return {};
   const bool varies = term(pair.arm, schedule_term) != term(pair.baseline, schedule_term) ||
                       term(pair.arm, schedule_term) != "constant";
-  return Finding{fmt::format("the learning rate{} is {}, {} has {}", varies ? " of the first step" : "",
-                             digits(pair.arm.learning_rate), pair.name, digits(pair.baseline.learning_rate)),
-                 fmt::format("use the learning rate {}{}", digits(pair.baseline.learning_rate),
-                             varies ? ", and the same schedule, counted in optimizer steps" : "")};
+  return Finding{
+      fmt::format("the learning rate{} is {}, {} has {}", varies ? " of the first step" : "",
+                  digits(pair.arm.learning_rate), pair.name, digits(pair.baseline.learning_rate)),
+      fmt::format(
+          "use the learning rate {}{}", digits(pair.baseline.learning_rate),
+          varies ? ", and the same schedule, counted in optimizer steps, whatever the number of ranks" : "")};
 }
 
 std::optional<Finding> scheduler_steps(const ExplainedPair& pair) {
@@ -308,8 +324,9 @@ std::optional<Finding> schedule(const ExplainedPair& pair) {
     where = fmt::format("at the {} of epoch {}: {}, {} has {}", place % 2 == 0 ? "begin" : "end",
                         place / 2 + 1, digits(*mine), pair.name, digits(*theirs));
   }
-  return Finding{"the learning rates differ " + where,
-                 "use the same schedule in both arms, counted in optimizer steps over all ranks"};
+  return Finding{
+      "the learning rates differ " + where,
+      "use the same schedule in both arms, counted in optimizer steps, whatever the number of ranks"};
 }
 
 std::optional<Finding> unseen_model(const ExplainedPair& pair) {
@@ -474,7 +491,9 @@ std::optional<Finding> metric_of_one_rank(const ExplainedPair& pair) {
       "validate each sample on one rank: divide the data once, and record the part of each rank"};
 }
 
-constexpr std::array all_rules{Rule{"weights", false, other_weights},
+constexpr std::array all_rules{Rule{"eval-mode", false, eval_mode},
+                               Rule{"weights", false, other_weights},
+                               Rule{"other-parameters", false, other_parameters},
                                Rule{"same-data", false, same_data},
                                Rule{"discarded-steps", false, discarded_steps},
                                Rule{"uncleared-gradients", false, uncleared_gradients},
@@ -487,7 +506,6 @@ constexpr std::array all_rules{Rule{"weights", false, other_weights},
                                Rule{"different-weights", false, different_weights},
                                Rule{"different-data", false, different_data},
                                Rule{"unseen-model", false, unseen_model},
-                               Rule{"eval-mode", false, eval_mode},
                                Rule{"settings", false, settings},
                                Rule{"batch", false, batch},
                                Rule{"batch-and-rate", false, batch_and_rate},

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/text.h"
 #include "reports/explain/causes.h"
 #include "reports/format/number_text.h"
 
@@ -120,12 +121,13 @@ std::optional<Finding> threads(const ExplainedPair& pair) {
   const auto ranks = static_cast<double>(arm.ranks);
   const double enough = needed(pair, "processor"), used = least(arm, "processor");
   if (!(arm.threads * ranks > arm.cores) || !(used > spinning * enough)) return {};
-  return Finding{fmt::format("{} ranks with {} threads each on {} cores: {} of processor time per step and "
-                             "rank, where {} needs {}",
-                             arm.ranks, plain_number(arm.threads), plain_number(arm.cores),
-                             milliseconds(used), pair.name, milliseconds(enough)),
-                 fmt::format("call torch.set_num_threads({0}), or set OMP_NUM_THREADS={0}",
-                             std::max(1.0, std::floor(arm.cores / ranks)))};
+  return Finding{
+      fmt::format("{} ranks with {} threads each on {}: {} of processor time per step and "
+                  "rank, where {} needs {}",
+                  arm.ranks, plain_number(arm.threads), counted(static_cast<std::int64_t>(arm.cores), "core"),
+                  milliseconds(used), pair.name, milliseconds(enough)),
+      fmt::format("call torch.set_num_threads({0}), or set OMP_NUM_THREADS={0}",
+                  std::max(1.0, std::floor(arm.cores / ranks)))};
 }
 
 std::optional<Finding> slow_link(const ExplainedPair& pair) {

@@ -165,6 +165,8 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {compressed, "lossy-exchange", "compressed"},
       {changed("eval_steps", 12), "eval-mode", "in 12 steps"},
       {changed("equal_weights", false), "different-weights", "different weights after an epoch"},
+      {changed("without_gradient", {"a.bias", "b.bias", "c.bias", "d.bias"}), "other-parameters",
+       "a.bias, b.bias, c.bias and 1 more"},
       {changed("equal_rates", false), "different-rates", "different learning rates"},
       {changed("equal_data", false), "different-data", "before a sampler divides them"},
       {changed("epoch_samples", 320), "fewer-samples", "320 samples, single has 640"}};
