@@ -20,7 +20,7 @@ class Evidence:
     @forgiving
     def mine(self, number: int, **equal: str | None) -> dict[str, Any]:
         """What this rank saw in the epoch of this number. equal: hashes that should be the same on all ranks."""
-        steps, seen = self.steps, {"equal": equal, "eval_steps": self.steps.eval_steps}
+        steps, seen = self.steps, {"equal": equal, "eval_steps": self.steps.eval_steps, "uncleared": self.steps.uncleared}
         if steps.wrapper[0] != "fsdp":
             parameters = [each for each in steps.inner.parameters() if each.requires_grad]
             seen["equal"]["weights"] = samples.sha(samples.raw(torch.cat([chain.sketch(each, len(parameters)).cpu() for each in parameters])))
@@ -39,7 +39,7 @@ class Evidence:
         """On rank 0: what all ranks saw, and the samples of their steps."""
         if all(each.get("chain") for each in of_ranks):
             chain.extend(self.found["chain"], [each["chain"] for each in of_ranks], later=number <= 2)
-        self.found["eval_steps"] = max(each["eval_steps"] for each in of_ranks)
+        self.found |= {name: max(each[name] for each in of_ranks) for name in ("eval_steps", "uncleared")}
         for name in of_ranks[0]["equal"] if len(of_ranks) > 1 else ():
             if all(values := [each["equal"].get(name) for each in of_ranks]):
                 self.found[f"equal_{name}"] = len(set(values)) == 1 and self.found.get(f"equal_{name}", True)
@@ -57,6 +57,6 @@ class Evidence:
         """Those that were observed."""
         steps, norms = self.steps, terms.batch_norms(self.steps)
         shares = world if any(type(each).__name__ == "SyncBatchNorm" for each in norms) else 1
-        found = self.found | {"uncleared": steps.uncleared, "without_gradient": steps.without_gradient, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
+        found = self.found | {"train_mode_passes": steps.train_mode_passes, "without_gradient": steps.without_gradient, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
                               "batch_norm_samples": steps.first_rows * shares if norms else 0}
         return {name: value for name, value in found.items() if value or name == "overlap" or name.startswith("equal_")}

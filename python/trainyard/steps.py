@@ -70,6 +70,7 @@ class Steps:
         self.chain: Chain | None = Chain(self)  # of the first epochs
         self.random: dict[str, list] | None = {} if ranks.number() > 1 else None  # states of random numbers before and after
         self._graded, self.eval_steps = False, 0  # of forward passes in eval() mode that keep gradients
+        self.train_mode_passes = 0  # without gradients
         self.without_gradient: list[str] = []  # parameters at step 1
         self.uncleared = False  # whether a step added its gradients to those of the step before it
         self.wrapper: tuple[str, Any] = ("", None)  # of the gradients: terms.wrapper_of
@@ -175,6 +176,7 @@ class Steps:
         self._trains = self.model.training and torch.is_grad_enabled()
         if not self._trains:
             self._graded = self._graded or torch.is_grad_enabled()
+            self.train_mode_passes += self.model.training
             if self.evaluating_since is None:
                 self.evaluating_since = self.trained
             return args, kwargs

@@ -91,6 +91,7 @@ void read_observed(const json& observed, Facts& facts) {
   if (const json& missing = member(member(observed, "missing"), "batches"); missing.is_string())
     facts.unseen_model = missing.get<std::string>().starts_with("no forward pass of the model");
   facts.uncleared = member(observed, "uncleared") == true;
+  facts.train_mode_passes = number(observed, "train_mode_passes");
   facts.eval_steps = number(observed, "eval_steps");
   if (const json& order = member(observed, "order"); order.is_string())
     facts.order = order.get<std::string>();

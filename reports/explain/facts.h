@@ -54,6 +54,7 @@ struct Facts {
   double cores = NAN;               // that rank 0 may use
   double gradient_bytes = NAN;
   bool uncleared = false;             // a step added its gradients to those of the step before it
+  double train_mode_passes = NAN;     // forward passes in train() mode without gradients
   double eval_steps = NAN;            // of the optimizer, with forward passes in eval() mode
   std::string order;                  // "DistributedSampler with seed 1 of train.py:12"; empty: not known
   std::vector<double> rates;          // learning rates of the first and of the last step of each epoch

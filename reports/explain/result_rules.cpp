@@ -182,7 +182,9 @@ std::optional<Finding> multiplied_loss(const ExplainedPair& pair) {
     return {};
   return Finding{
       fmt::format("the loss given to backward() is {} times that of {}", digits(loss_ratio(pair)), pair.name),
-      "do not multiply the loss by world_size; with Trainer set average_tokens_across_devices=False"};
+      "do not multiply the loss by world_size; if Trainer does it for a loss that ignores "
+      "num_items_in_batch, set "
+      "average_tokens_across_devices=False"};
 }
 
 // The largest part of a gradient that is not the mean of the ranks. NaN if each step of the baseline has one, too.
@@ -491,6 +493,12 @@ std::optional<Finding> metric_of_one_rank(const ExplainedPair& pair) {
       "validate each sample on one rank: divide the data once, and record the part of each rank"};
 }
 
+std::optional<Finding> train_mode(const ExplainedPair& pair) {
+  if (!(pair.arm.train_mode_passes > 0) || pair.baseline.train_mode_passes > 0) return {};
+  return Finding{"the model is in train() mode in forward passes without gradients, as in validation",
+                 "call model.eval() before validation"};
+}
+
 constexpr std::array all_rules{Rule{"eval-mode", false, eval_mode},
                                Rule{"weights", false, other_weights},
                                Rule{"other-parameters", false, other_parameters},
@@ -520,6 +528,7 @@ constexpr std::array all_rules{Rule{"eval-mode", false, eval_mode},
                                Rule{"same-augmentation", false, same_augmentation},
                                Rule{"same-dropout", false, same_dropout},
                                Rule{"lossy-exchange", false, lossy_exchange},
+                               Rule{"train-mode", false, train_mode},
                                Rule{"validation-repeated", false, validation_repeated},
                                Rule{"mean-of-means", false, mean_of_means},
                                Rule{"metric-of-one-rank", false, metric_of_one_rank}};

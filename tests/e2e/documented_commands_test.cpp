@@ -30,6 +30,7 @@ const std::map<std::string, std::string> not_run{
     {"trainyard run experiments/mnist.toml --data ~/data", "that download; recipes_test trains this file"},
     {"trainyard run train.py --seeds 5", "a script; tests/python/newcomer_test.py types the next line"},
     {"trainyard run train.py --seeds 5 --epochs 8", "a Python with torch"},
+    {"trainyard explain train --probe", "a Python with torch; tests/python/recorded_test.py probes"},
     {"trainyard run experiments/parallel-ml-two-cores.toml --data DIR --set dataset=mnist --as \"parallel ml "
      "two cores\"",
      "MNIST; published_numbers_test trains a part of this file"},

@@ -214,8 +214,8 @@ class Recorded(unittest.TestCase):
                 shuffled = "shuffled" in row["cell"]
                 self.assertEqual(row["verdict"], "NOT COMPARABLE" if shuffled else "INCONCLUSIVE")  # one seed decides nothing
                 self.assertTrue(shuffled or abs(float(row["effect"])) < 0.2, row["effect"])
-        self.assertRegex(compared.stdout, r"data order steps of epoch 1 [0-9a-f]{64} \(DistributedSampler with seed 1 of trained\.py:\d+\) against "
-                                          r"steps of epoch 1 [0-9a-f]{64} \(RandomSampler of trained\.py:\d+\) \[Small network, case shuffled")
+        self.assertRegex(compared.stdout, r"data order steps of epoch 1 [0-9a-f]{12}… \(DistributedSampler with seed 1 of trained\.py:\d+\) against "
+                                          r"steps of epoch 1 [0-9a-f]{12}… \(RandomSampler of trained\.py:\d+\) \[Small network, case shuffled")
         skipped = self.rows("SELECT DISTINCT start_extra ->> '$.observed.skipped_steps' AS n FROM process JOIN run USING (run_key) "
                             "WHERE resolved LIKE '%scaled%'")
         self.assertEqual([row["n"] for row in skipped], ["2"])

@@ -167,6 +167,7 @@ TEST_CASE("each fault of the result is named by its evidence alone") {
       {changed("equal_weights", false), "different-weights", "different weights after an epoch"},
       {changed("without_gradient", {"a.bias", "b.bias", "c.bias", "d.bias"}), "other-parameters",
        "a.bias, b.bias, c.bias and 1 more"},
+      {changed("train_mode_passes", 4), "train-mode", "in train() mode"},
       {changed("equal_rates", false), "different-rates", "different learning rates"},
       {changed("equal_data", false), "different-data", "before a sampler divides them"},
       {changed("epoch_samples", 320), "fewer-samples", "320 samples, single has 640"}};
