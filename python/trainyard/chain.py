@@ -12,6 +12,8 @@ from typing import Any, Callable
 import numpy as np
 import torch
 
+from . import samples
+
 WATCHED, UNEVEN = 3, 8  # first steps, with sketches, and later ones in which the ranks have different weights
 EVEN = 0.02  # sum of the spreads of nearly equal weights
 SKETCH, LONGEST = 4096, 20_000  # numbers of a sketch, but at least 8 of each parameter; steps of an epoch
@@ -39,6 +41,11 @@ def sketch(tensor: torch.Tensor, tensors: int) -> torch.Tensor:
     taken = max(8, SKETCH // tensors)
     stride = max(1, tensor.numel() // taken - 1 | 1)  # odd, so it seldom divides the width of a layer
     return tensor.detach().reshape(-1)[::stride][:taken].to(torch.float32, copy=True)
+
+
+def hash_of(parameters: list[torch.Tensor]) -> str:
+    """Of sketches, so that it is fast."""
+    return samples.sha(samples.raw(torch.cat([sketch(each, len(parameters)).cpu() for each in parameters])))
 
 
 class Chain:
@@ -112,7 +119,8 @@ class Chain:
     def close(self, skipped: bool) -> None:
         """The step ends. Its number is that of the steps that were not skipped."""
         scale, step = self.steps.scaler._scale.clone() if self.steps.scaler is not None else 1.0, self.steps.steps
-        self._rows.append([step, self._losses, scale, self._backwards, self._exchanges] if not skipped and len(self._rows) < LONGEST else None)
+        is_row = not skipped and len(self._rows) < LONGEST
+        self._rows.append([step, self._losses, scale, self._backwards, self._exchanges] if is_row else None)
         if self._gradient and self._whole and not skipped:
             self._sketches[step] = [self._text(self._local, scale), self._text(self._gradient, scale if self.scaled else 1.0)]
         self._losses, self._gradient, self._backwards, self._exchanges, self._whole, self.scaled = [], {}, 0, 0, True, False
@@ -127,8 +135,10 @@ class Chain:
     @forgiving
     def message(self) -> dict[str, Any]:
         """What rank 0 needs of this rank at the end of an epoch."""
-        rows = [[step, None if None in losses else sum(map(float, losses)) / float(scale), self._weights.get(i), self.steps.sizes[i],
-                 backwards, len(losses), exchanges] for i, (step, losses, scale, backwards, exchanges) in ((i, row) for i, row in enumerate(self._rows) if row)]
+        rows = []
+        for i, (step, losses, scale, backwards, exchanges) in ((i, row) for i, row in enumerate(self._rows) if row):
+            loss = None if None in losses else sum(map(float, losses)) / float(scale)
+            rows.append([step, loss, self._weights.get(i), self.steps.sizes[i], backwards, len(losses), exchanges])
         return {"rows": rows, "sketches": self._sketches}
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
-import torch
-
 from . import chain, samples, terms
 from .chain import forgiving
 from .steps import Steps
@@ -23,7 +21,7 @@ class Evidence:
         steps, seen = self.steps, {"equal": equal, "eval_steps": self.steps.eval_steps, "uncleared": self.steps.uncleared}
         if steps.wrapper[0] != "fsdp":
             parameters = [each for each in steps.inner.parameters() if each.requires_grad]
-            seen["equal"]["weights"] = samples.sha(samples.raw(torch.cat([chain.sketch(each, len(parameters)).cpu() for each in parameters])))
+            seen["equal"]["weights"] = chain.hash_of(parameters)
         if steps.chain is not None:
             seen["chain"] = steps.chain.message()
             if number > 1 and steps.steps >= chain.WATCHED:
@@ -57,6 +55,7 @@ class Evidence:
         """Those that were observed."""
         steps, norms = self.steps, terms.batch_norms(self.steps)
         shares = world if any(type(each).__name__ == "SyncBatchNorm" for each in norms) else 1
-        found = self.found | {"train_mode_passes": steps.train_mode_passes, "without_gradient": steps.without_gradient, "scheduler_steps": steps.scheduler_steps, "gradient_bytes": steps.gradient_bytes,
-                              "batch_norm_samples": steps.first_rows * shares if norms else 0}
+        found = self.found | {name: getattr(steps, name) for name in ("train_mode_passes", "without_gradient", "scheduler_steps",
+                                                                      "gradient_bytes")}
+        found["batch_norm_samples"] = steps.first_rows * shares if norms else 0
         return {name: value for name, value in found.items() if value or name == "overlap" or name.startswith("equal_")}

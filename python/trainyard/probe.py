@@ -53,7 +53,8 @@ def joined(batches: list[Any]) -> Any:
             if name is None or len({each.shape[2:] for each in tensors}) > 1:
                 raise ValueError("trainyard: the ranks have samples of other shapes, which the probe cannot join: pad them to one length")
             length, value = max(each.size(1) for each in tensors), PADDING if name == "labels" else 0
-            tensors = [torch.cat([each, each.new_full((each.size(0), length - each.size(1), *each.shape[2:]), value)], 1) for each in tensors]
+            lacks = [(each.size(0), length - each.size(1), *each.shape[2:]) for each in tensors]
+            tensors = [torch.cat([each, each.new_full(shape, value)], 1) for each, shape in zip(tensors, lacks)]
         return torch.cat(tensors)
     return mapped(join, batches)
 
@@ -137,7 +138,7 @@ class Probe:
         self._numbers.append(batches)
         step = len(self._numbers)
         if self.samples and self._parts[:step][-1:] != [batches]:
-            raise ValueError(f"trainyard: step {step} of the process takes {batches} batches, but the probe has {self._parts[-1]} of the arm")
+            raise ValueError(f"trainyard: step {step} of the process takes {batches} batches, but the probe has {self._parts[-1]}")
         if step < STEPS:
             return False
         self.ended, seen = True, self.steps.chain
@@ -149,8 +150,8 @@ class Probe:
             return True
         ends = np.cumsum([0, *self._numbers])
         steps = [self._batches[begin:end] for begin, end in zip(ends, ends[1:])]
-        weights = torch.cat([chain.sketch(each, 100).cpu() for each in self.steps.inner.parameters()])
-        torch.save({"parameters": self._parameters(), "weights": samples.sha(samples.raw(weights)), "batches": steps, "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
+        torch.save({"parameters": self._parameters(), "weights": chain.hash_of(list(self.steps.inner.parameters())), "batches": steps,
+                    "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
         return True
 
     def _parameters(self) -> list[str]:
@@ -176,7 +177,8 @@ class Probe:
         return {"samples": [each["rows"][step] for each in self._arm], "distance": float(np.linalg.norm(off) / norm), "factor": factor,
                 "rest": float(np.linalg.norm(arm - factor * own) / norm), "shares": shares.tolist(),
                 "unexplained": float(np.linalg.norm(own - ranks @ shares) / norm), "parameter": parameters[worst][0],
-                "inside": {name: fit[name] for name in ("rest", "own")}, "equal_weights": len({each["weights"] for each in self._arm}) == 1}
+                "inside": {name: fit[name] for name in ("rest", "own") if name in fit},
+                "equal_weights": len({each["weights"] for each in self._arm}) == 1}
 
 
 def leave() -> None:
