@@ -44,7 +44,7 @@ def sketch(tensor: torch.Tensor, tensors: int) -> torch.Tensor:
 
 
 def hash_of(parameters: list[torch.Tensor]) -> str:
-    """Of sketches, so that it is fast."""
+    """A hash of sketches, which is faster than one of all numbers."""
     return samples.sha(samples.raw(torch.cat([sketch(each, len(parameters)).cpu() for each in parameters])))
 
 
