@@ -31,6 +31,9 @@ TEST_CASE("explain refuses what it cannot explain, and is silent about equal arm
   CHECK(arms[0].at("causes").empty());
   CHECK(
       contains(scratch.at({"explain", "--probe"}).err, "the probe needs scripts that the recorder has seen"));
+  CHECK(scratch.at({"explain", "--model", "mlp"}).out == said.out);
+  CHECK(contains(scratch.at({"explain", "--model", "mlpp"}).err,
+                 "no model of experiment \"small\" is \"mlpp\""));
   const Output unknown = scratch.at({"explain", "--arm", "dpd"});
   CHECK(unknown.code == 2);
   CHECK(contains(unknown.err, "no arm of experiment \"small\" is \"dpd\"; did you mean \"ddp\"?"));

@@ -41,6 +41,19 @@ struct ExplainOptions {
   std::optional<fs::path> yard;
 };
 
+// Leaves the cells of the chosen model. UserError if its name is unknown.
+void keep_model(reports::Report& report, const std::string& model) {
+  if (model.empty()) return;
+  std::vector<std::string> known;
+  for (reports::Comparison& comparison : report.comparisons) {
+    for (const reports::Cell& cell : comparison.cells) known.push_back(cell.model);
+    std::erase_if(comparison.cells, [&](const reports::Cell& cell) { return cell.model != model; });
+  }
+  if (std::ranges::find(known, model) == known.end())
+    throw UserError("no model of experiment \"" + report.name + "\" is \"" + model + "\"",
+                    name_advice(model, known));
+}
+
 // Leaves the chosen arms. UserError if a name is unknown.
 void keep_arms(reports::Report& report, const std::vector<std::string>& names) {
   std::vector<std::string> known;
@@ -177,6 +190,7 @@ int explain(const ExplainOptions& options) {
   if (std::ranges::none_of(report.comparisons, reports::has_verdicts))
     throw UserError("nothing to explain: experiment \"" + data.experiment +
                     "\" has no arm besides its baseline");
+  keep_model(report, options.model);
   keep_arms(report, options.arms);
   std::cout << (options.format == "json" ? as_json(report)
                                          : reports::why_text(report.comparisons, output_width(), true));
@@ -208,7 +222,7 @@ void add_explain(CLI::App& program, Invocation& invocation) {
                         "train three steps of a recorded arm and of its baseline with the same samples and "
                         "weights, and compare their gradients");
   probe->excludes(format)->excludes(ladder);
-  command->add_option("--model", options->model, "of the ladder or the probe")->type_name("MODEL");
+  command->add_option("--model", options->model, "only this model")->type_name("MODEL");
   command->add_option("--seeds", options->seeds, "of the ladder")
       ->type_name("N")
       ->check(CLI::Range(2, 1000))
