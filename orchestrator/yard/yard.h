@@ -1,7 +1,7 @@
 // The yard: the folder that holds everything trainyard writes.
 //
 // - It holds `results.db`, `journal.jsonl`, `trainyard.log`, `reports/<experiment>/`,
-//   `runs/<key>/attempt-<n>/` and `decoded/`.
+//   `runs/<key>/attempt-<n>/`, `decoded/`, and `probe/`, the yard of `explain --probe`.
 // - A lock on the yard allows one writer at a time.
 // - Nothing outside the yard is written or removed. `runs` may be a link to a spool. Other links are refused
 //   or left alone. Names from the database or the journal cannot lead out of the yard.

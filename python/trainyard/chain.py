@@ -110,7 +110,7 @@ class Chain:
             if each.grad is not None and i not in self._gradient and (mine is None or id(each) in mine):
                 self._gradient[i] = self._sketch(each.grad) / (1.0 if scale is None else scale)
 
-    def add(self, count: float) -> None:
+    def add(self, count: float | torch.Tensor) -> None:
         """Weight of the latest forward pass, perhaps after its step."""
         step = len(self._rows) - (not self.steps.forwards)
         self._weights[step] = self._weights.get(step, 0) + count
@@ -138,7 +138,8 @@ class Chain:
         rows = []
         for i, (step, losses, scale, backwards, exchanges) in ((i, row) for i, row in enumerate(self._rows) if row):
             loss = None if None in losses else sum(map(float, losses)) / float(scale)
-            rows.append([step, loss, self._weights.get(i), self.steps.sizes[i], backwards, len(losses), exchanges])
+            weight = self._weights.get(i)
+            rows.append([step, loss, weight if weight is None else float(weight), self.steps.sizes[i], backwards, len(losses), exchanges])
         return {"rows": rows, "sketches": self._sketches}
 
 

@@ -76,7 +76,7 @@ class Callback(TrainerCallback):
             self._run.add(name, total, count, "train" if training else "validation")
         chain, labels = self._run.steps.chain, inputs.get("labels")
         if training and chain is not None and isinstance(labels, torch.Tensor) and labels.dim() == 2:  # a rank counts by its tokens
-            chain.add(int((labels != -100).sum()) - sums.get("loss", (0, 0))[1])
+            chain.add((labels != -100).sum() - sums.get("loss", (0, 0))[1])
 
     def _close(self) -> None:
         """End the epoch, after its evaluation."""

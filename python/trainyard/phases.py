@@ -66,7 +66,7 @@ class Phases:
         self.buffers, self._collectives = [], []  # of each call: begin, seconds, those with a core, the pass around it
 
     def _read(self) -> tuple:
-        times = (getattr(self.steps, name) for name in ("data", "forward", "optimizing", "validating", "outside"))
+        times = (getattr(self.steps, name) for name in ("data", "forward", "optimizing", "outside"))
         return clock(), *times, self._delay(), time.process_time()
 
     def _now(self) -> tuple[float, float]:
@@ -98,7 +98,7 @@ class Phases:
 
     def _measure(self, skipped: bool) -> None:
         steps, now, buffers = self.steps, self._read(), self.buffers
-        step, data, forward, optimizer, validating, outside, delay, processor = (after - before for before, after in zip(self._begun, now))
+        step, data, forward, optimizer, outside, delay, processor = (after - before for before, after in zip(self._begun, now))
         seen = self._last[0] and forward and (buffers or steps.wrapper[0] != "ddp")  # a compiled wrapper hides them
         if seen and not skipped and not outside:
             late = [each for each in self._collectives if each[0] >= self._ended]

@@ -137,8 +137,9 @@ class Probe:
             raise ValueError(f"trainyard: the model {how} in a step, so the probe has no samples")
         self._numbers.append(batches)
         step = len(self._numbers)
-        if self.samples and self._parts[:step][-1:] != [batches]:
-            raise ValueError(f"trainyard: step {step} of the process takes {batches} batches, but the probe has {self._parts[-1]}")
+        parts = sum(self._parts[step - 1:step])  # the script can have read ahead
+        if self.samples and parts != batches:
+            raise ValueError(f"trainyard: step {step} of the process takes {batches} batches, but the probe has {parts}")
         if step < STEPS:
             return False
         self.ended, seen = True, self.steps.chain
@@ -150,19 +151,20 @@ class Probe:
             return True
         ends = np.cumsum([0, *self._numbers])
         steps = [self._batches[begin:end] for begin, end in zip(ends, ends[1:])]
-        torch.save({"parameters": self._parameters(), "weights": chain.hash_of(list(self.steps.inner.parameters())), "batches": steps,
+        torch.save({"parameters": list(self._trained()), "weights": chain.hash_of(list(self._trained().values())), "batches": steps,
                     "sketches": sketches, "rows": [sum(map(rows_of, each)) for each in steps]}, self.file(f"rank-{self.rank}.pt"))
         return True
 
-    def _parameters(self) -> list[str]:
-        return [name for name, each in self.steps.inner.named_parameters() if each.requires_grad]
+    def _trained(self) -> dict[str, torch.nn.Parameter]:
+        return {name: each for name, each in self.steps.inner.named_parameters() if each.requires_grad}
 
     def _compared(self, step: int, sketch: list[str]) -> dict[str, Any]:
         """The gradient of the arm against that of the process, which is also fitted by those of the arm's ranks."""
         def numbers(text: str) -> np.ndarray:
             return np.frombuffer(base64.b64decode(text), np.float32).astype(np.float64)
         own, arm = numbers(sketch[1]), numbers(self._arm[0]["sketches"][step][1])
-        if others := set(self._parameters()) ^ set(self._arm[0]["parameters"]):
+        trained = self._trained()
+        if others := set(trained) ^ set(self._arm[0]["parameters"]):
             raise ValueError(f"trainyard: only the arm or only the process trains {', '.join(sorted(others)[:3])}")
         if not own @ own > 0:
             raise ValueError("trainyard: the gradient of the process is 0")
@@ -171,12 +173,11 @@ class Probe:
         shares = np.linalg.lstsq(ranks, own, rcond=None)[0]
         norm, off = np.linalg.norm(own), arm - own
         factor = float(arm @ own / (own @ own))
-        parameters = [(name, each) for name, each in self.steps.inner.named_parameters() if each.requires_grad]
-        ends = np.cumsum([0, *(self.steps.chain._sketch(each).numel() for _, each in parameters)])
-        worst = max(range(len(parameters)), key=lambda i: np.linalg.norm(off[ends[i]:ends[i + 1]]))
+        ends = np.cumsum([chain.sketch(each, len(trained)).numel() for each in trained.values()])
+        differences = dict(zip(trained, (np.linalg.norm(each) for each in np.split(off, ends[:-1]))))
         return {"samples": [each["rows"][step] for each in self._arm], "distance": float(np.linalg.norm(off) / norm), "factor": factor,
                 "rest": float(np.linalg.norm(arm - factor * own) / norm), "shares": shares.tolist(),
-                "unexplained": float(np.linalg.norm(own - ranks @ shares) / norm), "parameter": parameters[worst][0],
+                "unexplained": float(np.linalg.norm(own - ranks @ shares) / norm), "parameter": max(differences, key=differences.get),
                 "inside": {name: fit[name] for name in ("rest", "own") if name in fit},
                 "equal_weights": len({each["weights"] for each in self._arm}) == 1}
 

@@ -15,7 +15,8 @@ from .phases import LAST, Phases
 from .loaders import clock
 
 WATCHED = 3  # steps with gradient norms, and batches per epoch with a hash of their inputs
-COUNTED = "first_rates largest_step norms steps skipped_steps scheduler_steps first_rows gradient_bytes".split()  # in a resumed run
+COUNTED = ("first_rates largest_step norms steps skipped_steps scheduler_steps first_rows gradient_bytes without_gradient "
+           "train_mode_passes eval_steps uncleared").split()  # in a resumed run
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:

@@ -41,7 +41,7 @@ void apply(std::span<const Rule> rules, const std::vector<ExplainedPair>& pairs,
     if (2 * holds <= pairs.size()) continue;
     if (holds < pairs.size()) first->evidence += fmt::format(" (in {} of {} pairs)", holds, pairs.size());
     causes.push_back({rule.name, rule.of_times, first->evidence, first->advice});
-    if (rule.name == std::string_view("eval-mode")) return;  // its steps are only seen in part
+    if (rule.is_last) return;
   }
 }
 

@@ -33,7 +33,12 @@ struct Rule {
   const char* name;  // of the cause: "batch"
   bool of_times;     // else of the result
   std::optional<Finding> (*find)(const ExplainedPair& pair);
+  bool is_last = false;  // if it holds, rules after it are not asked
 };
+
+inline constexpr const char* even_means_advice =
+    "divide the loss sum of a rank by the samples or tokens of all ranks, and multiply it by the number of "
+    "ranks";
 
 // In the order in which causes are named.
 std::span<const Rule> result_rules();

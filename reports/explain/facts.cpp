@@ -14,15 +14,15 @@ namespace {
 
 using nlohmann::json;
 
-double number(const json& object, const char* name) {
-  const auto found = object.find(name);
-  return found != object.end() && found->is_number() ? found->get<double>() : NAN;
-}
-
 const json& member(const json& object, const char* name) {
   static const json nothing;
   const auto found = object.is_object() ? object.find(name) : object.end();
   return found == object.end() ? nothing : *found;
+}
+
+double number(const json& object, const char* name) {
+  const json& found = member(object, name);
+  return found.is_number() ? found.get<double>() : NAN;
 }
 
 std::optional<bool> truth(const json& object, const char* name) {
@@ -30,13 +30,23 @@ std::optional<bool> truth(const json& object, const char* name) {
   return found.is_boolean() ? std::optional(found.get<bool>()) : std::nullopt;
 }
 
+std::string text(const json& object, const char* name) {
+  const json& found = member(object, name);
+  return found.is_string() ? found.get<std::string>() : "";
+}
+
+std::vector<double> numbers(const json& object, const char* name) {
+  const json& list = member(object, name);
+  std::vector<double> found;
+  if (list.is_array())
+    for (const json& each : list) found.push_back(each.is_number() ? each.get<double>() : NAN);
+  return found;
+}
+
 // One number per rank; none if the list has another length.
 std::vector<double> of_ranks(const json& object, const char* name, std::size_t ranks) {
-  const json& list = member(object, name);
-  std::vector<double> numbers;
-  if (!list.is_array() || list.size() != ranks) return numbers;
-  for (const json& each : list) numbers.push_back(each.is_number() ? each.get<double>() : NAN);
-  return numbers;
+  std::vector<double> found = numbers(object, name);
+  return found.size() == ranks ? found : std::vector<double>();
 }
 
 std::set<std::string> texts(const json& list) {
@@ -65,6 +75,24 @@ void read_steps(const json& chain, Facts& facts) {
   }
 }
 
+void read_probe(const json& probe, Facts& facts) {
+  if (!probe.is_array()) return;
+  for (const json& each : probe) {
+    if (!each.is_object()) continue;
+    const json& inside = member(each, "inside");
+    facts.probe.push_back({.samples = numbers(each, "samples"),
+                           .shares = numbers(each, "shares"),
+                           .distance = number(each, "distance"),
+                           .factor = number(each, "factor"),
+                           .rest = number(each, "rest"),
+                           .unexplained = number(each, "unexplained"),
+                           .inside = number(inside, "rest"),
+                           .own = number(inside, "own"),
+                           .equal_weights = truth(each, "equal_weights").value_or(true),
+                           .parameter = text(each, "parameter")});
+  }
+}
+
 // Phases are compared between ranks, so all must have them.
 void read_phases(const db::RunEvidence& evidence, Facts& facts) {
   for (const db::RunEvidence::Rank& rank : evidence.ranks) {
@@ -83,20 +111,19 @@ void read_observed(const json& observed, Facts& facts) {
   if (!observed.is_object()) return;
   facts.recorded = true;
   read_steps(member(observed, "chain"), facts);
+  read_probe(member(observed, "probe"), facts);
   facts.without_gradient = texts(member(observed, "without_gradient"));
   facts.same_in_fetch = texts(member(member(observed, "random"), "fetch"));
   facts.same_in_forward = texts(member(member(observed, "random"), "forward"));
   facts.overlap = number(observed, "overlap");
   facts.repeated = number(observed, "repeated");
-  if (const json& missing = member(member(observed, "missing"), "batches"); missing.is_string())
-    facts.unseen_model = missing.get<std::string>().starts_with("no forward pass of the model");
+  facts.unseen_model =
+      text(member(observed, "missing"), "batches").starts_with("no forward pass of the model");
   facts.uncleared = member(observed, "uncleared") == true;
   facts.train_mode_passes = number(observed, "train_mode_passes");
   facts.eval_steps = number(observed, "eval_steps");
-  if (const json& order = member(observed, "order"); order.is_string())
-    facts.order = order.get<std::string>();
-  if (const json& rates = member(observed, "learning_rates"); rates.is_array())
-    facts.rates = of_ranks(observed, "learning_rates", rates.size());
+  facts.order = text(observed, "order");
+  facts.rates = numbers(observed, "learning_rates");
   facts.equal_weights = truth(observed, "equal_weights");
   facts.equal_rates = truth(observed, "equal_rates");
   facts.equal_data = truth(observed, "equal_data");
@@ -131,7 +158,9 @@ Facts facts_of(const ReportData& data, const db::RunSummary& run) {
   const RunTerms terms = terms_of(data, run);
   facts.initial_weights = terms.term("initial_weights");
   for (const char* name : compared_terms)
-    if (const std::string text = terms.term(name); !text.empty()) facts.terms[name] = text;
+    if (const std::string value = terms.term(name); !value.empty()) facts.terms[name] = value;
+  facts.terms.try_emplace("clip_norm", "none");  // it is stated only if something is clipped
+  facts.schedule = terms.term("learning_rate_schedule");
   facts.epochs = as_number(terms.term("epochs"));
   facts.learning_rate = as_number(terms.term("learning_rate"));
   facts.global_batch = as_number(terms.term("global_batch"));

@@ -30,9 +30,22 @@ struct WatchedStep {
 };
 
 // Terms of the training that no other fact has.
-inline constexpr std::array compared_terms{"optimizer", "weight_decay", "beta1",
-                                           "beta2",     "epsilon",      "clip_norm",
-                                           "precision", "epochs",       "learning_rate_schedule"};
+inline constexpr std::array compared_terms{"optimizer", "weight_decay", "beta1",     "beta2",
+                                           "epsilon",   "clip_norm",    "precision", "epochs"};
+
+// A step of a probe (docs/explain.md). Norms are relative to that of the baseline's gradient.
+struct ProbedStep {
+  std::vector<double> samples;  // by rank
+  std::vector<double> shares;   // by rank, of its gradient in that of the baseline
+  double distance = NAN;        // of the arm's gradient
+  double factor = NAN;          // of the arm's gradient
+  double rest = NAN;            // that the factor leaves
+  double unexplained = NAN;     // that the shares leave
+  double inside = NAN;          // part of the arm's gradient that is not the mean of its ranks
+  double own = NAN;             // distance of the arm's gradient from that of rank 0 alone
+  bool equal_weights = true;    // of the ranks of the arm
+  std::string parameter;        // with the largest difference
+};
 
 struct Facts {
   bool recorded = false;  // by the recorder of the Python package
@@ -64,10 +77,14 @@ struct Facts {
   bool unseen_model = false;          // no forward pass of the observed model in a step
   bool repeats_order = false;         // all epochs had the same data order
   bool order_known = false;           // of two epochs at least
-  std::map<std::string, std::string> terms;  // those of `compared_terms`, if they are known
-  std::string initial_weights;               // hashes; empty: not known
+  std::map<std::string, std::string>
+      terms;                    // those of `compared_terms`, if they are known; without clipping "none"
+  std::string schedule;         // of the learning rate: "constant" or a hash; empty: not known
+  std::string initial_weights;  // hashes; empty: not known
   // Medians over the timed steps, in seconds, by rank and name (docs/explain.md). Empty: not known.
   std::vector<std::map<std::string, double>> phases;
+
+  std::vector<ProbedStep> probe;  // of a baseline that was probed
 
   double step_samples() const;  // of the first step, over all ranks; else the stated batch
 };

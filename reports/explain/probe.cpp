@@ -5,12 +5,10 @@
 #include <numeric>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include "base/error.h"
-#include "base/named_row.h"
 #include "base/text.h"
-#include "reports/explain/facts.h"
+#include "reports/explain/causes.h"
 #include "reports/format/number_text.h"
 
 namespace trainyard::reports {
@@ -19,38 +17,6 @@ namespace {
 
 constexpr double equal = 1e-4;         // float32 leaves 4e-7, float16 3e-4, bfloat16 2e-3
 constexpr double equal_share = 0.005;  // of a rank
-
-// A step of the probe. Norms are relative to that of the baseline's gradient.
-struct ProbedStep {
-  std::vector<double> samples;  // by rank
-  std::vector<double> shares;   // by rank, of its gradient in that of the baseline
-  double distance = NAN;        // of the arm's gradient
-  double factor = NAN;          // of the arm's gradient
-  double rest = NAN;            // that the factor leaves
-  double unexplained = NAN;     // that the shares leave
-  double inside = NAN;          // part of the arm's gradient that is not the mean of its ranks
-  double own = NAN;             // distance of the arm's gradient from that of rank 0 alone
-  bool equal_weights = true;    // of the ranks of the arm
-  std::string parameter;        // with the largest difference
-};
-
-std::vector<ProbedStep> steps_of(const db::RunEvidence& evidence) {
-  std::vector<ProbedStep> steps;
-  if (evidence.ranks.empty()) return steps;
-  const nlohmann::json observed = evidence.ranks.front().start.value("observed", nlohmann::json::object());
-  for (const nlohmann::json& each : observed.value("probe", nlohmann::json::array()))
-    steps.push_back({.samples = each.value("samples", std::vector<double>()),
-                     .shares = each.value("shares", std::vector<double>()),
-                     .distance = each.value("distance", NAN),
-                     .factor = each.value("factor", NAN),
-                     .rest = each.value("rest", NAN),
-                     .unexplained = each.value("unexplained", NAN),
-                     .inside = each.value("inside", nlohmann::json::object()).value("rest", NAN),
-                     .own = each.value("inside", nlohmann::json::object()).value("own", NAN),
-                     .equal_weights = each.value("equal_weights", true),
-                     .parameter = each.value("parameter", "")});
-  return steps;
-}
 
 std::string percent(double share) {
   constexpr double whole = 100;
@@ -74,22 +40,20 @@ bool is_uneven(const ProbedStep& step) {
 std::string difference(const ProbedStep& step, const std::string& baseline) {
   if (step.distance < equal) return "";
   if (!step.equal_weights) return "the ranks have different weights, so their gradients are not comparable";
+  if (step.inside > equal && step.own < equal)
+    return "the gradient of the optimizer is that of rank 0 alone: the ranks exchange nothing before it, or "
+           "before "
+           "clipping";
   if (step.inside > equal)
-    return step.own < equal
-               ? "the gradient of the optimizer is that of rank 0 alone: the ranks exchange nothing before "
-                 "it or before clipping"
-               : fmt::format(
-                     "{} of the gradient is not the mean of the ranks: a hook changes it, or it is exchanged "
-                     "before the last "
-                     "backward pass",
-                     percent(step.inside));
+    return percent(step.inside) +
+           " of the gradient is not the mean of the ranks: a hook changes it, or it is exchanged before the "
+           "last backward "
+           "pass";
   if (is_uneven(step))
     return fmt::format(
         "each rank takes the mean of its own part, and these means count alike, but {} gives them {}. Try: "
-        "divide "
-        "the loss sum of a rank by the samples or tokens of all ranks, and multiply it by the number of "
-        "ranks",
-        baseline, joined(step.shares, percent, " and "));
+        "{}",
+        baseline, joined(step.shares, percent, " and "), even_means_advice);
   if (step.rest < equal) {
     const auto ranks = static_cast<double>(step.shares.size());
     return fmt::format(
@@ -129,10 +93,8 @@ Table probe_table(const ReportData& data, const experiments::Probe& probe) {
                    right_column("difference")};
   std::vector<ProbedStep> steps;
   for (const db::RunSummary& run : data.runs)
-    if (const db::RunEvidence* evidence = value_or_null(data.evidence, run.run_key);
-        evidence != nullptr && run.strategy == probe.baseline && run.in_latest_plan)
-      steps = steps_of(*evidence);
-  if (steps.size() != 3)
+    if (run.strategy == probe.baseline && run.in_latest_plan) steps = facts_of(data, run).probe;
+  if (constexpr std::size_t trained = 3; steps.size() != trained)
     throw UserError("the recorder wrote nothing about the probe",
                     "use the recorder of this version of trainyard");
   for (std::size_t i = 0; i < steps.size(); ++i)

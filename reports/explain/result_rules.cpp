@@ -16,7 +16,6 @@ namespace trainyard::reports {
 
 namespace {
 
-constexpr const char* schedule_term = "learning_rate_schedule";
 constexpr double half_of_two = 0.35;      // logarithm: a factor of 2 is 0.69 away from 1
 constexpr double of_exact_factor = 0.05;  // factors of gradients are exact to 1e-7
 constexpr double of_equal_rates = 0.02;
@@ -119,7 +118,9 @@ std::optional<Finding> other_weights(const ExplainedPair& pair) {
 }
 
 bool shares_data(const ExplainedPair& pair) {
-  return pair.arm.overlap > shared_share && !(pair.baseline.repeated > repeated_share);
+  // Samples of different data sets have the same numbers.
+  return pair.arm.overlap > shared_share && !(pair.baseline.repeated > repeated_share) &&
+         pair.arm.equal_data != false;
 }
 
 std::optional<Finding> other_parameters(const ExplainedPair& pair) {
@@ -140,8 +141,7 @@ std::optional<Finding> same_data(const ExplainedPair& pair) {
   return Finding{
       fmt::format("two ranks have {} % of the samples of epoch 1 in common", digits(100 * pair.arm.overlap)),
       "divide one order among the ranks: DistributedSampler(dataset), with one seed on all ranks; but if "
-      "samples are drawn "
-      "at random, draw with another seed on each rank"};
+      "samples are drawn at random, draw with another seed on each rank"};
 }
 
 std::optional<Finding> discarded_steps(const ExplainedPair& pair) {
@@ -183,15 +183,14 @@ std::optional<Finding> multiplied_loss(const ExplainedPair& pair) {
   return Finding{
       fmt::format("the loss given to backward() is {} times that of {}", digits(loss_ratio(pair)), pair.name),
       "do not multiply the loss by world_size; if Trainer does it for a loss that ignores "
-      "num_items_in_batch, set "
-      "average_tokens_across_devices=False"};
+      "num_items_in_batch, "
+      "set average_tokens_across_devices=False"};
 }
 
 // The largest part of a gradient that is not the mean of the ranks. NaN if each step of the baseline has one, too.
 double largest_rest(const ExplainedPair& pair) {
   double largest = NAN;
-  for (const WatchedStep& step : pair.arm.steps)
-    if (!(step.rest <= largest)) largest = std::isfinite(step.rest) ? step.rest : largest;
+  for (const WatchedStep& step : pair.arm.steps) largest = std::fmax(largest, step.rest);  // ignores NaN
   return middle(pair.baseline, &WatchedStep::rest) > rounded_rest ? NAN : largest;
 }
 
@@ -205,7 +204,7 @@ bool is_alone(const ExplainedPair& pair) {
 
 std::optional<Finding> not_averaged(const ExplainedPair& pair) {
   if (!is_alone(pair)) return {};
-  if (pair.arm.equal_weights == true && !term(pair.arm, "clip_norm").empty())
+  if (pair.arm.equal_weights == true && term(pair.arm, "clip_norm") != "none")
     return Finding{"each rank clips its own gradient, before the gradients are averaged",
                    "call clip_grad_norm_ after the gradients of the ranks are averaged"};
   return Finding{
@@ -286,8 +285,7 @@ std::optional<Finding> batch_and_rate(const ExplainedPair& pair) {
 
 std::optional<Finding> learning_rate(const ExplainedPair& pair) {
   if (scaled(pair) != Scaled::rate) return {};
-  const bool varies = term(pair.arm, schedule_term) != term(pair.baseline, schedule_term) ||
-                      term(pair.arm, schedule_term) != "constant";
+  const bool varies = pair.arm.schedule != "constant" || pair.baseline.schedule != "constant";
   return Finding{
       fmt::format("the learning rate{} is {}, {} has {}", varies ? " of the first step" : "",
                   digits(pair.arm.learning_rate), pair.name, digits(pair.baseline.learning_rate)),
@@ -311,18 +309,17 @@ std::optional<Finding> scheduler_steps(const ExplainedPair& pair) {
 }
 
 std::optional<Finding> schedule(const ExplainedPair& pair) {
-  const std::string own = term(pair.arm, schedule_term), other = term(pair.baseline, schedule_term);
-  const bool has_steps =
-      pair.arm.steps_made == pair.baseline.steps_made;  // with others the rates differ, too
-  if (own.empty() || other.empty() || own == other || !has_steps || scaled(pair) != Scaled::none ||
-      scheduler_steps(pair))
-    return {};
-  if (!pair.arm.rates.empty() && pair.arm.rates == pair.baseline.rates)
-    return {};  // of other parameter groups
+  const Facts &arm = pair.arm, &baseline = pair.baseline;
+  const bool is_known = !arm.schedule.empty() && !baseline.schedule.empty();
+  const bool has_steps = arm.steps_made == baseline.steps_made;  // with others the rates differ, too
+  // Other parameter groups have another hash, too.
+  const bool is_equal =
+      arm.schedule == baseline.schedule || (!arm.rates.empty() && arm.rates == baseline.rates);
+  if (!is_known || is_equal || !has_steps || scaled(pair) != Scaled::none || scheduler_steps(pair)) return {};
   std::string where = "in later steps";
-  const auto [mine, theirs] = std::ranges::mismatch(pair.arm.rates, pair.baseline.rates);
-  if (mine != pair.arm.rates.end() && theirs != pair.baseline.rates.end()) {
-    const auto place = mine - pair.arm.rates.begin();
+  const auto [mine, theirs] = std::ranges::mismatch(arm.rates, baseline.rates);
+  if (mine != arm.rates.end() && theirs != baseline.rates.end()) {
+    const auto place = mine - arm.rates.begin();
     where = fmt::format("at the {} of epoch {}: {}, {} has {}", place % 2 == 0 ? "begin" : "end",
                         place / 2 + 1, digits(*mine), pair.name, digits(*theirs));
   }
@@ -347,11 +344,8 @@ std::optional<Finding> eval_mode(const ExplainedPair& pair) {
 std::optional<Finding> settings(const ExplainedPair& pair) {
   std::vector<std::string> differences;
   for (const std::string name : compared_terms) {
-    std::string own = term(pair.arm, name), other = term(pair.baseline, name);
-    if (name == "clip_norm")  // not stated if nothing is clipped
-      for (std::string* text : {&own, &other})
-        if (text->empty()) *text = "none";
-    if (name != schedule_term && own != other && !own.empty() && !other.empty())
+    const std::string own = term(pair.arm, name), other = term(pair.baseline, name);
+    if (own != other && !own.empty() && !other.empty())
       differences.push_back(fmt::format("{} is {}, {} has {}", with_spaces(name), own, pair.name, other));
   }
   if (differences.empty()) return {};
@@ -380,9 +374,7 @@ std::optional<Finding> uneven_means(const ExplainedPair& pair) {
   }
   if (spread <= least_spread || of_means * better_fit >= of_sums) return {};
   return Finding{"each rank takes the mean of its own part, and the parts have different sizes",
-                 "divide the loss sum of a rank by the samples or tokens of all ranks, and multiply it by "
-                 "the number of ranks; with "
-                 "Trainer set average_tokens_across_devices=True"};
+                 std::string(even_means_advice) + "; with Trainer set average_tokens_across_devices=True"};
 }
 
 std::optional<Finding> set_epoch(const ExplainedPair& pair) {
@@ -414,8 +406,10 @@ std::optional<Finding> fewer_samples(const ExplainedPair& pair) {
 
 std::optional<Finding> different_data(const ExplainedPair& pair) {
   if (pair.arm.equal_data != false || fewer_samples(pair)) return {};  // each rank has a part by hand
-  return Finding{"the data sets of the ranks differ before a sampler divides them",
-                 "split the data with one seed: random_split(data, sizes, torch.Generator().manual_seed(0))"};
+  return Finding{
+      "the data sets of the ranks differ before a sampler divides them",
+      "split the data with one seed: random_split(data, sizes, torch.Generator().manual_seed(0)); and let a "
+      "sampler divide it among the ranks"};
 }
 
 std::optional<Finding> padded_sampler(const ExplainedPair& pair) {
@@ -499,7 +493,7 @@ std::optional<Finding> train_mode(const ExplainedPair& pair) {
                  "call model.eval() before validation"};
 }
 
-constexpr std::array all_rules{Rule{"eval-mode", false, eval_mode},
+constexpr std::array all_rules{Rule{"eval-mode", false, eval_mode, true},
                                Rule{"weights", false, other_weights},
                                Rule{"other-parameters", false, other_parameters},
                                Rule{"same-data", false, same_data},

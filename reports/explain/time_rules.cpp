@@ -95,19 +95,19 @@ std::optional<Finding> straggler(const ExplainedPair& pair) {
       fmt::format("profile this part on rank {}: what does it do that rank {} does not?", rank, other)};
 }
 
-// Seconds that a step of a rank needs of this phase, if its samples need as long as in the baseline. 0: not known.
+// Seconds that a step of a rank needs of this phase, if its samples need as long as in the baseline. NaN: not known.
 double needed(const ExplainedPair& pair, const char* phase) {
   const Facts &arm = pair.arm, &baseline = pair.baseline;
-  if (baseline.phases.empty()) return 0;
+  if (baseline.phases.empty()) return NAN;
   const double share = arm.step_samples() / static_cast<double>(arm.ranks) / baseline.step_samples() *
                        static_cast<double>(baseline.ranks);
-  return std::isfinite(share) ? least(baseline, phase) * share : 0;
+  return least(baseline, phase) * share;
 }
 
 std::optional<Finding> input(const ExplainedPair& pair) {
   if (pair.arm.phases.empty()) return {};
   const double waits = least(pair.arm, "input"), step = longest_step(pair.arm);
-  if (waits - needed(pair, "input") <= input_share * step) return {};
+  if (waits - std::fmax(needed(pair, "input"), 0) <= input_share * step) return {};
   return Finding{fmt::format("each rank waits {} of a step of {} for its samples", milliseconds(waits),
                              milliseconds(step)),
                  "use more workers, DataLoader(…, num_workers=2, persistent_workers=True), or make a sample "
@@ -117,7 +117,7 @@ std::optional<Finding> input(const ExplainedPair& pair) {
 // Idle threads of OpenMP spin, so ranks with too many threads need more processor time for the same work.
 std::optional<Finding> threads(const ExplainedPair& pair) {
   const Facts& arm = pair.arm;
-  if (arm.phases.empty() || pair.baseline.phases.empty() || arm.threads <= 1) return {};
+  if (arm.phases.empty() || arm.threads <= 1) return {};
   const auto ranks = static_cast<double>(arm.ranks);
   const double enough = needed(pair, "processor"), used = least(arm, "processor");
   if (!(arm.threads * ranks > arm.cores) || !(used > spinning * enough)) return {};

@@ -159,12 +159,10 @@ int probe(const ExplainOptions& options) {
     made = reports::probe_of(data, *baseline, *arm, folder.string());
     fs::create_directories(folder);
     experiment.toml = experiments::probe_file(*experiment.toml, made);
-    experiment.selection.set.emplace_back("epochs=1");
-    experiment.selection = {.set = experiment.selection.set,
-                            .where = {},
-                            .exclude_where = {},
-                            .as = data.experiment,
-                            .max_seeds = 0};
+    std::vector<std::string> set = experiment.selection.set;
+    set.emplace_back("epochs=1");
+    experiment.selection = {
+        .set = set, .where = {}, .exclude_where = {}, .as = data.experiment, .max_seeds = 0};
   }
   SweepChoices choices;
   choices.no_report = true;
