@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 
 #include "base/plain_file.h"
 #include "experiments/config/config.h"
@@ -13,6 +14,8 @@
 #include "experiments/matrix/selection.h"
 
 namespace trainyard::experiments {
+
+std::string_view template_toml();  // template.toml: the first NAME in it is that of the experiment
 
 namespace {
 
@@ -89,84 +92,6 @@ bool is_try(const Experiment& experiment, const TomlNode& root, const Selection&
   return ignored.errors() > 0 || has_other_runs(experiment, of_file);
 }
 
-constexpr const char* before_name =
-    R"(# An experiment of trainyard. Every run is trained from scratch. Each rank is a separate process.
-#   trainyard check FILE    check every line
-#   trainyard plan FILE     list the runs, their devices, and which runs are done
-#   trainyard run FILE      train the other runs, write the database and the report
-# `trainyard list models|strategies|datasets|keys` lists what can be written here.
-
-)";
-
-constexpr const char* after_name = R"(
-data_seed = 0                       # seed of the split and of generated data, the same for all runs
-
-[matrix]                            # lists of alternatives; every combination is a run
-model    = ["mlp"]
-strategy = ["single", "ddp"]        # also "mp", "pipeline", "mp-ddp", "independent" and names of your own
-seed     = { min = 4, max = 20 }    # as many as each verdict needs; { count = 5 } trains 0 ... 4
-# learning_rate = [0.1, 0.05]       # any key can be an axis
-# zip = [{ learning_rate = [0.1, 0.05], batch = [256, 128] }]   # these values vary together
-
-[defaults]                          # for all runs; [model.*] overrides this, then [strategy.*], then the matrix
-dataset       = "synthetic-digits"  # generated from data_seed: nothing to download
-train_samples = 2000                # a limit for quick experiments; remove it to train on all samples
-epochs        = 5
-batch         = 128                 # samples per step over all replicas: every strategy takes the same steps
-                                    # { size = 128, per = "replica" }: N replicas take N times as many samples
-optimizer     = "sgd"
-learning_rate = 0.05
-momentum      = 0.9
-
-[model.mlp]
-hidden = [250, 100]                 # outputs of the hidden layers
-
-[strategy.ddp]
-replicas = 2                        # ranks; each takes its part of the batch
-
-# [strategy.gpipe]                  # add "gpipe" to the matrix: two ranks share the layers, eight micro-batches
-# kind          = "pipeline"
-# stages        = 2
-# schedule      = "gpipe"
-# micro_batches = 8
-
-# [strategy.mine]                   # a program of your own: docs/your-own-program.md
-# command = ["python3", "train.py", "--width", "{width}"]
-# files   = ["train.py", "pkg"]     # files, folders, patterns; a changed file makes a new run
-# env     = { NAME = "value" }      # environment variables of its ranks
-# [model.char-gpt]                  # such a program can train your own model on your own data set
-# title      = "Character GPT"
-# dataset    = "my-captions"
-# parameters = { width = 64 }
-# [dataset.my-captions]
-# title = "My captions"
-
-# [data]                            # folder of the real data, if `dataset` is not generated; --data DIR overrides it
-# mnist = "data/mnist"              # or "synthetic" for its generated stand-in
-
-# [[exclude]]                       # removes the runs that match; [[include]] adds a run
-# strategy = "ddp"
-# seed = 2
-
-[compare]                           # what the verdicts of the report compare
-axis     = "strategy"
-baseline = "single"
-pair     = ["seed"]                 # runs with the same seed are compared with each other
-margins  = { time = 1.05, loss = { ratio = 1.02, absolute = 0.005 }, accuracy_points = 0.5 }
-
-# [metric.tokens_per_second]        # one that your own program records: docs/record-protocol.md
-# unit   = "1/s"
-# better = "higher"
-
-# [expect.mlp]                      # checked at the end of `run` for every run of the model
-# test_accuracy = 0.9
-
-[machine]
-devices   = "auto"                  # min(2, cores) devices, each with an equal share of the cores
-exclusive = "host"                  # one timed run at a time; "devices" packs runs and flags their times
-# launcher = "slurm"                # cluster jobs instead of this host; see `trainyard list keys`
-)";
-
 }  // namespace
 
 Loaded load(const std::filesystem::path& file, const Selection& selection) {
@@ -200,7 +125,9 @@ Loaded load_text(const std::string& toml, const std::filesystem::path& name, con
 }
 
 std::string template_file(const std::string& name) {
-  return before_name + ("name = \"" + experiment_name(name) + "\"") + after_name;
+  constexpr std::string_view place = "NAME";
+  std::string text(template_toml());
+  return text.replace(text.find(place), place.size(), experiment_name(name));
 }
 
 }  // namespace trainyard::experiments
