@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <sstream>
 
 namespace trainyard::models {
 
@@ -9,90 +10,48 @@ namespace {
 
 constexpr int pieces = 4;  // straight lines per segment of a smooth stroke
 
+// The points as SVG has them: "x,y x,y …".
+std::vector<Point> points_in(const char* text) {
+  std::istringstream in(text);
+  std::vector<Point> points;
+  char comma = 0;
+  for (Point point; in >> point.x >> comma >> point.y;) points.push_back(point);
+  return points;
+}
+
+Stroke line(const char* points) {
+  return {false, points_in(points)};
+}
+
+Stroke curve(const char* points) {
+  return {true, points_in(points)};
+}
+
 std::array<std::vector<Glyph>, 10> all_glyphs() {
-  constexpr bool line = false;
-  constexpr bool curve = true;
-  const Stroke zero{curve,
-                    {{.5F, 0},
-                     {.85F, .15F},
-                     {1, .5F},
-                     {.85F, .85F},
-                     {.5F, 1},
-                     {.15F, .85F},
-                     {0, .5F},
-                     {.15F, .15F},
-                     {.5F, 0}}};
-  const Stroke one_flag{line, {{.25F, .25F}, {.55F, 0}, {.55F, 1}}};
-  const Stroke one_foot{line, {{.2F, 1}, {.9F, 1}}};
-  const Stroke two_arc{
-      curve,
-      {{.05F, .25F}, {.2F, .06F}, {.5F, 0}, {.85F, .1F}, {.93F, .3F}, {.78F, .54F}, {.4F, .78F}, {.03F, 1}}};
-  const Stroke two_foot{line, {{.03F, 1}, {1, 1}}};
-  const Stroke three_top{curve,
-                         {{.08F, .1F}, {.45F, 0}, {.85F, .1F}, {.88F, .32F}, {.65F, .46F}, {.38F, .48F}}};
-  const Stroke three_bottom{
-      curve, {{.38F, .48F}, {.75F, .52F}, {.97F, .72F}, {.85F, .93F}, {.45F, 1}, {.03F, .88F}}};
-  const Stroke four_closed{line, {{.7F, 1}, {.7F, 0}, {0, .68F}, {1, .68F}}};
-  const Stroke four_left{line, {{.15F, 0}, {.05F, .55F}, {.98F, .55F}}};
-  const Stroke four_right{line, {{.8F, .05F}, {.72F, 1}}};
-  const Stroke five_top{line, {{.92F, 0}, {.2F, 0}, {.12F, .45F}}};
-  const Stroke five_bottom{
-      curve, {{.12F, .45F}, {.5F, .38F}, {.9F, .52F}, {.97F, .72F}, {.8F, .93F}, {.45F, 1}, {.03F, .9F}}};
-  const Stroke six{curve,
-                   {{.85F, .03F},
-                    {.45F, .15F},
-                    {.12F, .45F},
-                    {.03F, .72F},
-                    {.2F, .95F},
-                    {.5F, 1},
-                    {.85F, .93F},
-                    {.97F, .72F},
-                    {.82F, .52F},
-                    {.5F, .47F},
-                    {.2F, .56F},
-                    {.05F, .75F}}};
-  const Stroke seven{line, {{.02F, 0}, {1, 0}, {.35F, 1}}};
-  const Stroke seven_bar{line, {{.3F, .5F}, {.9F, .5F}}};
-  const Stroke eight{curve,
-                     {{.5F, .47F},
-                      {.15F, .35F},
-                      {.12F, .15F},
-                      {.5F, 0},
-                      {.88F, .15F},
-                      {.85F, .35F},
-                      {.5F, .47F},
-                      {.12F, .62F},
-                      {.02F, .8F},
-                      {.5F, 1},
-                      {.98F, .8F},
-                      {.88F, .62F},
-                      {.5F, .47F}}};
-  const Stroke nine_curved{curve,
-                           {{.15F, .97F},
-                            {.55F, .85F},
-                            {.88F, .55F},
-                            {.97F, .28F},
-                            {.8F, .05F},
-                            {.5F, 0},
-                            {.15F, .07F},
-                            {.03F, .28F},
-                            {.18F, .48F},
-                            {.5F, .53F},
-                            {.8F, .44F},
-                            {.95F, .25F}}};
-  const Stroke nine_loop{curve,
-                         {{.93F, .28F},
-                          {.8F, .07F},
-                          {.5F, 0},
-                          {.15F, .1F},
-                          {.05F, .3F},
-                          {.2F, .5F},
-                          {.5F, .54F},
-                          {.8F, .48F},
-                          {.93F, .28F}}};
-  const Stroke nine_stem{line, {{.93F, .28F}, {.85F, 1}}};
+  const Stroke zero = curve(".5,0 .85,.15 1,.5 .85,.85 .5,1 .15,.85 0,.5 .15,.15 .5,0");
+  const Stroke one_flag = line(".25,.25 .55,0 .55,1");
+  const Stroke one_foot = line(".2,1 .9,1");
+  const Stroke two_arc = curve(".05,.25 .2,.06 .5,0 .85,.1 .93,.3 .78,.54 .4,.78 .03,1");
+  const Stroke two_foot = line(".03,1 1,1");
+  const Stroke three_top = curve(".08,.1 .45,0 .85,.1 .88,.32 .65,.46 .38,.48");
+  const Stroke three_bottom = curve(".38,.48 .75,.52 .97,.72 .85,.93 .45,1 .03,.88");
+  const Stroke four_closed = line(".7,1 .7,0 0,.68 1,.68");
+  const Stroke four_left = line(".15,0 .05,.55 .98,.55");
+  const Stroke four_right = line(".8,.05 .72,1");
+  const Stroke five_top = line(".92,0 .2,0 .12,.45");
+  const Stroke five_bottom = curve(".12,.45 .5,.38 .9,.52 .97,.72 .8,.93 .45,1 .03,.9");
+  const Stroke six =
+      curve(".85,.03 .45,.15 .12,.45 .03,.72 .2,.95 .5,1 .85,.93 .97,.72 .82,.52 .5,.47 .2,.56 .05,.75");
+  const Stroke seven = line(".02,0 1,0 .35,1");
+  const Stroke seven_bar = line(".3,.5 .9,.5");
+  const Stroke eight =
+      curve(".5,.47 .15,.35 .12,.15 .5,0 .88,.15 .85,.35 .5,.47 .12,.62 .02,.8 .5,1 .98,.8 .88,.62 .5,.47");
+  const Stroke nine_curved =
+      curve(".15,.97 .55,.85 .88,.55 .97,.28 .8,.05 .5,0 .15,.07 .03,.28 .18,.48 .5,.53 .8,.44 .95,.25");
+  const Stroke nine_loop = curve(".93,.28 .8,.07 .5,0 .15,.1 .05,.3 .2,.5 .5,.54 .8,.48 .93,.28");
+  const Stroke nine_stem = line(".93,.28 .85,1");
   return {{{{zero}},
-           {{{line, {{.5F, 0}, {.5F, 1}}}}, {one_flag}, {one_flag, one_foot}},
+           {{line(".5,0 .5,1")}, {one_flag}, {one_flag, one_foot}},
            {{two_arc, two_foot}},
            {{three_top, three_bottom}},
            {{four_closed}, {four_left, four_right}},
