@@ -40,97 +40,65 @@ struct Pair {
   std::string english;
 };
 
-constexpr std::array subjects{Noun{"Mann", masculine, "man"},
-                              Noun{"Frau", feminine, "woman"},
-                              Noun{"Kind", neuter, "child"},
-                              Noun{"Hund", masculine, "dog"},
-                              Noun{"Katze", feminine, "cat"},
-                              Noun{"Mädchen", neuter, "girl"},
-                              Noun{"Lehrer", masculine, "teacher"},
-                              Noun{"Ärztin", feminine, "doctor"},
-                              Noun{"Pferd", neuter, "horse"},
-                              Noun{"Bäcker", masculine, "baker"},
-                              Noun{"Köchin", feminine, "cook"},
-                              Noun{"Tier", neuter, "animal"},
-                              Noun{"Maler", masculine, "painter"},
-                              Noun{"Königin", feminine, "queen"},
-                              Noun{"Baby", neuter, "baby"},
-                              Noun{"König", masculine, "king"},
-                              Noun{"Sängerin", feminine, "singer"},
-                              Noun{"Fahrer", masculine, "driver"},
-                              Noun{"Nachbarin", feminine, "neighbor"},
-                              Noun{"Gärtner", masculine, "gardener"}};
+constexpr Noun subjects[] = {
+    {"Mann", masculine, "man"},          {"Frau", feminine, "woman"},       {"Kind", neuter, "child"},
+    {"Hund", masculine, "dog"},          {"Katze", feminine, "cat"},        {"Mädchen", neuter, "girl"},
+    {"Lehrer", masculine, "teacher"},    {"Ärztin", feminine, "doctor"},    {"Pferd", neuter, "horse"},
+    {"Bäcker", masculine, "baker"},      {"Köchin", feminine, "cook"},      {"Tier", neuter, "animal"},
+    {"Maler", masculine, "painter"},     {"Königin", feminine, "queen"},    {"Baby", neuter, "baby"},
+    {"König", masculine, "king"},        {"Sängerin", feminine, "singer"},  {"Fahrer", masculine, "driver"},
+    {"Nachbarin", feminine, "neighbor"}, {"Gärtner", masculine, "gardener"}};
 
-constexpr std::array objects{Noun{"Ball", masculine, "ball"},
-                             Noun{"Blume", feminine, "flower"},
-                             Noun{"Buch", neuter, "book"},
-                             Noun{"Apfel", masculine, "apple"},
-                             Noun{"Lampe", feminine, "lamp"},
-                             Noun{"Brot", neuter, "bread"},
-                             Noun{"Stuhl", masculine, "chair"},
-                             Noun{"Tasche", feminine, "bag"},
-                             Noun{"Bild", neuter, "picture"},
-                             Noun{"Brief", masculine, "letter"},
-                             Noun{"Zeitung", feminine, "newspaper"},
-                             Noun{"Fahrrad", neuter, "bicycle"},
-                             Noun{"Schlüssel", masculine, "key"},
-                             Noun{"Kiste", feminine, "box"},
-                             Noun{"Glas", neuter, "glass"},
-                             Noun{"Tisch", masculine, "table"},
-                             Noun{"Karte", feminine, "map"},
-                             Noun{"Messer", neuter, "knife"},
-                             Noun{"Kuchen", masculine, "cake"},
-                             Noun{"Gitarre", feminine, "guitar"},
-                             Noun{"Boot", neuter, "boat"},
-                             Noun{"Koffer", masculine, "suitcase"},
-                             Noun{"Uhr", feminine, "clock"},
-                             Noun{"Kleid", neuter, "dress"},
-                             Noun{"Hut", masculine, "hat"},
-                             Noun{"Flasche", feminine, "bottle"},
-                             Noun{"Seil", neuter, "rope"}};
+constexpr Noun objects[] = {
+    {"Ball", masculine, "ball"},       {"Blume", feminine, "flower"},      {"Buch", neuter, "book"},
+    {"Apfel", masculine, "apple"},     {"Lampe", feminine, "lamp"},        {"Brot", neuter, "bread"},
+    {"Stuhl", masculine, "chair"},     {"Tasche", feminine, "bag"},        {"Bild", neuter, "picture"},
+    {"Brief", masculine, "letter"},    {"Zeitung", feminine, "newspaper"}, {"Fahrrad", neuter, "bicycle"},
+    {"Schlüssel", masculine, "key"},   {"Kiste", feminine, "box"},         {"Glas", neuter, "glass"},
+    {"Tisch", masculine, "table"},     {"Karte", feminine, "map"},         {"Messer", neuter, "knife"},
+    {"Kuchen", masculine, "cake"},     {"Gitarre", feminine, "guitar"},    {"Boot", neuter, "boat"},
+    {"Koffer", masculine, "suitcase"}, {"Uhr", feminine, "clock"},         {"Kleid", neuter, "dress"},
+    {"Hut", masculine, "hat"},         {"Flasche", feminine, "bottle"},    {"Seil", neuter, "rope"}};
 
-constexpr std::array adjectives{
-    Phrase{"klein", "small"},     Phrase{"groß", "big"},      Phrase{"alt", "old"},
-    Phrase{"jung", "young"},      Phrase{"rot", "red"},       Phrase{"grün", "green"},
-    Phrase{"blau", "blue"},       Phrase{"weiß", "white"},    Phrase{"schwarz", "black"},
-    Phrase{"schön", "beautiful"}, Phrase{"neu", "new"},       Phrase{"lang", "long"},
-    Phrase{"braun", "brown"},     Phrase{"gelb", "yellow"},   Phrase{"schwer", "heavy"},
-    Phrase{"schmutzig", "dirty"}, Phrase{"bunt", "colorful"}, Phrase{"leicht", "light"}};
+constexpr Phrase adjectives[] = {{"klein", "small"},     {"groß", "big"},      {"alt", "old"},
+                                 {"jung", "young"},      {"rot", "red"},       {"grün", "green"},
+                                 {"blau", "blue"},       {"weiß", "white"},    {"schwarz", "black"},
+                                 {"schön", "beautiful"}, {"neu", "new"},       {"lang", "long"},
+                                 {"braun", "brown"},     {"gelb", "yellow"},   {"schwer", "heavy"},
+                                 {"schmutzig", "dirty"}, {"bunt", "colorful"}, {"leicht", "light"}};
 
-constexpr std::array verbs{Verb{"sieht", "gesehen", "sehen", "sees", "seen", "see"},
-                           Verb{"kauft", "gekauft", "kaufen", "buys", "bought", "buy"},
-                           Verb{"findet", "gefunden", "finden", "finds", "found", "find"},
-                           Verb{"trägt", "getragen", "tragen", "carries", "carried", "carry"},
-                           Verb{"malt", "gemalt", "malen", "paints", "painted", "paint"},
-                           Verb{"holt", "geholt", "holen", "brings", "brought", "bring"},
-                           Verb{"sucht", "gesucht", "suchen", "seeks", "sought", "seek"},
-                           Verb{"verkauft", "verkauft", "verkaufen", "sells", "sold", "sell"},
-                           Verb{"nimmt", "genommen", "nehmen", "takes", "taken", "take"},
-                           Verb{"wäscht", "gewaschen", "waschen", "washes", "washed", "wash"},
-                           Verb{"zeigt", "gezeigt", "zeigen", "shows", "shown", "show"},
-                           Verb{"wirft", "geworfen", "werfen", "throws", "thrown", "throw"},
-                           Verb{"versteckt", "versteckt", "verstecken", "hides", "hidden", "hide"},
-                           Verb{"zieht", "gezogen", "ziehen", "pulls", "pulled", "pull"},
-                           Verb{"hält", "gehalten", "halten", "holds", "held", "hold"},
-                           Verb{"vergisst", "vergessen", "vergessen", "forgets", "forgotten", "forget"}};
+constexpr Verb verbs[] = {{"sieht", "gesehen", "sehen", "sees", "seen", "see"},
+                          {"kauft", "gekauft", "kaufen", "buys", "bought", "buy"},
+                          {"findet", "gefunden", "finden", "finds", "found", "find"},
+                          {"trägt", "getragen", "tragen", "carries", "carried", "carry"},
+                          {"malt", "gemalt", "malen", "paints", "painted", "paint"},
+                          {"holt", "geholt", "holen", "brings", "brought", "bring"},
+                          {"sucht", "gesucht", "suchen", "seeks", "sought", "seek"},
+                          {"verkauft", "verkauft", "verkaufen", "sells", "sold", "sell"},
+                          {"nimmt", "genommen", "nehmen", "takes", "taken", "take"},
+                          {"wäscht", "gewaschen", "waschen", "washes", "washed", "wash"},
+                          {"zeigt", "gezeigt", "zeigen", "shows", "shown", "show"},
+                          {"wirft", "geworfen", "werfen", "throws", "thrown", "throw"},
+                          {"versteckt", "versteckt", "verstecken", "hides", "hidden", "hide"},
+                          {"zieht", "gezogen", "ziehen", "pulls", "pulled", "pull"},
+                          {"hält", "gehalten", "halten", "holds", "held", "hold"},
+                          {"vergisst", "vergessen", "vergessen", "forgets", "forgotten", "forget"}};
 
-constexpr std::array modals{Phrase{"will", "wants to"}, Phrase{"kann", "can"}, Phrase{"muss", "must"},
-                            Phrase{"soll", "should"}};
-constexpr std::array times{Phrase{"heute", "today"},        Phrase{"jetzt", "now"},
-                           Phrase{"oft", "often"},          Phrase{"wieder", "again"},
-                           Phrase{"manchmal", "sometimes"}, Phrase{"gerade", "right now"}};
-constexpr std::array places{Phrase{"im Garten", "in the garden"},
-                            Phrase{"auf der Straße", "on the street"},
-                            Phrase{"in der Küche", "in the kitchen"},
-                            Phrase{"am Fluss", "by the river"},
-                            Phrase{"im Park", "in the park"},
-                            Phrase{"vor dem Haus", "in front of the house"},
-                            Phrase{"hinter der Schule", "behind the school"},
-                            Phrase{"auf dem Markt", "at the market"},
-                            Phrase{"im Wald", "in the forest"},
-                            Phrase{"neben dem Bahnhof", "next to the station"},
-                            Phrase{"unter der Brücke", "under the bridge"},
-                            Phrase{"am Strand", "on the beach"}};
+constexpr Phrase modals[] = {{"will", "wants to"}, {"kann", "can"}, {"muss", "must"}, {"soll", "should"}};
+constexpr Phrase times[] = {{"heute", "today"},  {"jetzt", "now"},          {"oft", "often"},
+                            {"wieder", "again"}, {"manchmal", "sometimes"}, {"gerade", "right now"}};
+constexpr Phrase places[] = {{"im Garten", "in the garden"},
+                             {"auf der Straße", "on the street"},
+                             {"in der Küche", "in the kitchen"},
+                             {"am Fluss", "by the river"},
+                             {"im Park", "in the park"},
+                             {"vor dem Haus", "in front of the house"},
+                             {"hinter der Schule", "behind the school"},
+                             {"auf dem Markt", "at the market"},
+                             {"im Wald", "in the forest"},
+                             {"neben dem Bahnhof", "next to the station"},
+                             {"unter der Brücke", "under the bridge"},
+                             {"am Strand", "on the beach"}};
 
 template <typename Row>
 const Row& one_of(SplitMix64& random, std::span<const Row> rows) {
@@ -233,20 +201,12 @@ Pair because(const Clause& c, const Clause& reason) {
 
 Pair sentence(SplitMix64& random) {
   const Clause clause = random_clause(random);
-  switch (random.below(6)) {
-    case 0:
-      return perfect(clause);
-    case 1:
-      return modal(clause, one_of<Phrase>(random, modals));
-    case 2:
-      return question(clause);
-    case 3:
-      return place_first(clause);
-    case 4:
-      return because(clause, random_clause(random));
-    default:
-      return plain(clause);
-  }
+  const std::uint64_t form = random.below(6);
+  if (form == 0) return perfect(clause);
+  if (form == 1) return modal(clause, one_of<Phrase>(random, modals));
+  if (form == 2) return question(clause);
+  if (form == 3) return place_first(clause);
+  return form == 4 ? because(clause, random_clause(random)) : plain(clause);
 }
 
 RawTexts phrases(std::uint64_t seed, std::uint64_t part, std::uint64_t count) {
@@ -321,14 +281,10 @@ std::string opinion(SplitMix64& random, bool positive) {
   const std::string subject = one_of(random, review_subjects);
   if (negated) return "The " + subject + " was not " + word + ".";
   const std::string degree = one_of(random, degrees);
-  switch (random.below(3)) {
-    case 0:
-      return "The " + subject + " was " + degree + word + ".";
-    case 1:
-      return "I found the " + subject + " " + degree + word + "!";
-    default:
-      return "What a " + word + " " + subject + ".";
-  }
+  const std::uint64_t form = random.below(3);
+  if (form == 0) return "The " + subject + " was " + degree + word + ".";
+  if (form == 1) return "I found the " + subject + " " + degree + word + "!";
+  return "What a " + word + " " + subject + ".";
 }
 
 std::string neutral(SplitMix64& random) {
