@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "models/exported/tensors.h"
 
 namespace trainyard::models::pt2 {
@@ -18,44 +19,42 @@ class ArgumentReader {
   ArgumentReader(const Values& values, Node& node) : values_(values), node_(node) {}
 
   Argument read(const std::string& kind, const Json& json) {
-    using Method = Argument (ArgumentReader::*)(const Json&);
-    static const std::map<std::string, Method> methods{
-        {"as_none", &ArgumentReader::none},
-        {"as_tensor", &ArgumentReader::tensor},
-        {"as_tensors", &ArgumentReader::list<&ArgumentReader::tensor>},
-        {"as_optional_tensor", &ArgumentReader::optional_tensor},
-        {"as_optional_tensors", &ArgumentReader::list<&ArgumentReader::optional_tensor>},
-        {"as_int", &ArgumentReader::integer},
-        {"as_ints", &ArgumentReader::list<&ArgumentReader::integer>},
-        {"as_float", &ArgumentReader::number},
-        {"as_floats", &ArgumentReader::list<&ArgumentReader::number>},
-        {"as_bool", &ArgumentReader::flag},
-        {"as_bools", &ArgumentReader::list<&ArgumentReader::flag>},
-        {"as_string", &ArgumentReader::text},
-        {"as_strings", &ArgumentReader::list<&ArgumentReader::text>},
-        {"as_sym_int", &ArgumentReader::computed},
-        {"as_sym_ints", &ArgumentReader::list<&ArgumentReader::computed>},
-        {"as_sym_float", &ArgumentReader::computed},
-        {"as_sym_floats", &ArgumentReader::list<&ArgumentReader::computed>},
-        {"as_sym_bool", &ArgumentReader::computed},
-        {"as_sym_bools", &ArgumentReader::list<&ArgumentReader::computed>},
-        {"as_complex", &ArgumentReader::complex},
-        {"as_scalar_type", &ArgumentReader::dtype},
-        {"as_memory_format", &ArgumentReader::memory_order},
-        {"as_layout", &ArgumentReader::layout},
-        {"as_device", &ArgumentReader::device},
+    static const std::map<std::string, Kind> kinds{
+        {"as_none", {&ArgumentReader::none}},
+        {"as_tensor", {&ArgumentReader::tensor, true}},
+        {"as_optional_tensor", {&ArgumentReader::optional_tensor, true}},
+        {"as_int", {&ArgumentReader::integer, true}},
+        {"as_float", {&ArgumentReader::number, true}},
+        {"as_bool", {&ArgumentReader::flag, true}},
+        {"as_string", {&ArgumentReader::text, true}},
+        {"as_sym_int", {&ArgumentReader::computed, true}},
+        {"as_sym_float", {&ArgumentReader::computed, true}},
+        {"as_sym_bool", {&ArgumentReader::computed, true}},
+        {"as_complex", {&ArgumentReader::complex}},
+        {"as_scalar_type", {&ArgumentReader::dtype}},
+        {"as_memory_format", {&ArgumentReader::memory_order}},
+        {"as_layout", {&ArgumentReader::layout}},
+        {"as_device", {&ArgumentReader::device}},
     };
     if (kind == "as_graph")
       throw Fault("it runs a part of the network as a region, and regions are not supported",
                   "write the network without torch.cond, while_loop, no_grad, set_grad_enabled and autocast");
-    const auto found = methods.find(kind);
-    if (found == methods.end())
+    if (const Kind* found = value_or_null(kinds, kind)) return (this->*found->read)(json);
+    const Kind* item = kind.ends_with('s') ? value_or_null(kinds, kind.substr(0, kind.size() - 1)) : nullptr;
+    if (item == nullptr || !item->has_lists)
       throw Fault("arguments of the kind " + in_quotes(kind) + " are not supported",
                   "write this part differently");
-    return (this->*found->second)(json);
+    Argument::List items;
+    for (const Json& one : list_in(json, most_list_items)) items.push_back((this->*item->read)(one));
+    return {.name = {}, .value = std::move(items)};
   }
 
  private:
+  struct Kind {
+    Argument (ArgumentReader::*read)(const Json&);
+    bool has_lists = false;  // the kind of a list is that of its items with an "s"
+  };
+
   Argument none(const Json& /*json*/) { return {}; }
   Argument tensor(const Json& json) { return value(member(json, "name"), true); }
   Argument optional_tensor(const Json& json) {
@@ -108,13 +107,6 @@ class ArgumentReader {
     const ValueId found = values_.find(name_in(name), is_tensor);
     node_.reads.push_back(found);
     return {.name = {}, .value = Argument::Read{node_.reads.size() - 1}};
-  }
-
-  template <Argument (ArgumentReader::*item)(const Json&)>
-  Argument list(const Json& json) {
-    Argument::List items;
-    for (const Json& one : list_in(json, most_list_items)) items.push_back((this->*item)(one));
-    return {.name = {}, .value = std::move(items)};
   }
 
   const Values& values_;
