@@ -2,7 +2,6 @@
 
 #include <cctype>
 #include <cstddef>
-#include <utility>
 
 #include "base/text.h"
 

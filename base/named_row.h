@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/error.h"
@@ -33,7 +34,7 @@ template <typename Rows, typename NameOf>
 std::vector<std::string> names_of(const Rows& rows, NameOf name_of) {
   std::vector<std::string> names;
   for (const auto& row : rows)
-    if (const std::string_view name = std::invoke(name_of, row); !name.empty()) names.emplace_back(name);
+    if (std::string name(std::invoke(name_of, row)); !name.empty()) names.push_back(std::move(name));
   return names;
 }
 

@@ -45,9 +45,7 @@ std::string task_of(const Model& model, const DataChoice& data) {
 }
 
 std::vector<std::string> model_names() {
-  std::vector<std::string> names;
-  for (const Model& model : catalogue()) names.push_back(model.name);
-  return names;
+  return names_of(catalogue(), &Model::name);
 }
 
 const Model& find_model(std::string_view name) {

@@ -51,10 +51,7 @@ std::string gives_text(const Task& task) {
 }
 
 std::vector<std::string> output_sizes(const Task& task) {
-  std::vector<std::string> sizes;
-  for (const std::string_view size : task.output)
-    if (!size.empty()) sizes.emplace_back(size);
-  return sizes;
+  return names_of(task.output, std::identity());
 }
 
 }  // namespace trainyard::models

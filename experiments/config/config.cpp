@@ -388,14 +388,11 @@ ExperimentConfig read_config(const TomlNode& root, const std::string& file, Diag
                                         {"published", with(read_published_name)},
                                         {"metric", [](const TomlMember&) {}},
                                         {"dataset", [](const TomlMember&) {}}};  // both were read above
-  std::vector<std::string> names;
-  names.reserve(sections.size());
-  for (const KeyReader& section : sections) names.push_back(section.name);
   for (const TomlMember& section : *root.table())
     if (const KeyReader* reader = row_or_null(sections, &KeyReader::name, section.name))
       reader->read(section);
     else
-      report_misplaced(section, "the file", names, config.declared, problems);
+      report_misplaced(section, "the file", names_of(sections, &KeyReader::name), config.declared, problems);
   if (row_or_null(*root.table(), &TomlMember::name, "name") == nullptr)
     problems.error({file, 1, 1}, "the experiment has no name; add one, as in name = \"first sweep\"");
   if (defaults != nullptr)  // last, because its keys depend on the used models

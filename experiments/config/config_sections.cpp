@@ -156,9 +156,7 @@ bool is_metric(const std::string& name) {
 
 void report_no_metric(const TomlMember& member, const models::Model& model,
                       const std::vector<Choice>& choices, Diagnostics& problems) {
-  std::vector<std::string> known;
-  known.reserve(choices.size());
-  for (const Choice& choice : choices) known.push_back(choice.name());
+  const std::vector<std::string> known = names_of(choices, &Choice::name);
   if (!is_metric(member.name)) return report_unknown(member, "[expect." + model.name + "]", known, problems);
   problems.error(member.at, "{} is not defined for model {} ({}); choose from {}", member.name,
                  in_quotes(model.name), model.task.empty() ? "no task" : joined(models::tasks_of(model)),

@@ -157,9 +157,7 @@ std::vector<std::string> run_key_names(bool with_strategy_keys) {
 }
 
 std::vector<std::string> hyperparameter_names(const models::Model& model) {
-  std::vector<std::string> names;
-  for (const Parameter& parameter : model.hyperparameters) names.push_back(parameter.name);
-  return names;
+  return names_of(model.hyperparameters, &Parameter::name);
 }
 
 std::vector<std::string> all_value_names(const Declared& declared) {
@@ -238,14 +236,11 @@ void report_wrong(const std::string& what, const std::string& allowed, const Tom
 
 void read_keys(const TomlNode::Table& table, const std::string& where, const std::vector<KeyReader>& keys,
                Diagnostics& problems) {
-  std::vector<std::string> names;
-  names.reserve(keys.size());
-  for (const KeyReader& key : keys) names.push_back(key.name);
   for (const TomlMember& member : table)
     if (const KeyReader* key = row_or_null(keys, &KeyReader::name, member.name))
       key->read(member);
     else
-      report_unknown(member, where, names, problems);
+      report_unknown(member, where, names_of(keys, &KeyReader::name), problems);
 }
 
 void read_table(const TomlMember& member, const std::string& where, const std::vector<KeyReader>& keys,

@@ -5,6 +5,7 @@
 #include <limits>
 #include <regex>
 
+#include "base/named_row.h"
 #include "experiments/config/config.h"
 #include "experiments/config/key_lookup.h"
 
@@ -59,12 +60,6 @@ Reader choice_of(const std::vector<std::string>& choices, std::string Machine::*
   };
 }
 
-std::vector<std::string> launcher_names() {
-  std::vector<std::string> names;
-  for (const LauncherRules& row : launcher_rules()) names.push_back(row.name);
-  return names;
-}
-
 bool read_devices(const TomlNode& item, Machine& machine) {
   machine.devices = integer(item, 1);
   return machine.devices || (item.text() != nullptr && *item.text() == "auto");
@@ -99,11 +94,10 @@ bool read_options(const TomlNode& item, Machine& machine) {
 
 std::span<const MachineKey> machine_keys() {
   static const std::vector<std::string> all, local{"local"}, slurm{"slurm"}, mpi{"mpi"},
-      clusters{"slurm", "mpi"};
+      clusters{"slurm", "mpi"}, launchers = names_of(launcher_rules(), &LauncherRules::name);
   static const std::vector<MachineKey> rows{
-      {"launcher", allowed_text(choice("launcher", launcher_names())), "\"local\"", all,
-       "what starts the ranks: this host, Slurm jobs, or mpirun",
-       choice_of(launcher_names(), &Machine::launcher)},
+      {"launcher", allowed_text(choice("launcher", launchers)), "\"local\"", all,
+       "what starts the ranks: this host, Slurm jobs, or mpirun", choice_of(launchers, &Machine::launcher)},
       {"accelerator", "one of \"auto\", \"cpu\", \"cuda\"", "\"auto\"", all,
        "what ranks train on; auto: GPUs if the host has some and LibTorch is a CUDA build, else CPU cores; "
        "on a cluster, GPUs if gpus_per_task is set",

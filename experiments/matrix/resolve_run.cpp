@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/error.h"
+#include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/matrix/stage_split.h"
@@ -170,19 +171,14 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
   check_mesh(settings, run, problems);
 }
 
-const Setting* setting(const Settings& settings, const std::string& name) {
-  const auto found = settings.find(name);
-  return found == settings.end() ? nullptr : &found->second;
-}
-
 const Setting* setting(const std::map<std::string, Settings>& tables, const std::string& table,
                        const std::string& name) {
-  const auto found = tables.find(table);
-  return found == tables.end() ? nullptr : setting(found->second, name);
+  const Settings* settings = value_or_null(tables, table);
+  return settings == nullptr ? nullptr : value_or_null(*settings, name);
 }
 
 std::string strategy_of(const MatrixPoint& point) {
-  const Setting* named = setting(point.values, "strategy");
+  const Setting* named = value_or_null(point.values, "strategy");
   return named ? std::get<std::string>(named->value) : "single";
 }
 
@@ -425,18 +421,19 @@ bool RunSettings::has_use_for(const std::string& name) const {
 }
 
 const Setting* RunSettings::find(const std::string& name) const {
-  if (const Setting* found = setting(point_.values, name)) return found;
-  if (const Setting* found = setting(config_.overrides, name); found != nullptr && has_use_for(name))
+  if (const Setting* found = value_or_null(point_.values, name)) return found;
+  if (const Setting* found = value_or_null(config_.overrides, name); found != nullptr && has_use_for(name))
     return found;
   if (const Setting* found = setting(config_.strategies, strategy_, name)) return found;
   if (const Setting* found = setting(config_.models, model_->name, name)) return found;
-  return setting(config_.defaults, name);
+  return value_or_null(config_.defaults, name);
 }
 
 const Setting* RunSettings::find_own(const std::string& name) const {
   const Setting* found = find(name);
-  if (found == setting(config_.defaults, name) || found == setting(config_.overrides, name)) return nullptr;
-  return found;
+  const bool for_all =
+      found == value_or_null(config_.defaults, name) || found == value_or_null(config_.overrides, name);
+  return for_all ? nullptr : found;
 }
 
 Location RunSettings::place(const std::string& name) const {

@@ -37,9 +37,7 @@ std::span<const StrategyKind> strategy_kinds() {
 }
 
 std::vector<std::string> strategy_names() {
-  std::vector<std::string> names;
-  for (const StrategyKind& kind : strategy_kinds()) names.push_back(kind.name);
-  return names;
+  return names_of(strategy_kinds(), &StrategyKind::name);
 }
 
 const StrategyKind* strategy_or_null(std::string_view name) {

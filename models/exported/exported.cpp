@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "models/exported/archive.h"
 #include "models/exported/arguments.h"
@@ -84,11 +85,6 @@ using Tensors = std::map<std::string, StoredTensor>;  // by name
 struct Stored {
   const Tensors &weights, &buffers, &constants;
 };
-
-const StoredTensor* tensor_or_null(const Tensors& tensors, const std::string& name) {
-  const auto found = tensors.find(name);
-  return found == tensors.end() ? nullptr : &found->second;
-}
 
 // Builds one graph of a file.
 class Builder {
@@ -187,8 +183,8 @@ void Builder::read_stored_input(const std::string& kind, const Json& json) {
   const std::string& name = name_in(member(json, role->second.second));
   within(kind + " " + in_quotes(name), [&] {
     const Tensors& others = role->second.first == Role::buffer ? stored_.buffers : stored_.constants;
-    const StoredTensor* found = tensor_or_null(stored_.weights, name);
-    if (found == nullptr && role->second.first != Role::parameter) found = tensor_or_null(others, name);
+    const StoredTensor* found = value_or_null(stored_.weights, name);
+    if (found == nullptr && role->second.first != Role::parameter) found = value_or_null(others, name);
     if (found == nullptr) throw Fault("the file has no values for it");
     StoredTensor tensor = *found;
     tensor.role = role->second.first;
