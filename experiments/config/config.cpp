@@ -1,6 +1,7 @@
 #include "experiments/config/config.h"
 
 #include <algorithm>
+#include <cctype>
 #include <set>
 #include <string_view>
 
@@ -15,8 +16,7 @@ namespace {
 constexpr std::size_t longest_name = 80;
 
 bool in_name(char character) {
-  return (character >= 'a' && character <= 'z') || (character >= 'A' && character <= 'Z') ||
-         (character >= '0' && character <= '9') ||
+  return std::isalnum(static_cast<unsigned char>(character)) != 0 ||
          std::string_view(" _.-").find(character) != std::string_view::npos;
 }
 

@@ -1,6 +1,7 @@
 #include "experiments/config/key_lookup.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <numeric>
 
@@ -142,11 +143,9 @@ bool contains(const std::vector<std::string>& names, const std::string& name) {
 }
 
 bool is_identifier(const std::string& name) {
-  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
-  const auto in_name = [&](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || is_digit(c) || c == '_';
-  };
-  return !name.empty() && !is_digit(name.front()) && std::ranges::all_of(name, in_name);
+  const auto in_name = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return !name.empty() && std::isdigit(static_cast<unsigned char>(name.front())) == 0 &&
+         std::ranges::all_of(name, in_name);
 }
 
 std::vector<std::string> run_key_names(bool with_strategy_keys) {
