@@ -1,7 +1,6 @@
 #include "experiments/run/keys.h"
 
 #include <algorithm>
-#include <array>
 #include <initializer_list>
 #include <iterator>
 #include <map>
@@ -386,27 +385,23 @@ std::vector<Key> strategy_keys() {
   return {
       {.parameter = integer_row("replicas", from_one, Bound{1024},
                                 "copies of the model; each trains on its share of the batch"),
-       .place = KeyPlace::strategy,
        .of = &StrategyKind::replicas,
        .member = &Strategy::replicas,
        .original = true},
       {.parameter = integer_row("stages", from_one, Bound{1024},
                                 "parts into which the layers of each copy are cut; one rank per part"),
-       .place = KeyPlace::strategy,
        .of = &StrategyKind::stages,
        .member = &Strategy::stages,
        .original = true},
       {.parameter = integer_row(
            "micro_batches", from_one, Bound{65536},
            "parts of a replica's batch; different stages work on different parts at the same time"),
-       .place = KeyPlace::strategy,
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::micro_batches,
        .has = has_stages},
       {.parameter =
            text_row("schedule", {"gpipe", "1f1b"},
                     "gpipe: all forward, then all backward; 1f1b: one forward, one backward", "\"1f1b\""),
-       .place = KeyPlace::strategy,
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::schedule,
        .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
@@ -418,7 +413,6 @@ std::vector<Key> strategy_keys() {
                      .maximum_length = 1023,
                      .meaning = "the first layer of each stage except the first, counted from 0; \"auto\" "
                                 "balances the estimated cost of the layers"},
-       .place = KeyPlace::strategy,
        .of = &StrategyKind::stages,
        .other_form = "\"auto\""},
   };
@@ -463,6 +457,7 @@ std::vector<Key> make_keys() {
                  .member = &Run::checkpoint,
                  .is_work = false});
   for (Key& key : all) {
+    if (key.of != nullptr) key.place = KeyPlace::strategy;
     if (is_mesh_number(key)) key.parameter.fallback_text = default_of_kinds(key.of);
     if (!key.parameter.fallback && key.parameter.fallback_text.empty())
       key.parameter.fallback = value_of(key, Run{});
