@@ -97,16 +97,12 @@ PlainFileReader::PlainFileReader(const std::filesystem::path& file, int flags) :
   rdbuf(buffer_.get());  // also sets the state: bad without a buffer
 }
 
-PlainFileReader::~PlainFileReader() = default;
-
 PlainFileWriter::PlainFileWriter(const std::filesystem::path& file, int flags) : std::ostream(nullptr) {
   OpenedFile opened = open_plain(file, O_WRONLY | O_CREAT | flags);
   problem_ = std::move(opened.problem);
   buffer_ = buffer_of(opened, std::ios::out);
   rdbuf(buffer_.get());
 }
-
-PlainFileWriter::~PlainFileWriter() = default;
 
 void PlainFileWriter::close() {
   auto* buffer = static_cast<Buffer*>(buffer_.get());

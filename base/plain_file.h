@@ -40,7 +40,7 @@ PlainContent plain_content(const std::filesystem::path& file, std::size_t longes
 class PlainFileReader : public std::istream {
  public:
   explicit PlainFileReader(const std::filesystem::path& file, int flags = 0);  // O_NOFOLLOW: refuse links
-  ~PlainFileReader() override;
+  ~PlainFileReader() override = default;
   const std::string& problem() const { return problem_; }
 
  private:
@@ -52,7 +52,7 @@ class PlainFileReader : public std::istream {
 class PlainFileWriter : public std::ostream {
  public:
   explicit PlainFileWriter(const std::filesystem::path& file, int flags = O_TRUNC);
-  ~PlainFileWriter() override;
+  ~PlainFileWriter() override = default;
   const std::string& problem() const { return problem_; }
   void close();  // fails the stream if not all bytes could be written
 

@@ -1,7 +1,6 @@
 #include "experiments/protocol/checkpoint.h"
 
 #include <cerrno>
-#include <numeric>
 #include <regex>
 
 #include <fmt/format.h>
@@ -132,9 +131,8 @@ std::vector<CheckpointFile> checkpoint_files(const fs::path& folder) {
 
 void write_checkpoint(const fs::path& folder, const Checkpoint& checkpoint,
                       std::span<const std::string_view> values) {
-  const std::size_t bytes =
-      std::accumulate(values.begin(), values.end(), std::size_t{0},
-                      [](std::size_t sum, std::string_view part) { return sum + part.size(); });
+  std::size_t bytes = 0;
+  for (const std::string_view part : values) bytes += part.size();
   const std::string header = to_json(checkpoint, bytes).dump() + '\n';
   std::vector<std::string_view> parts{header};
   parts.insert(parts.end(), values.begin(), values.end());

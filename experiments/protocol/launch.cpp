@@ -147,9 +147,7 @@ Launch launch_from_json(const json& object) try {
 }
 
 void write_launch(const Launch& launch) {
-  const std::filesystem::path file = launch.records / run_file_name;
-  const std::string text = sealed(to_json(launch).dump(2)) + '\n';
-  write_durably(file, std::array{std::string_view(text)});
+  write_whole_file(launch.records / run_file_name, sealed(to_json(launch).dump(2)) + '\n');
 }
 
 RunFile run_file_from_text(std::string_view text) try {

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <utility>
 
 #include <boost/algorithm/string/predicate.hpp>
 #include <boost/algorithm/string/trim.hpp>
@@ -213,10 +212,6 @@ std::optional<double> Collector::test_mean(const std::string& metric) const {
   const auto found = test_.find(metric);
   if (found == test_.end() || found->second.weight <= 0) return std::nullopt;
   return found->second.sum / found->second.weight;
-}
-
-std::vector<std::string> Collector::take_messages() {
-  return std::exchange(messages_, {});
 }
 
 namespace {

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/database/database.h"
@@ -75,7 +76,7 @@ class Collector {
   std::optional<double> test_mean(const std::string& metric) const;  // of the test set
 
   // New messages since the last call: warnings and errors of ranks, and lines that were left out.
-  std::vector<std::string> take_messages();
+  std::vector<std::string> take_messages() { return std::exchange(messages_, {}); }
 
  private:
   struct WeightedSum {

@@ -124,10 +124,6 @@ fs::path Yard::attempt(const std::string& key, int attempt) const {
   return run(key) / ("attempt-" + std::to_string(attempt));
 }
 
-bool Yard::exists() const {
-  return fs::exists(database());
-}
-
 Yard yard_from(const std::optional<fs::path>& from_command_line) {
   if (from_command_line) return Yard(*from_command_line);
   if (const char* home = std::getenv("TRAINYARD_HOME"); home != nullptr && *home != '\0') return Yard(home);

@@ -33,7 +33,7 @@ class Yard {
   // Whether the folder of the run is a link. Then nothing is written or removed there.
   bool leads_out(const std::string& key) const;
   std::filesystem::path attempt(const std::string& key, int attempt) const;
-  bool exists() const;  // it has a database
+  bool exists() const { return std::filesystem::exists(database()); }  // it has a database
 
  private:
   std::filesystem::path root_, runs_;
