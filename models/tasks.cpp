@@ -1,7 +1,5 @@
 #include "models/tasks.h"
 
-#include <array>
-
 #include <fmt/format.h>
 
 #include "base/named_row.h"

@@ -8,7 +8,6 @@
 #include "base/named_row.h"
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
-#include "experiments/matrix/stage_split.h"
 #include "experiments/run/run_model.h"
 
 namespace trainyard::experiments {

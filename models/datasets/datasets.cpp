@@ -5,7 +5,6 @@
 #include <iterator>
 #include <system_error>
 
-#include "base/error.h"
 #include "base/named_row.h"
 #include "models/datasets/row_data.h"
 #include "models/readers/image_folder.h"

@@ -1,6 +1,5 @@
 #include "models/exported/weights_file.h"
 
-#include <algorithm>
 #include <cstring>
 
 #include <fmt/format.h>

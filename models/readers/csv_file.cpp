@@ -1,7 +1,6 @@
 #include "models/readers/csv_file.h"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 

@@ -6,7 +6,6 @@
 #include <cstring>
 #include <ctime>
 #include <numeric>
-#include <span>
 #include <string_view>
 #include <system_error>
 

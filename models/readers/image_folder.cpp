@@ -4,7 +4,6 @@
 #include <cctype>
 #include <charconv>
 #include <optional>
-#include <string>
 #include <string_view>
 
 #include <fmt/format.h>

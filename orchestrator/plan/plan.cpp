@@ -1,9 +1,7 @@
 #include "orchestrator/plan/plan.h"
 
 #include <algorithm>
-#include <map>
 #include <numeric>
-#include <set>
 #include <tuple>
 #include <utility>
 

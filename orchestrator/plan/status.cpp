@@ -1,7 +1,5 @@
 #include "orchestrator/plan/status.h"
 
-#include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include <fmt/format.h>

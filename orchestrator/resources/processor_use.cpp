@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdlib>
 #include <ctime>
-#include <map>
 #include <set>
 #include <sstream>
 #include <utility>
