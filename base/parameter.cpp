@@ -113,8 +113,7 @@ template <class Element>
 bool list_fits(const Parameter& parameter, const std::vector<Element>& list) {
   if (parameter.minimum_length && list.size() < *parameter.minimum_length) return false;
   if (parameter.maximum_length && list.size() > *parameter.maximum_length) return false;
-  return std::all_of(list.begin(), list.end(),
-                     [&](Element element) { return in_bounds(parameter, element); });
+  return std::ranges::all_of(list, [&](Element element) { return in_bounds(parameter, element); });
 }
 
 // An integer for a number becomes one, and so do the elements of a list. An empty list has no type of its own.

@@ -27,8 +27,8 @@ constexpr std::array<Range, 5> hidden{
     {{0x00, 0x1F}, {0x7F, 0x9F}, {0x2028, 0x2029}, {0x202A, 0x202E}, {0x2066, 0x2069}}};
 
 bool is_hidden(std::uint32_t code) {
-  return std::any_of(hidden.begin(), hidden.end(),
-                     [&](const Range& range) { return code >= range.first && code <= range.last; });
+  return std::ranges::any_of(hidden,
+                             [&](const Range& range) { return code >= range.first && code <= range.last; });
 }
 
 // A character that is escaped counts as one column: a long text of such characters never counts as empty.

@@ -315,13 +315,13 @@ void read_matrix(const TomlMember& section, ExperimentConfig& config, Diagnostic
 
 bool is_experiment_name(const std::string& name) {
   return !name.empty() && name.size() <= longest_name && begins_name(name.front()) &&
-         std::all_of(name.begin(), name.end(), in_name);
+         std::ranges::all_of(name, in_name);
 }
 
 std::string experiment_name(std::string text) {
-  std::replace_if(
-      text.begin(), text.end(), [](char character) { return !in_name(character); }, '-');
-  text.erase(text.begin(), std::find_if(text.begin(), text.end(), begins_name));
+  std::ranges::replace_if(
+      text, [](char character) { return !in_name(character); }, '-');
+  text.erase(text.begin(), std::ranges::find_if(text, begins_name));
   text.resize(std::min(text.size(), longest_name));
   return text.empty() ? "experiment" : text;
 }

@@ -92,7 +92,7 @@ std::optional<MatrixPoint> included_point(const Matrix& matrix, const Row& row, 
   MatrixPoint point{row.at, row.settings};
   bool complete = !row.broken;
   const auto missing = [&](const std::string& axis, const std::string& why) {
-    if (std::find(row.wrong.begin(), row.wrong.end(), axis) != row.wrong.end()) return;
+    if (std::ranges::find(row.wrong, axis) != row.wrong.end()) return;
     problems.error(row.at, "[[include]] must set {}{}", axis, why);
     complete = false;
   };
@@ -219,8 +219,7 @@ std::string wanted_baseline(const CompareTable& table) {
 std::optional<Value> baseline(const CompareTable& table, const std::vector<Value>& values) {
   const std::string wanted = wanted_baseline(table);
   if (!table.baseline && table.compare.axis != "strategy") return std::nullopt;
-  const auto found =
-      std::find_if(values.begin(), values.end(), [&](const Value& value) { return means(wanted, value); });
+  const auto found = std::ranges::find_if(values, [&](const Value& value) { return means(wanted, value); });
   if (found == values.end()) return std::nullopt;
   return *found;
 }

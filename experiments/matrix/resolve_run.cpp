@@ -441,7 +441,7 @@ Location RunSettings::place(const std::string& name) const {
 }
 
 std::string dataset_problem(const models::Model& model, const std::string& dataset) {
-  if (std::find(model.datasets.begin(), model.datasets.end(), dataset) != model.datasets.end()) return "";
+  if (std::ranges::find(model.datasets, dataset) != model.datasets.end()) return "";
   return fmt::format("model {} cannot be trained on {}, only on {}", in_quotes(model.name),
                      in_quotes(dataset), joined(model.datasets));
 }

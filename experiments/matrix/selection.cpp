@@ -50,7 +50,7 @@ TomlNode as_item(const std::string& text, const Location& at) {
 
 bool any_model_has(const ExperimentConfig& config, const std::string& name) {
   const auto models = used_models(config);
-  return std::any_of(models.begin(), models.end(), [&](const std::string& model) {
+  return std::ranges::any_of(models, [&](const std::string& model) {
     return hyperparameter(*model_or_null(model, config.declared), name) != nullptr;
   });
 }
@@ -97,9 +97,8 @@ using Alternatives = std::map<std::string, std::vector<std::string>>;  // values
 
 bool has_one_of(const Values& values, const std::string& name, const std::vector<std::string>& texts) {
   const auto found = values.find(name);
-  return found != values.end() && std::any_of(texts.begin(), texts.end(), [&](const std::string& text) {
-           return means(text, found->second);
-         });
+  return found != values.end() &&
+         std::ranges::any_of(texts, [&](const std::string& text) { return means(text, found->second); });
 }
 
 Alternatives parse_where(const std::vector<std::string>& conditions, const std::string& option,
@@ -129,8 +128,7 @@ void report_useless(const std::string& option, const std::string& name, const st
     return;
   }
   for (const std::string& text : texts)
-    if (std::none_of(runs.begin(), runs.end(),
-                     [&](const Values& values) { return has_one_of(values, name, {text}); }))
+    if (std::ranges::none_of(runs, [&](const Values& values) { return has_one_of(values, name, {text}); }))
       problems.error(at, "no run has {} = {}{}", name, text, name_advice(text, known));
 }
 
@@ -142,8 +140,8 @@ std::vector<Values> values_of(const std::vector<ExpandedRun>& runs) {
 }
 
 bool has_all(const Values& values, const Alternatives& alternatives) {
-  return std::all_of(alternatives.begin(), alternatives.end(),
-                     [&](const auto& each) { return has_one_of(values, each.first, each.second); });
+  return std::ranges::all_of(alternatives,
+                             [&](const auto& each) { return has_one_of(values, each.first, each.second); });
 }
 
 void keep(std::vector<ExpandedRun>& runs, const std::vector<bool>& wanted) {

@@ -115,7 +115,7 @@ std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, 
     end = cuts.starts[part][end];
     boundaries.push_back(static_cast<std::int64_t>(end));
   }
-  std::reverse(boundaries.begin(), boundaries.end());
+  std::ranges::reverse(boundaries);
   return boundaries;
 }
 

@@ -121,7 +121,7 @@ std::optional<std::string> without_nan(std::string_view line) {
 bool too_deep(std::string_view line) {
   constexpr std::ptrdiff_t deepest = 100;
   const auto opens = [](char c) { return c == '[' || c == '{'; };
-  if (std::count_if(line.begin(), line.end(), opens) <= deepest) return false;
+  if (std::ranges::count_if(line, opens) <= deepest) return false;
   std::ptrdiff_t depth = 0;
   bool in_text = false;
   for (std::size_t i = 0; i < line.size(); ++i) {

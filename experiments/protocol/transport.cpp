@@ -52,7 +52,7 @@ void check_sharing(const std::pair<std::size_t, std::size_t>& ranks, const NcclS
 Transport transport_of(const std::string& communicator, const std::vector<std::string>& gpus,
                        const NcclSupport& nccl) {
   const bool wants_nccl = communicator == "nccl" && gpus.size() > 1;
-  const bool on_gpus = std::none_of(gpus.begin(), gpus.end(), [](const auto& gpu) { return gpu.empty(); });
+  const bool on_gpus = std::ranges::none_of(gpus, [](const auto& gpu) { return gpu.empty(); });
   if (gpus.empty() || !on_gpus) {
     if (wants_nccl)
       refuse("ranks train on CPU cores", "leave communicator out, or set accelerator = \"cuda\"");

@@ -164,7 +164,7 @@ bool belongs_to_another(const Dataset& dataset, const std::filesystem::path& dir
   };
   for (const Dataset& other : datasets()) {
     if (other.name == dataset.name) continue;
-    if (std::any_of(other.folders.begin(), other.folders.end(), ends_with)) return true;
+    if (std::ranges::any_of(other.folders, ends_with)) return true;
   }
   return false;
 }
@@ -180,8 +180,8 @@ bool holds_any(const Dataset& dataset, const std::filesystem::path& place) {
   if (dataset.format == DataFormat::own_text) return holds_own_text(place);
   if (dataset.format == DataFormat::csv) return holds_table(place);
   const std::vector<std::string> names = accepted_names(dataset);
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return std::filesystem::exists(place / name, ignored); });
+  return std::ranges::any_of(
+      names, [&](const std::string& name) { return std::filesystem::exists(place / name, ignored); });
 }
 
 }  // namespace

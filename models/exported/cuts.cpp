@@ -116,8 +116,8 @@ Intervals overwriting(Graph& graph) {
       memory.used = true;
       memory.last = i;
     };
-    std::for_each(node.reads.begin(), node.reads.end(), use);
-    std::for_each(node.makes.begin(), node.makes.end(), use);
+    std::ranges::for_each(node.reads, use);
+    std::ranges::for_each(node.makes, use);
     for (const ValueId value : overwritten(node, *find_operator(node.kind))) {
       Uses& memory = uses[memories.of(value)];
       memory.written = true;

@@ -398,8 +398,7 @@ Exported read_graph(const Entries& entries, const std::string& name, const Store
 // Reads the evaluation graph. It has the parameters and buffers of the file, and its own constants.
 void add_evaluation(const Entries& entries, const Tensors& weights, const Tensors& buffers,
                     Exported& training) {
-  if (std::none_of(training.graph.tensors.begin(), training.graph.tensors.end(),
-                   std::mem_fn(&StoredTensor::requires_grad)))
+  if (std::ranges::none_of(training.graph.tensors, std::mem_fn(&StoredTensor::requires_grad)))
     throw Fault("no node reads a parameter that is trained",
                 "export the network with its parameters, and with requires_grad");
   const std::string folder = evaluation_folder, model = folder + "model.json";

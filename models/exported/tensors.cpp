@@ -52,7 +52,7 @@ bool has_own_items(const StoredTensor& tensor) {
     if (tensor.sizes[i] == 0) return true;
     if (tensor.sizes[i] > 1) steps.emplace_back(tensor.strides[i], tensor.sizes[i]);
   }
-  std::sort(steps.begin(), steps.end());
+  std::ranges::sort(steps);
   std::int64_t reach = 0;  // from the first to the last item of the smaller steps
   for (const auto& [stride, size] : steps) {
     if (stride <= reach) return false;
@@ -71,8 +71,8 @@ void check_place(const StoredTensor& tensor) {
   const auto negative = [](std::int64_t number) { return number < 0 || number > most_size; };
   if (tensor.sizes.size() != tensor.strides.size())
     throw Fault("its sizes and strides have different lengths");
-  if (std::any_of(tensor.sizes.begin(), tensor.sizes.end(), negative) ||
-      std::any_of(tensor.strides.begin(), tensor.strides.end(), negative) || negative(tensor.offset))
+  if (std::ranges::any_of(tensor.sizes, negative) || std::ranges::any_of(tensor.strides, negative) ||
+      negative(tensor.offset))
     throw Fault("a size, stride or offset is negative or too large");
   const auto items = number_of_items(tensor.sizes);
   const std::int64_t bytes = item_bytes(tensor.dtype);
@@ -177,7 +177,7 @@ void check_own_memory(const std::vector<StoredTensor>& tensors,
   starts.reserve(tensors.size());
   for (const StoredTensor& tensor : tensors)
     starts.emplace_back(tensor.storage.get(), tensor.offset * item_bytes(tensor.dtype), &tensor);
-  std::sort(starts.begin(), starts.end());
+  std::ranges::sort(starts);
   struct Reach {
     std::int64_t end = 0;  // one past the last byte
     const StoredTensor* tensor = nullptr;

@@ -65,7 +65,7 @@ Names classes_in(const fs::path& folder, const SampleFiles& files) {
 }
 
 std::int32_t label_of(const std::string& name, const Names& classes, const fs::path& folder) {
-  const auto found = std::find(classes.begin(), classes.end(), name);
+  const auto found = std::ranges::find(classes, name);
   if (found == classes.end())
     throw UserError(fmt::format("{}: the training part has no class \"{}\"", (folder / name).string(), name),
                     "use the same class names in all parts");

@@ -150,14 +150,14 @@ ReadImages read_arrays(const fs::path& folder, Sha256& hash) {
   parts.train = read_array_part(folder, "train", hash);
   parts.validation = read_array_part(folder, "validation", hash);
   parts.test = read_array_part(folder, "test", hash);
-  found.classes = 1 + *std::max_element(parts.train.labels.begin(), parts.train.labels.end());
+  found.classes = 1 + *std::ranges::max_element(parts.train.labels);
   for (const Images* part : {&parts.validation, &parts.test}) {
     if (part->size() == 0) continue;
     if (!(part->shape == parts.train.shape))
       throw UserError(fmt::format("{}: images of train have shape {}, images of another part {}",
                                   folder.string(), shape_text(parts.train.shape), shape_text(part->shape)),
                       "save images of the same shape");
-    if (*std::max_element(part->labels.begin(), part->labels.end()) >= found.classes)
+    if (*std::ranges::max_element(part->labels) >= found.classes)
       throw UserError(
           fmt::format("{}: validation or test has a label that is not in train", folder.string()));
   }

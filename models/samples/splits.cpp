@@ -14,7 +14,7 @@ namespace {
 void check(const std::array<double, 3>& fractions) {
   const auto outside = [](double fraction) { return !(fraction >= 0 && fraction <= 1); };
   const double sum = fractions[0] + fractions[1] + fractions[2];
-  if (std::any_of(fractions.begin(), fractions.end(), outside) || std::abs(sum - 1) > 1e-9) {
+  if (std::ranges::any_of(fractions, outside) || std::abs(sum - 1) > 1e-9) {
     throw UserError("the fractions of train, validation and test must be in [0, 1] and add up to 1");
   }
 }

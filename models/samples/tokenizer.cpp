@@ -98,7 +98,7 @@ std::vector<std::string> frequent_words(const TokenCounts& counts, std::int64_t 
   std::vector<Counted> kept;
   for (const auto& [word, count] : counts)
     if (count >= min_frequency) kept.emplace_back(word, count);
-  std::sort(kept.begin(), kept.end(), [](const Counted& a, const Counted& b) {
+  std::ranges::sort(kept, [](const Counted& a, const Counted& b) {
     return a.second != b.second ? a.second > b.second : a.first < b.first;
   });
   const auto room = static_cast<std::size_t>(std::max<std::int64_t>(0, max_size - special_tokens));

@@ -190,7 +190,7 @@ void add(std::vector<std::string>& arguments, const char* option, const std::str
 
 std::string slurm_job_name(const fs::path& attempt_folder, const std::string& run_id) {
   std::string name = "trainyard-" + run_id + "-" + sha256_hex(attempt_folder.string()).substr(0, 8);
-  std::replace(name.begin(), name.end(), '/', '-');
+  std::ranges::replace(name, '/', '-');
   return name;
 }
 

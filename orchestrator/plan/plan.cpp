@@ -22,7 +22,7 @@ bool Plan::waits(const PlannedRun& run) const {
 
 std::size_t Plan::to_run() const {
   return static_cast<std::size_t>(
-      std::count_if(runs.begin(), runs.end(), [this](const PlannedRun& run) { return waits(run); }));
+      std::ranges::count_if(runs, [this](const PlannedRun& run) { return waits(run); }));
 }
 
 std::size_t Plan::in_state(PlanState state) const {
@@ -157,7 +157,7 @@ std::vector<std::size_t> paired_order(const experiments::Experiment& experiment,
     const std::size_t pair = first_of_pair.emplace(pair_of(runs[i].run, compare), i).first->second;
     order.emplace_back(pair, drawn(experiment.data_seed, runs[i].key), i);
   }
-  std::sort(order.begin(), order.end());
+  std::ranges::sort(order);
   std::vector<std::size_t> indices;
   indices.reserve(order.size());
   for (const auto& each : order) indices.push_back(std::get<2>(each));

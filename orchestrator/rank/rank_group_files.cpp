@@ -124,7 +124,7 @@ void abandon(const fs::path& attempt_folder) {
 
 bool abandoned(const fs::path& attempt_folder) {
   const auto names = fresh_listing(attempt_folder);
-  return std::find(names.begin(), names.end(), abandoned_name) != names.end();
+  return std::ranges::find(names, abandoned_name) != names.end();
 }
 
 std::vector<std::string> fresh_listing(const fs::path& folder) {

@@ -19,8 +19,8 @@ std::optional<DevicePool::Grant> DevicePool::grant(const std::vector<Request>& w
     return take(waiting.front(), false);
   }
   if (!reservation_ || reservation_->run != waiting.front().run) reserve(waiting.front());
-  const auto open = static_cast<std::size_t>(std::count_if(
-      free_.begin(), free_.end(), [&](std::size_t place) { return !reservation_->devices.contains(place); }));
+  const auto open = static_cast<std::size_t>(std::ranges::count_if(
+      free_, [&](std::size_t place) { return !reservation_->devices.contains(place); }));
   for (auto request = waiting.begin() + 1; request != waiting.end(); ++request)
     if (request->devices <= open) return take(*request, true);
   return std::nullopt;

@@ -251,7 +251,7 @@ std::optional<std::string> last_error_line(const std::filesystem::path& log) {
 
 std::optional<std::string> last_line(const std::filesystem::path& log) {
   auto line = last_of(log, [](const std::string& each) {
-    return std::any_of(each.begin(), each.end(), [](unsigned char c) { return c > 0x7f || std::isgraph(c); });
+    return std::ranges::any_of(each, [](unsigned char c) { return c > 0x7f || std::isgraph(c); });
   });
   if (line) line = boost::trim_copy(line->substr(line->rfind('\r') + 1));  // npos + 1 is 0
   return line;

@@ -182,8 +182,8 @@ class Sweep {
     while (!waiting_.empty() && !must_wait()) {
       const auto granted = leased();
       if (!granted) return;
-      const auto found = std::find_if(waiting_.begin(), waiting_.end(),
-                                      [&](const Waiting& each) { return each.run == granted->grant.run; });
+      const auto found =
+          std::ranges::find_if(waiting_, [&](const Waiting& each) { return each.run == granted->grant.run; });
       const Waiting next = *found;
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
