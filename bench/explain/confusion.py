@@ -85,14 +85,17 @@ def explained(program, yard):
     """What `trainyard explain` names: a list of causes by model and arm. Prints which runs its records fail."""
     def answer(*arguments):
         done = subprocess.run([program, *arguments, "--yard", yard], capture_output=True, encoding="utf-8", timeout=600)
-        if not done.stdout:
+        if done.returncode or not done.stdout:
             sys.exit(f"confusion: {program} {arguments[0]} ended with {done.returncode}: {done.stderr.strip()}")
         return done.stdout
-    arms = json.loads(answer("explain", "recorded", "--format", "json"))["arms"]
+    with tempfile.TemporaryDirectory() as folder:
+        answer("report", "recorded", "--format", "json", "--out", folder)
+        report = json.loads((pathlib.Path(folder) / "report.json").read_text())
+    cells = [cell for comparison in report["comparisons"] for cell in comparison["cells"]]
     for run in map(json.loads, answer("export", "runs", "--experiment", "recorded", "--format", "jsonl").splitlines()):
         if run["status"] != "finished":
             print(f"confusion: {run['model']} {run['strategy']} is {run['status']}: {run['failure']}", file=sys.stderr)
-    return {(arm["model"], arm["arm"]): arm["causes"] for arm in arms}
+    return {(cell["model"], arm["value"]): arm["causes"] for cell in cells for arm in cell["arms"] if arm["causes"] is not None}
 
 
 def grade(needed, named):
@@ -157,10 +160,10 @@ def main():
         args.json.write_text(json.dumps([{"model": job.name, "fault": job.fault, "expected": needed, "causes": named}
                                          for job, needed, named in found], indent=1) + "\n")
     kind = "time" if args.speed else "result"
-    named = [(job, needed, [cause["name"] for cause in all_named if cause["about"] == kind]) for job, needed, all_named in found]
+    named = [(job, needed, [cause["name"] for cause in all_named if cause["of_times"] == args.speed]) for job, needed, all_named in found]
     is_reached = print_table(named)
     if not args.speed:  # small steps on a machine that is not idle: these do not count
-        others = collections.Counter((job.fault, cause["name"]) for job, _, all_named in found for cause in all_named if cause["about"] != kind)
+        others = collections.Counter((job.fault, cause["name"]) for job, _, all_named in found for cause in all_named if cause["of_times"] != args.speed)
         print("causes of slow steps, which do not count here:", ", ".join(f"{name} of {fault} {number}" for (fault, name), number
                                                                        in others.most_common()) or "none")
     sys.exit(0 if is_reached else 1)

@@ -23,12 +23,7 @@ TEST_CASE("explain refuses what it cannot explain, and is silent about equal arm
   const Output said = scratch.at({"explain"});
   CHECK(said.code == 0);
   CHECK(contains(said.out, "MLP ddp against single\n"));
-  const Output as_json = scratch.at({"explain", "small", "--arm", "ddp", "--format", "json"});
-  REQUIRE(as_json.code == 0);
-  const auto arms = nlohmann::json::parse(as_json.out).at("arms");
-  REQUIRE(arms.size() == 1);
-  CHECK(arms[0].at("arm") == "ddp");
-  CHECK(arms[0].at("causes").empty());
+  CHECK(scratch.at({"explain", "small", "--arm", "ddp"}).out == said.out);
   CHECK(
       contains(scratch.at({"explain", "--probe"}).err, "the probe needs scripts that the recorder has seen"));
   CHECK(scratch.at({"explain", "--model", "mlp"}).out == said.out);

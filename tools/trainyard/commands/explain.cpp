@@ -13,7 +13,6 @@
 #include "orchestrator/yard/yard.h"
 #include "reports/analysis/analysis.h"
 #include "reports/answer/why.h"
-#include "reports/document/report_json.h"
 #include "reports/explain/ladder.h"
 #include "reports/explain/probe.h"
 #include "reports/format/aligned_text.h"
@@ -34,7 +33,6 @@ struct ExplainOptions {
   std::string experiment;
   std::vector<std::string> arms;
   std::string model;
-  std::string format = "text";
   bool ladder = false;
   bool probe = false;
   std::int64_t seeds = 8;
@@ -69,24 +67,6 @@ void keep_arms(reports::Report& report, const std::vector<std::string>& names) {
       std::erase_if(cell.arms, [&](const reports::Arm& arm) {
         return !names.empty() && std::ranges::find(names, arm.value) == names.end();
       });
-}
-
-std::string as_json(const reports::Report& report) {
-  using reports::OrderedJson;
-  OrderedJson object{{"name", report.name}, {"arms", OrderedJson::array()}};
-  for (const reports::Comparison& comparison : report.comparisons)
-    for (const reports::Cell& cell : comparison.cells)
-      for (const reports::Arm& arm : cell.arms) {
-        OrderedJson& one = object["arms"].emplace_back(OrderedJson{
-            {"model", cell.model}, {"arm", arm.value}, {"label", cell.label}, {"pairs", arm.runs.size()}});
-        one["causes"] = OrderedJson::array();
-        for (const reports::Cause& cause : arm.causes.value_or(std::vector<reports::Cause>()))
-          one["causes"].push_back({{"name", cause.name},
-                                   {"about", cause.of_times ? "time" : "result"},
-                                   {"evidence", cause.evidence},
-                                   {"try", cause.advice}});
-      }
-  return object.dump(2, ' ', false, OrderedJson::error_handler_t::replace) + "\n";
 }
 
 // The arm of a ladder or a probe.
@@ -190,8 +170,7 @@ int explain(const ExplainOptions& options) {
                     "\" has no arm besides its baseline");
   keep_model(report, options.model);
   keep_arms(report, options.arms);
-  std::cout << (options.format == "json" ? as_json(report)
-                                         : reports::why_text(report.comparisons, output_width(), true));
+  std::cout << reports::why_text(report.comparisons, output_width(), true);
   return done;
 }
 
@@ -209,17 +188,14 @@ void add_explain(CLI::App& program, Invocation& invocation) {
   command->add_option("--arm", options->arms, "only this arm (can be repeated)")
       ->type_name("ARM")
       ->allow_extra_args(false);
-  auto* format = command->add_option("--format", options->format, "how to print it");
-  format->check(one_of({"text", "json"}))->capture_default_str();
   auto* ladder = command->add_flag(
       "--ladder", options->ladder,
       "train the way from the baseline to the arm, one change at a time, and print what each change does");
-  ladder->excludes(format);
   auto* probe =
       command->add_flag("--probe", options->probe,
                         "train three steps of a recorded arm and of its baseline with the same samples and "
                         "weights, and compare their gradients");
-  probe->excludes(format)->excludes(ladder);
+  probe->excludes(ladder);
   command->add_option("--model", options->model, "only this model")->type_name("MODEL");
   command->add_option("--seeds", options->seeds, "of the ladder")
       ->type_name("N")
