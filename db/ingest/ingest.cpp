@@ -2,8 +2,8 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
-#include "db/database/axis_views.h"
 #include "db/database/run_states.h"
+#include "db/database/schema.h"
 #include "db/database/statements.h"
 #include "db/ingest/rows.h"
 

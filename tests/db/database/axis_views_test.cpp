@@ -1,5 +1,5 @@
 // One column per axis that varies, in final_metrics, in task_final_metrics and in every export.
-#include "db/database/axis_views.h"
+#include "db/database/schema.h"
 
 #include <algorithm>
 #include <fstream>
