@@ -1,5 +1,3 @@
-#include "db/queries/select.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>

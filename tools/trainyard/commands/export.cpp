@@ -15,7 +15,6 @@
 #include "base/plain_file.h"
 #include "base/text.h"
 #include "db/queries/queries.h"
-#include "db/queries/select.h"
 #include "models/tasks.h"
 #include "reports/format/aligned_text.h"
 #include "reports/format/table.h"
