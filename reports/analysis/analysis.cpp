@@ -8,11 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/named_row.h"
-#include "reports/analysis/curves.h"
-#include "reports/analysis/published_numbers.h"
-#include "reports/analysis/samples.h"
-#include "reports/analysis/scaling.h"
-#include "reports/analysis/studies.h"
+#include "reports/analysis/parts.h"
 #include "reports/explain/causes.h"
 #include "reports/format/words.h"
 #include "reports/results/provenance.h"
