@@ -1,5 +1,3 @@
-#include "reports/content/parameter_studies.h"
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/content/figures_of_all_models.h"
 #include "reports/content/panels.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"

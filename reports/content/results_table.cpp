@@ -1,5 +1,3 @@
-#include "reports/content/results_table.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -9,6 +7,7 @@
 
 #include "base/text.h"
 #include "reports/answer/answer.h"
+#include "reports/content/paper_tables.h"
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
