@@ -11,7 +11,6 @@
 #include "reports/analysis/parts.h"
 #include "reports/explain/causes.h"
 #include "reports/format/words.h"
-#include "reports/results/provenance.h"
 #include "reports/results/sanity_checks.h"
 #include "reports/verdicts/fairness.h"
 

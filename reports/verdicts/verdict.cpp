@@ -11,7 +11,6 @@
 #include "reports/statistics/power_analysis.h"
 #include "reports/verdicts/differences.h"
 #include "reports/verdicts/first_plan.h"
-#include "reports/verdicts/plan_caveats.h"
 #include "reports/verdicts/tested_cell.h"
 
 namespace trainyard::reports {

@@ -20,7 +20,7 @@
 #include "reports/format/table.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
-#include "reports/results/own_values.h"
+#include "reports/results/report_data.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/export_model.h"
