@@ -368,7 +368,7 @@ std::string lacking_text(const Report& report, const Cell& cell, const std::vect
   for (const Metric& metric : metrics()) {
     const std::string slug = fmt::format("{}-{}", cell.slug, metric.name);
     const bool drawn = std::ranges::find(panels, slug, &Figure::slug) != panels.end();
-    if (drawn || metric.epoch_column.empty() || !is_of_every_model(metric)) continue;
+    if (drawn || metric.epoch_column.empty() || !metric.is_of_every_model()) continue;
     const bool known = std::ranges::find(cell.not_defined, metric.name) == cell.not_defined.end();
     const bool counts = !metric.kind->depends_on_others || uncounted_runs.empty();
     std::string& list = !known ? undefined : counts ? unrecorded : uncounted;
