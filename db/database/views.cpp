@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string_view>
 #include <utility>
 
@@ -380,12 +381,12 @@ std::vector<std::string> varying_axes(const SQLite::Database& connection, const 
 std::vector<AxisColumn> axis_columns(const std::vector<std::string>& axes,
                                      const std::vector<std::string>& taken) {
   std::vector<std::string> used;
-  for (const std::string& name : taken) used.push_back(lower_case(name));
+  std::ranges::transform(taken, std::back_inserter(used), lower_case);
   std::vector<AxisColumn> columns;
   for (const std::string& axis : axes) {
     if (has(used, axis) && std::ranges::find(same_value, axis) != same_value.end()) continue;
     std::string name = axis;
-    while (has(used, lower_case(name))) name = "axis_" + name;
+    while (has(used, lower_case(name))) name.insert(0, "axis_");
     used.push_back(lower_case(name));
     columns.push_back({axis, name});
   }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 
 #include "base/text.h"
 #include "db/database/run_states.h"
@@ -150,10 +151,10 @@ std::vector<std::string> differing_rows(SQLite::Database& rebuilt) {
     const auto rows_of = [&](const char* side) {
       return "SELECT " + joined(compared) + " FROM " + side + "." + table;
     };
-    const std::string mine = rows_of("main"), held = rows_of("held");
-    for (const Place& differs : read_all<std::vector<Place>>(
-             rebuilt, "SELECT DISTINCT " + place + " FROM (SELECT * FROM (" + mine + " EXCEPT " + held +
-                          ") UNION ALL SELECT * FROM (" + held + " EXCEPT " + mine + "))"))
+    const std::string sql = fmt::format(
+        "SELECT DISTINCT {0} FROM (SELECT * FROM ({1} EXCEPT {2}) UNION ALL SELECT * FROM ({2} EXCEPT {1}))",
+        place, rows_of("main"), rows_of("held"));
+    for (const Place& differs : read_all<std::vector<Place>>(rebuilt, sql))
       differing[differs].push_back(table);
   }
   std::vector<std::string> lines;
