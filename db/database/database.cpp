@@ -8,7 +8,6 @@
 #include <sqlite3.h>
 
 #include "base/disk_failure.h"
-#include "db/database/axis_views.h"
 #include "db/database/schema.h"
 #include "db/database/statements.h"
 

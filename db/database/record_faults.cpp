@@ -191,6 +191,9 @@ std::map<std::string, std::string> terms_of(const nlohmann::json& start, const s
   return terms;
 }
 
+constexpr const char* put_fault = R"sql(
+INSERT INTO attempt_fault (run_key, attempt, of_attempt, of_rank, type, epoch, error) VALUES (?, ?, ?, ?, ?, ?, ?))sql";
+
 AttemptFault fault_in(RowReader& row) {
   AttemptFault fault;
   row.into(fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
@@ -212,41 +215,35 @@ std::optional<AttemptFault> first_fault(const Database& database, const std::str
 
 }  // namespace
 
-RecordFaults::RecordFaults(SQLite::Database& connection)
-    : clear_(connection, "DELETE FROM attempt_fault WHERE run_key = ? AND attempt = ?"),
-      put_(connection, R"sql(
-        INSERT INTO attempt_fault (run_key, attempt, of_attempt, of_rank, type, epoch, error)
-        VALUES (?, ?, ?, ?, ?, ?, ?))sql"),
-      finished_(connection, R"sql(
+void RecordFaults::put(const std::string& run_key, int attempt) {
+  execute(prepared_("DELETE FROM attempt_fault WHERE run_key = ? AND attempt = ?"), run_key, attempt);
+  Bound finished(prepared_(R"sql(
         SELECT r.strategy_kind = 'foreign' FROM attempt a JOIN run r ON r.run_key = a.run_key
         WHERE a.run_key = ?1 AND a.attempt = ?2 AND a.world_size = (
           SELECT COUNT(*) FROM process p WHERE p.run_key = ?1 AND p.attempt = ?2 AND p.status = 'finished'))sql"),
-      starts_(connection, R"sql(
-        SELECT rank, COALESCE(stage, 0), start_extra FROM process
-        WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql"),
-      rules_(connection, statement_of_rules()) {}
-
-void RecordFaults::put(const std::string& run_key, int attempt) {
-  execute(clear_, run_key, attempt);
-  Bound finished(finished_, run_key, attempt);
+                 run_key, attempt);
   if (!finished.next()) return;
   if (put_first(run_key, attempt)) return;
   if (RowReader(finished.row()).flag()) put_other_terms(run_key, attempt);
 }
 
 bool RecordFaults::put_first(const std::string& run_key, int attempt) {
-  Bound rows(rules_, run_key, attempt);
+  Bound rows(prepared_(statement_of_rules), run_key, attempt);
   if (!rows.next()) return false;
   RowReader row(rows.row());
   const AttemptFault fault = fault_in(row);
-  execute(put_, run_key, attempt, fault.attempt, fault.rank, fault.type, fault.epoch, fault.error);
+  execute(prepared_(put_fault), run_key, attempt, fault.attempt, fault.rank, fault.type, fault.epoch,
+          fault.error);
   return true;
 }
 
 // Ranks of a program of the user's state the terms of one training.
 void RecordFaults::put_other_terms(const std::string& run_key, int attempt) {
   std::map<std::string, std::pair<std::int64_t, std::string>> stated;  // rank and text by term
-  Bound rows(starts_, run_key, attempt);
+  Bound rows(prepared_(R"sql(
+        SELECT rank, COALESCE(stage, 0), start_extra FROM process
+        WHERE run_key = ? AND attempt = ? AND start_extra IS NOT NULL ORDER BY rank)sql"),
+             run_key, attempt);
   while (rows.next()) {
     RowReader row(rows.row());
     const std::int64_t rank = row.integer();
@@ -257,7 +254,7 @@ void RecordFaults::put_other_terms(const std::string& run_key, int attempt) {
       const auto& [first_rank, first] = stated.try_emplace(term, rank, text).first->second;
       if (first == text) continue;
       const auto short_text = [](const std::string& of) { return shortened(printable_line(of), 40); };
-      execute(put_, run_key, attempt, attempt, rank, std::string("start"), 0,
+      execute(prepared_(put_fault), run_key, attempt, attempt, rank, std::string("start"), 0,
               fmt::format("rank {} states another term than rank {}: {} {} against {}", rank, first_rank,
                           term, short_text(text), short_text(first)));
       return;

@@ -13,12 +13,11 @@
 #include <optional>
 #include <string>
 
-#include <SQLiteCpp/Database.h>
-#include <SQLiteCpp/Statement.h>
-
 #include "db/database/database.h"
 
 namespace trainyard::db {
+
+class Prepared;
 
 // Problems in `extra_record` of records that are impossible as a whole. One of them fails the run, even if all
 // other records are complete.
@@ -37,7 +36,7 @@ inline constexpr const char* record_problem =
 
 class RecordFaults {
  public:
-  explicit RecordFaults(SQLite::Database& connection);
+  explicit RecordFaults(Prepared& prepared) : prepared_(prepared) {}
 
   // Update the row of this attempt. It has no row until every rank has recorded that it finished.
   void put(const std::string& run_key, int attempt);
@@ -47,7 +46,7 @@ class RecordFaults {
   bool put_first(const std::string& run_key, int attempt);
   void put_other_terms(const std::string& run_key, int attempt);
 
-  SQLite::Statement clear_, put_, finished_, starts_, rules_;
+  Prepared& prepared_;
 };
 
 // The impossible record that made an attempt fail after all its ranks finished. Used by the orchestrator, which adds the

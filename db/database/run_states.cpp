@@ -224,24 +224,12 @@ std::string put_epoch() {
 
 }  // namespace
 
-RunStates::RunStates(SQLite::Database& connection)
-    : put_epoch_(connection, put_epoch()),
-      put_epoch_use_(connection, put_epoch_use),
-      put_times_problem_(connection, put_times_problem()),
-      faults_(connection),
-      clear_chain_(connection, "DELETE FROM attempt_chain WHERE run_key = ?"),
-      clear_state_(connection, "DELETE FROM run_state WHERE run_key = ?"),
-      clear_final_(connection, "DELETE FROM run_final WHERE run_key = ?"),
-      find_counted_(connection, find_counted),
-      put_chain_(connection, put_chain()),
-      put_state_(connection, put_state()),
-      put_final_(connection, put_final()) {}
-
 void RunStates::refresh() {
   for (const auto& [run_key, changes] : changed_) {
-    for (const auto& [attempt, epoch] : changes.epochs) execute(put_epoch_, run_key, attempt, epoch);
+    for (const auto& [attempt, epoch] : changes.epochs)
+      execute(prepared_(put_epoch), run_key, attempt, epoch);
     for (const int attempt : changes.attempts) {
-      execute(put_epoch_use_, run_key, attempt);
+      execute(prepared_(put_epoch_use), run_key, attempt);
       faults_.put(run_key, attempt);
     }
     refresh(run_key);
@@ -250,15 +238,18 @@ void RunStates::refresh() {
 }
 
 void RunStates::refresh(const std::string& run_key) {
-  execute(put_times_problem_, run_key);
-  for (SQLite::Statement* clear : {&clear_chain_, &clear_state_, &clear_final_}) execute(*clear, run_key);
-  Bound counted(find_counted_, run_key);
+  execute(prepared_(put_times_problem), run_key);
+  for (const char* clear :
+       {"DELETE FROM attempt_chain WHERE run_key = ?", "DELETE FROM run_state WHERE run_key = ?",
+        "DELETE FROM run_final WHERE run_key = ?"})
+    execute(prepared_(clear), run_key);
+  Bound counted(prepared_(find_counted), run_key);
   if (!counted.next()) return;
   const std::int64_t attempt = counted.row().getColumn(0).getInt64();
   const std::string status = counted.row().getColumn(1).getString();
-  execute(put_chain_, run_key, attempt);
-  execute(put_state_, run_key, attempt, status);
-  if (status == "finished") execute(put_final_, run_key, attempt, status);
+  execute(prepared_(put_chain), run_key, attempt);
+  execute(prepared_(put_state), run_key, attempt, status);
+  if (status == "finished") execute(prepared_(put_final), run_key, attempt, status);
 }
 
 }  // namespace trainyard::db

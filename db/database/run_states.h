@@ -15,15 +15,15 @@
 #include <utility>
 
 #include <SQLiteCpp/Database.h>
-#include <SQLiteCpp/Statement.h>
 
 #include "db/database/record_faults.h"
+#include "db/database/statements.h"
 
 namespace trainyard::db {
 
 class RunStates {
  public:
-  explicit RunStates(SQLite::Database& connection);
+  explicit RunStates(SQLite::Database& connection) : prepared_(connection), faults_(prepared_) {}
 
   // Mark the rows of a run as out of date, also those of one of its attempts or epochs.
   void changed(const std::string& run_key) { changed_.try_emplace(run_key); }
@@ -44,17 +44,8 @@ class RunStates {
   void refresh(const std::string& run_key);
 
   std::map<std::string, Changes> changed_;  // by run
-  SQLite::Statement put_epoch_;
-  SQLite::Statement put_epoch_use_;
-  SQLite::Statement put_times_problem_;
+  Prepared prepared_;
   RecordFaults faults_;
-  SQLite::Statement clear_chain_;
-  SQLite::Statement clear_state_;
-  SQLite::Statement clear_final_;
-  SQLite::Statement find_counted_;
-  SQLite::Statement put_chain_;
-  SQLite::Statement put_state_;
-  SQLite::Statement put_final_;
 };
 
 // A common table `chain (attempt, after_epoch, up_to_epoch)`, to follow WITH RECURSIVE: attempt ?2 of run ?1

@@ -7,7 +7,6 @@
 
 #include "db/database/database.h"
 #include "db/database/metric_sql.h"
-#include "db/database/views.h"
 
 namespace trainyard::db {
 

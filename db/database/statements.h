@@ -5,8 +5,9 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
-#include <optional>
+#include <map>
 #include <string>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -26,31 +27,19 @@ inline std::string json_text(const nlohmann::json& value) {
   return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-template <std::integral T>
-void bind_value(SQLite::Statement& statement, int index, T value) {
-  statement.bind(index, static_cast<std::int64_t>(value));
-}
-inline void bind_value(SQLite::Statement& statement, int index, double value) {
-  statement.bind(index, value);
-}
-inline void bind_value(SQLite::Statement& statement, int index, const std::string& value) {
-  statement.bind(index, value);
-}
-inline void bind_value(SQLite::Statement& statement, int index, std::nullptr_t) {
-  statement.bind(index);
-}
-inline void bind_value(SQLite::Statement& statement, int index, const nlohmann::json& value) {
-  if (value.is_null())
-    statement.bind(index);
-  else
-    statement.bind(index, json_text(value));
-}
+// Binds a number, a text, JSON or an optional value. Null, an empty optional and JSON's null are NULL.
 template <typename T>
-void bind_value(SQLite::Statement& statement, int index, const std::optional<T>& value) {
-  if (value)
-    bind_value(statement, index, *value);
-  else
+void bind_value(SQLite::Statement& statement, int index, const T& value) {
+  if constexpr (std::is_null_pointer_v<T>)
     statement.bind(index);
+  else if constexpr (std::integral<T>)
+    statement.bind(index, static_cast<std::int64_t>(value));
+  else if constexpr (std::same_as<T, nlohmann::json>)
+    value.is_null() ? statement.bind(index) : statement.bind(index, json_text(value));
+  else if constexpr (requires { value.has_value(); })
+    value ? bind_value(statement, index, *value) : statement.bind(index);
+  else
+    statement.bind(index, value);
 }
 
 // A prepared statement with bound parameters. The destructor resets it.
@@ -78,6 +67,33 @@ template <typename... Values>
 int execute(SQLite::Statement& statement, const Values&... values) {
   return Bound(statement, values...).row().exec();
 }
+// The same for values in a tuple. Those of a braced list are evaluated in their order.
+template <typename... Values>
+int execute(SQLite::Statement& statement, const std::tuple<Values...>& all) {
+  return std::apply([&](const Values&... values) { return execute(statement, values...); }, all);
+}
+
+// Prepared statements of one connection, each made at its first use.
+class Prepared {
+ public:
+  explicit Prepared(SQLite::Database& connection) : connection_(connection) {}
+
+  // `sql` is known by its address: a literal, or a text that lives as long.
+  SQLite::Statement& operator()(const char* sql) {
+    return statements_.try_emplace(sql, connection_, sql).first->second;
+  }
+  // `sql` gives the text.
+  SQLite::Statement& operator()(std::string (*sql)()) {
+    const auto found = made_.find(sql);
+    return found != made_.end() ? found->second : made_.try_emplace(sql, connection_, sql()).first->second;
+  }
+  std::int64_t last_inserted_row() const { return connection_.getLastInsertRowid(); }
+
+ private:
+  SQLite::Database& connection_;
+  std::map<const char*, SQLite::Statement> statements_;
+  std::map<std::string (*)(), SQLite::Statement> made_;
+};
 
 // SQLite reads NULL as 0, so most values need only one call.
 inline double number_or_nan(const SQLite::Column& column) {
@@ -150,14 +166,17 @@ auto read_rows(const Database& database, const std::string& sql, Read&& read, co
 
 // All rows of a query in a container: of one column, or of two as pairs.
 template <typename Container, typename... Values>
+Container read_all(const SQLite::Database& connection, const std::string& sql, const Values&... values) {
+  SQLite::Statement statement(connection, sql);
+  Container found;
+  for (Bound rows(statement, values...); rows.next();)
+    found.insert(found.end(), RowReader(statement).value<typename Container::value_type>());
+  return found;
+}
+template <typename Container, typename... Values>
 Container read_all(const Database& database, const std::string& sql, const Values&... values) {
-  return translated(database.connection(), [&] {
-    SQLite::Statement statement(database.connection(), sql);
-    Container found;
-    for (Bound rows(statement, values...); rows.next();)
-      found.insert(found.end(), RowReader(statement).value<typename Container::value_type>());
-    return found;
-  });
+  return translated(database.connection(),
+                    [&] { return read_all<Container>(database.connection(), sql, values...); });
 }
 
 }  // namespace trainyard::db

@@ -2,19 +2,19 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
-#include "db/database/axis_views.h"
 #include "db/database/run_states.h"
+#include "db/database/schema.h"
 #include "db/database/statements.h"
-#include "db/ingest/journal_rows.h"
-#include "db/ingest/record_rows.h"
+#include "db/ingest/rows.h"
 
 namespace trainyard::db {
 
 // The prepared statements of an `Ingest`.
 struct Ingest::Statements {
-  explicit Statements(SQLite::Database& connection)
-      : prepared(connection), states(connection), records(prepared, states) {}
+  explicit Statements(SQLite::Database& database)
+      : connection(database), prepared(database), states(database), records(prepared, states) {}
 
+  SQLite::Database& connection;
   Prepared prepared;
   RunRows runs{prepared};
   JournalRows journal{prepared, runs};
@@ -24,24 +24,26 @@ struct Ingest::Statements {
   bool together = false;
   bool journal_taken = false;  // since the last update of the views with a column per axis
 
-  // Run `work` completely or not at all, inside or outside a transaction.
+  // Run `work` completely or not at all, inside or outside a transaction. SQLite errors are translated.
   template <typename Work>
   auto atomically(Work&& work) {
-    execute(prepared("SAVEPOINT one_call"));
-    try {
-      const auto result = work();
-      if (!together) states.refresh();
-      execute(prepared("RELEASE one_call"));
-      return result;
-    } catch (...) {
-      for (const char* sql : {"ROLLBACK TO one_call", "RELEASE one_call"}) {
-        SQLite::Statement& statement = prepared(sql);
-        statement.tryReset();
-        statement.tryExecuteStep();
-        statement.tryReset();
+    return translated(connection, [&] {
+      execute(prepared("SAVEPOINT one_call"));
+      try {
+        const auto result = work();
+        if (!together) states.refresh();
+        execute(prepared("RELEASE one_call"));
+        return result;
+      } catch (...) {
+        for (const char* sql : {"ROLLBACK TO one_call", "RELEASE one_call"}) {
+          SQLite::Statement& statement = prepared(sql);
+          statement.tryReset();
+          statement.tryExecuteStep();
+          statement.tryReset();
+        }
+        throw;
       }
-      throw;
-    }
+    });
   }
 };
 
@@ -72,39 +74,33 @@ void Ingest::together(const std::function<void()>& work) {
 }
 
 void Ingest::journal_entry(const nlohmann::json& entry) {
-  translated(database_.connection(), [&] {
-    statements_->atomically([&] {
-      statements_->journal.take(entry);
-      if (entry.at("type") == "rm")
-        for (const auto& key : entry.at("keys")) statements_->states.changed(key.get<std::string>());
-      if (statements_->together)
-        statements_->journal_taken = true;
-      else
-        refresh_axis_views(database_.connection());
-      return Accepted::taken;
-    });
+  statements_->atomically([&] {
+    statements_->journal.take(entry);
+    if (entry.at("type") == "rm")
+      for (const auto& key : entry.at("keys")) statements_->states.changed(key.get<std::string>());
+    if (statements_->together)
+      statements_->journal_taken = true;
+    else
+      refresh_axis_views(database_.connection());
+    return Accepted::taken;
   });
 }
 
 Accepted Ingest::run_file(const nlohmann::json& run_json) {
-  return translated(database_.connection(), [&] {
-    return statements_->atomically([&] {
-      const Accepted accepted = statements_->attempts.take(run_json);
-      if (accepted == Accepted::taken) statements_->states.changed(run_json.at("run").get<std::string>());
-      return accepted;
-    });
+  return statements_->atomically([&] {
+    const Accepted accepted = statements_->attempts.take(run_json);
+    if (accepted == Accepted::taken) statements_->states.changed(run_json.at("run").get<std::string>());
+    return accepted;
   });
 }
 
 Accepted Ingest::record(const experiments::Record& record) {
-  return translated(database_.connection(), [&] {
-    return statements_->atomically([&] { return statements_->records.take(record); });
-  });
+  return statements_->atomically([&] { return statements_->records.take(record); });
 }
 
 std::int64_t Ingest::next_number(const std::string& run_key, int attempt, std::optional<int> rank) {
   return translated(database_.connection(),
-                    [&] { return statements_->records.next_seq(run_key, attempt, rank); });
+                    [&] { return statements_->records.state_of(run_key, attempt, rank).next_seq; });
 }
 
 }  // namespace trainyard::db

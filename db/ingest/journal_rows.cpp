@@ -1,12 +1,11 @@
-#include "db/ingest/journal_rows.h"
-
 #include <optional>
+#include <tuple>
 
 #include "base/error.h"
 #include "base/named_row.h"
 #include "base/sha256.h"
 #include "db/database/statements.h"
-#include "db/ingest/members.h"
+#include "db/ingest/rows.h"
 #include "db/queries/queries.h"
 #include "experiments/run/run.h"
 #include "models/catalogue.h"
@@ -47,21 +46,15 @@ void JournalRows::take(const json& entry) try {
 
 std::int64_t JournalRows::insert(const json& entry, const std::string& hash) {
   Members members(entry);
-  const std::string type = members.required_text("type");
-  const std::string time = members.required_text("time");
-  const auto experiment = members.text("experiment");
-  const auto file = members.text("file");
-  const auto toml = members.text("toml");
-  const json compare = members.any("compare");
-  const json varied = members.any("varied");
-  const auto data_seed = members.integer("data_seed");
-  const json expect = members.any("expect");
   for (const char* in_rows_of_their_own : {"v", "keys", "strategies", "runs", "attempts", "results"})
     members.any(in_rows_of_their_own);
   execute(prepared_(R"sql(
         INSERT INTO journal (sha256, type, time, experiment, file, toml, compare, varied, data_seed, expect, extra)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-          hash, type, time, experiment, file, toml, compare, varied, data_seed, expect, members.rest());
+          std::tuple{hash, members.required_text("type"), members.required_text("time"),
+                     members.text("experiment"), members.text("file"), members.text("toml"),
+                     members.any("compare"), members.any("varied"), members.integer("data_seed"),
+                     members.any("expect"), members.rest()});
   return prepared_.last_inserted_row();
 }
 
@@ -167,8 +160,6 @@ void AttemptRows::insert(const experiments::Launch& launch, const json& run_json
   Members members(run_json);
   const std::string hash =
       members.text("circumstances_hash").value_or(experiments::circumstances_hash(launch.circumstances));
-  const auto resumes_attempt = members.integer("resumes_attempt");
-  const auto resumes_after_epoch = members.integer("resumes_after_epoch");
   execute(prepared_(R"sql(
         INSERT INTO attempt (run_key, attempt, experiment, directory, created, world_size, host_exclusive,
                              devices_shared, circumstances_hash, circumstances, host, processor, resumes_attempt,
@@ -177,7 +168,7 @@ void AttemptRows::insert(const experiments::Launch& launch, const json& run_json
           launch.key, launch.attempt, launch.experiment, launch.records.string(), launch.created,
           launch.run.strategy.world_size(), launch.host_exclusive, launch.devices_shared, hash,
           run_json.at("circumstances"), launch.circumstances.host, launch.circumstances.processor,
-          resumes_attempt, resumes_after_epoch, run_json);
+          members.integer("resumes_attempt"), members.integer("resumes_after_epoch"), run_json);
 } catch (const Unreadable& error) {
   throw InternalError(std::string("not the JSON of a launch: ") + error.what());
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <SQLiteCpp/SQLiteCpp.h>
+#include <fmt/format.h>
 
 #include "base/text.h"
 #include "db/database/run_states.h"
@@ -19,6 +20,7 @@ namespace fs = std::filesystem;
 namespace {
 
 using Names = std::vector<std::string>;
+using Place = std::pair<std::string, std::int64_t>;  // run and attempt
 
 bool has(const Names& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
@@ -30,22 +32,16 @@ const Names& journal_tables() {
   return names;
 }
 
-Names names_from(SQLite::Database& connection, const std::string& sql) {
-  SQLite::Statement statement(connection, sql);
-  Names found;
-  while (statement.executeStep()) found.push_back(statement.getColumn(0).getString());
-  return found;
-}
-
 Names tables(SQLite::Database& rebuilt) {
-  return names_from(rebuilt,
-                    "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "
-                    "ORDER BY name");
+  return read_all<Names>(
+      rebuilt,
+      "SELECT name FROM main.sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite_%' "
+      "ORDER BY name");
 }
 
 // Columns that are not computed by SQLite.
 Names columns(SQLite::Database& rebuilt, const std::string& table) {
-  return names_from(rebuilt, "SELECT '\"' || name || '\"' FROM pragma_table_info('" + table + "')");
+  return read_all<Names>(rebuilt, "SELECT '\"' || name || '\"' FROM pragma_table_info('" + table + "')");
 }
 
 // Whether the rows of `table` belong to single attempts.
@@ -54,15 +50,14 @@ bool is_of_attempts(const std::string& table, const Names& its_columns) {
          !has(journal_tables(), table);
 }
 
+// `values`: those of the parameters of `where`.
+template <typename... Values>
 void copy(SQLite::Database& rebuilt, const std::string& table, const std::string& where = "TRUE",
-          const std::string& run_key = "", std::int64_t attempt = 0) {
+          const Values&... values) {
   const std::string list = joined(columns(rebuilt, table));
   SQLite::Statement statement(rebuilt, "INSERT OR IGNORE INTO main." + table + " (" + list + ") SELECT " +
                                            list + " FROM held." + table + " WHERE " + where);
-  const int parameters = statement.getBindParameterCount();
-  if (parameters > 0) statement.bind(1, run_key);
-  if (parameters > 1) statement.bind(2, attempt);
-  statement.exec();
+  execute(statement, values...);
 }
 
 // "FILE has 3 of 6 records" for each file of the attempt that is not whole.
@@ -109,7 +104,7 @@ std::string keep_journal_rows(SQLite::Database& rebuilt, const fs::path& yard, b
 }
 
 std::vector<std::string> keep_attempt_rows(SQLite::Database& rebuilt, const fs::path& yard) {
-  SQLite::Statement lacking(rebuilt, R"sql(
+  const auto attempts = read_all<std::vector<Place>>(rebuilt, R"sql(
     SELECT a.run_key, a.attempt FROM held.attempt a
     WHERE NOT EXISTS (SELECT 1 FROM main.removed r WHERE r.run_key = a.run_key AND r.up_to_attempt >= a.attempt)
       AND (NOT EXISTS (SELECT 1 FROM main.attempt m WHERE m.run_key = a.run_key AND m.attempt = a.attempt)
@@ -117,10 +112,6 @@ std::vector<std::string> keep_attempt_rows(SQLite::Database& rebuilt, const fs::
                       WHERE h.run_key = a.run_key AND h.attempt = a.attempt
                         AND h.next_seq > COALESCE(m.next_seq, 0)))
     ORDER BY 1, 2)sql");
-  std::vector<std::pair<std::string, std::int64_t>> attempts;
-  while (lacking.executeStep())
-    attempts.emplace_back(lacking.getColumn(0).getString(), lacking.getColumn(1).getInt64());
-  lacking.reset();
   RunStates states(rebuilt);
   std::vector<std::string> lines;
   for (const auto& [run_key, attempt] : attempts) {
@@ -142,7 +133,7 @@ std::vector<std::string> keep_attempt_rows(SQLite::Database& rebuilt, const fs::
 
 std::vector<std::string> differing_schema(SQLite::Database& rebuilt, bool with_views) {
   const std::string types = with_views ? "" : " AND type = 'table'";
-  const Names names = names_from(
+  const Names names = read_all<Names>(
       rebuilt,
       "SELECT name FROM (SELECT type, name, sql FROM main.sqlite_schema WHERE name NOT LIKE 'sqlite_%'" +
           types + " EXCEPT SELECT type, name, sql FROM held.sqlite_schema) ORDER BY name");
@@ -151,7 +142,7 @@ std::vector<std::string> differing_schema(SQLite::Database& rebuilt, bool with_v
 }
 
 std::vector<std::string> differing_rows(SQLite::Database& rebuilt) {
-  std::map<std::pair<std::string, std::int64_t>, Names> differing;  // tables by run and attempt
+  std::map<Place, Names> differing;  // tables by run and attempt
   for (const std::string& table : tables(rebuilt)) {
     const Names compared = columns(rebuilt, table);
     const std::string place = has(journal_tables(), table)      ? "'', 0"
@@ -160,12 +151,11 @@ std::vector<std::string> differing_rows(SQLite::Database& rebuilt) {
     const auto rows_of = [&](const char* side) {
       return "SELECT " + joined(compared) + " FROM " + side + "." + table;
     };
-    const std::string mine = rows_of("main"), held = rows_of("held");
-    SQLite::Statement rows(rebuilt, "SELECT DISTINCT " + place + " FROM (SELECT * FROM (" + mine +
-                                        " EXCEPT " + held + ") UNION ALL SELECT * FROM (" + held +
-                                        " EXCEPT " + mine + "))");
-    while (rows.executeStep())
-      differing[{rows.getColumn(0).getString(), rows.getColumn(1).getInt64()}].push_back(table);
+    const std::string sql = fmt::format(
+        "SELECT DISTINCT {0} FROM (SELECT * FROM ({1} EXCEPT {2}) UNION ALL SELECT * FROM ({2} EXCEPT {1}))",
+        place, rows_of("main"), rows_of("held"));
+    for (const Place& differs : read_all<std::vector<Place>>(rebuilt, sql))
+      differing[differs].push_back(table);
   }
   std::vector<std::string> lines;
   for (const auto& [place, names] : differing) {

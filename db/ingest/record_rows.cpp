@@ -1,5 +1,3 @@
-#include "db/ingest/record_rows.h"
-
 #include <array>
 #include <string>
 #include <string_view>
@@ -9,6 +7,7 @@
 #include "db/database/metric_sql.h"
 #include "db/database/record_faults.h"
 #include "db/database/statements.h"
+#include "db/ingest/rows.h"
 #include "experiments/design/own_metric.h"
 #include "experiments/protocol/time_parts.h"
 
@@ -45,6 +44,11 @@ Members own_members(const Record& record) {
 template <typename... Values>
 void RecordRows::write(const char* sql, const Record& record, const Values&... values) {
   execute(prepared_(sql), record.run, record.attempt, rank_of(record), values...);
+}
+
+template <typename... Values>
+void RecordRows::write(const char* sql, const Record& record, const std::tuple<Values...>& all) {
+  std::apply([&](const Values&... values) { write(sql, record, values...); }, all);
 }
 
 struct RecordRows::Kind {
@@ -120,10 +124,6 @@ RecordRows::LogState RecordRows::state_of(const std::string& run_key, int attemp
   return {row.row().getColumn(0).getInt64(), row.row().getColumn(1).getInt() != 0};
 }
 
-std::int64_t RecordRows::next_seq(const std::string& run_key, int attempt, std::optional<int> rank) {
-  return state_of(run_key, attempt, rank).next_seq;
-}
-
 // The times of the last record of a file, and of records that have a row by number, tell two records apart.
 bool RecordRows::is_other(const Record& record) {
   Bound row(prepared_(R"sql(
@@ -161,14 +161,6 @@ void RecordRows::start(const Record& record, Members& members) {
       members.any("metrics");
       extra(record, error.what());
     }
-  const auto host = members.text("host");
-  const auto device = members.text("device");
-  const auto threads = members.integer("threads");
-  const auto pid = members.integer("pid");
-  const auto world_size = members.integer("world_size");
-  const auto replica = members.integer("replica");
-  const auto stage = members.integer("stage");
-  const auto parameters = members.integer("parameters");
   std::optional<std::int64_t> train, validation, test;
   members.inside("samples", [&](Members& samples) {
     train = samples.integer("train");
@@ -192,20 +184,16 @@ void RecordRows::start(const Record& record, Members& members) {
           train_samples = excluded.train_samples, validation_samples = excluded.validation_samples,
           test_samples = excluded.test_samples, trainyard_version = excluded.trainyard_version,
           libtorch_version = excluded.libtorch_version, start_extra = excluded.start_extra)sql",
-        record, record.time, record.elapsed_seconds, host, device, threads, pid, world_size, replica, stage,
-        parameters, train, validation, test, trainyard, libtorch, members.rest());
+        record,
+        std::tuple{record.time, record.elapsed_seconds, members.text("host"), members.text("device"),
+                   members.integer("threads"), members.integer("pid"), members.integer("world_size"),
+                   members.integer("replica"), members.integer("stage"), members.integer("parameters"), train,
+                   validation, test, trainyard, libtorch, members.rest()});
 }
 
 void RecordRows::epoch(const Record& record, Members& members) {
   const std::int64_t epoch = members.required_integer("epoch");
   if (epoch < 1) throw Unreadable(impossible::no_epoch);
-  const auto train_seconds = members.number("train_seconds");
-  const auto processor_seconds = possible_seconds(members.number("processor_seconds"));
-  const auto validation_seconds = members.number("validation_seconds");
-  const auto energy_joules = members.number("energy_joules");
-  const auto energy_device = members.text("energy_device");
-  const auto peak_device_bytes = members.integer("peak_device_bytes");
-  const auto batches = members.text("batches");
   std::array<std::optional<double>, experiments::time_parts.size()> parts;
   members.inside("seconds", [&](Members& seconds) {
     for (std::size_t i = 0; i < parts.size(); ++i)
@@ -221,13 +209,13 @@ void RecordRows::epoch(const Record& record, Members& members) {
       "extra" +
       each_part("{part}_seconds") + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?" + each_part("?") +
       ")";
-  std::apply(
-      [&](const auto&... seconds) {
-        write(put_epoch.c_str(), record, epoch, record.time, record.elapsed_seconds, train_seconds,
-              processor_seconds, validation_seconds, energy_joules, energy_device, peak_device_bytes, batches,
-              members.rest(), seconds...);
-      },
-      parts);
+  write(put_epoch.c_str(), record,
+        std::tuple_cat(std::tuple{epoch, record.time, record.elapsed_seconds, members.number("train_seconds"),
+                                  possible_seconds(members.number("processor_seconds")),
+                                  members.number("validation_seconds"), members.number("energy_joules"),
+                                  members.text("energy_device"), members.integer("peak_device_bytes"),
+                                  members.text("batches"), members.rest()},
+                       parts));
   states_.changed(record.run, record.attempt, epoch);
 }
 
@@ -249,19 +237,15 @@ void RecordRows::test(const Record& record, Members& members) {
 }
 
 void RecordRows::message(const Record& record, Members& members) {
-  const std::string level = members.required_text("level");
-  const std::string text = members.required_text("text");
   write(R"sql(
         INSERT INTO message (run_key, attempt, rank, seq, time, elapsed_seconds, level, text, extra)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?))sql",
-        record, record.seq, record.time, record.elapsed_seconds, level, text, members.rest());
+        record,
+        std::tuple{record.seq, record.time, record.elapsed_seconds, members.required_text("level"),
+                   members.required_text("text"), members.rest()});
 }
 
 void RecordRows::end(const Record& record, Members& members) {
-  const std::string status = members.required_text("status");
-  const auto setup_seconds = members.number("setup_seconds");
-  const auto total_seconds = members.number("total_seconds");
-  const auto error = members.text("error");
   write(R"sql(
         INSERT INTO process (run_key, attempt, rank, ended, ended_elapsed, status, setup_seconds, total_seconds,
                              error, end_extra)
@@ -269,25 +253,22 @@ void RecordRows::end(const Record& record, Members& members) {
         ON CONFLICT (run_key, attempt, rank) DO UPDATE SET
           ended = excluded.ended, ended_elapsed = excluded.ended_elapsed, status = excluded.status, setup_seconds = excluded.setup_seconds,
           total_seconds = excluded.total_seconds, error = excluded.error, end_extra = excluded.end_extra)sql",
-        record, record.time, record.elapsed_seconds, status, setup_seconds, total_seconds, error,
-        members.rest());
+        record,
+        std::tuple{record.time, record.elapsed_seconds, members.required_text("status"),
+                   members.number("setup_seconds"), members.number("total_seconds"), members.text("error"),
+                   members.rest()});
 }
 
 void RecordRows::event(const Record& record, Members& members) {
-  const auto of_rank = members.integer("of_rank");
-  const auto code = members.integer("code");
-  const auto signal = members.integer("signal");
-  const auto why = members.text("why");
-  const auto outcome = members.text("outcome");
-  const auto error = members.text("error");
-  const auto log = members.text("log");
-  if (record.type == "cause" && !outcome) throw Unreadable("member outcome must be a text");
-  execute(prepared_(R"sql(
+  execute(
+      prepared_(R"sql(
         INSERT INTO event (run_key, attempt, seq, time, type, of_rank, code, signal, why, outcome, error, log,
                            extra)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
-          record.run, record.attempt, record.seq, record.time, record.type, of_rank, code, signal, why,
-          outcome, error, log, members.rest());
+      std::tuple{record.run, record.attempt, record.seq, record.time, record.type, members.integer("of_rank"),
+                 members.integer("code"), members.integer("signal"), members.text("why"),
+                 record.type == "cause" ? members.required_text("outcome") : members.text("outcome"),
+                 members.text("error"), members.text("log"), members.rest()});
 }
 
 // Insert this rank's sums of one epoch, and delete those of an earlier record of the epoch.

@@ -1,7 +1,4 @@
-#include "db/ingest/replay.h"
-
 #include <algorithm>
-#include <charconv>
 #include <functional>
 #include <map>
 #include <optional>
@@ -13,11 +10,13 @@
 #include "base/error.h"
 #include "base/files.h"
 #include "base/json_members.h"
+#include "base/number.h"
 #include "base/plain_file.h"
 #include "db/database/statements.h"
 #include "db/ingest/file_lines.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/kept_rows.h"
+#include "db/ingest/maintenance.h"
 #include "experiments/protocol/launch.h"
 #include "experiments/protocol/record.h"
 #include "experiments/protocol/record_lines.h"
@@ -36,11 +35,7 @@ constexpr int most_named_lines = 20;  // damaged lines of one record log
 std::optional<int> number_in(std::string_view name, std::string_view before, std::string_view after) {
   if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
   if (name.size() <= before.size() + after.size()) return std::nullopt;
-  name = name.substr(before.size(), name.size() - before.size() - after.size());
-  int number = 0;
-  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
-  if (error != std::errc() || end != name.data() + name.size()) return std::nullopt;
-  return number;
+  return parse_number<int>(name.substr(before.size(), name.size() - before.size() - after.size()));
 }
 
 struct Numbered {
@@ -53,8 +48,7 @@ std::vector<Numbered> numbered(const fs::path& folder, std::string_view before, 
   std::vector<Numbered> found;
   for (const std::string& name : names_in(folder))
     if (const auto number = number_in(name, before, after)) found.push_back({*number, folder / name});
-  std::sort(found.begin(), found.end(),
-            [](const Numbered& a, const Numbered& b) { return a.number < b.number; });
+  std::ranges::sort(found, {}, &Numbered::number);
   return found;
 }
 

@@ -2,8 +2,6 @@
 
 #include <cmath>
 
-#include <SQLiteCpp/SQLiteCpp.h>
-
 #include "db/database/statements.h"
 #include "db/queries/queries.h"
 

@@ -1,5 +1,3 @@
-#include "db/queries/select.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -13,7 +11,7 @@
 #include <sqlite3.h>
 
 #include "base/error.h"
-#include "db/database/axis_views.h"
+#include "db/database/schema.h"
 #include "db/database/statements.h"
 #include "db/queries/queries.h"
 

@@ -8,14 +8,9 @@
 #include <fmt/format.h>
 
 #include "base/named_row.h"
-#include "reports/analysis/curves.h"
-#include "reports/analysis/published_numbers.h"
-#include "reports/analysis/samples.h"
-#include "reports/analysis/scaling.h"
-#include "reports/analysis/studies.h"
+#include "reports/analysis/parts.h"
 #include "reports/explain/causes.h"
 #include "reports/format/words.h"
-#include "reports/results/provenance.h"
 #include "reports/results/sanity_checks.h"
 #include "reports/verdicts/fairness.h"
 
@@ -36,7 +31,7 @@ std::string dataset_of(const CellRuns& cell) {
 std::vector<std::string> not_defined(const CellRuns& cell) {
   std::vector<std::string> names;
   for (const Metric& metric : metrics()) {
-    if (metric.epoch_column.empty() || !is_of_every_model(metric)) continue;
+    if (metric.epoch_column.empty() || !metric.is_of_every_model()) continue;
     const auto has = [&](const ArmRuns* arm) {
       return std::ranges::any_of(arm->runs,
                                  [&](const Observation& one) { return known_to_have(*one.run, metric); });
@@ -65,10 +60,7 @@ Arm arm_of(const ArmRuns& runs) {
 Cell cell_of(const ReportData& data, const experiments::Compare& compare, const CellVerdicts& judged) {
   const CellRuns& runs = judged.cell;
   Cell cell;
-  cell.model = runs.model;
-  cell.further = runs.further;
-  cell.label = runs.label;
-  cell.slug = runs.slug;
+  static_cast<CellName&>(cell) = runs;
   cell.dataset = dataset_of(runs);
   cell.not_defined = not_defined(runs);
   cell.baseline = arm_of(runs.baseline);
@@ -131,8 +123,7 @@ std::vector<Comparison> plain(const ReportData& data, const std::vector<JudgedCo
       add_samples(cell_verdicts, one.compare, cell);
       cell.repeated = !seen.adds(cell);
       if (cell.repeated) continue;
-      const std::string slug = cell.slug;
-      for (int i = 2; !slugs.insert(cell.slug).second; ++i) cell.slug = fmt::format("{}-{}", slug, i);
+      cell.slug = unique_slug(cell.slug, slugs);
       new_cells.back().push_back(cell_verdicts.cell);
     }
     seen.end_comparison();
@@ -249,10 +240,8 @@ std::vector<JudgedComparison> judged_comparisons(const ReportData& data) {
       const std::string end =
           "-" + slug_of(fmt::format("{} {} {}", experiment, compare.axis, compare.baseline));
       const bool first = comparisons.empty() && experiment.empty();
-      JudgedComparison comparison{compare, judge(*one, compare), experiment, first ? "" : end};
-      for (int i = 2; !slug_ends.insert(comparison.slug_end).second; ++i)
-        comparison.slug_end = fmt::format("{}-{}", end, i);
-      comparisons.push_back(std::move(comparison));
+      comparisons.push_back(JudgedComparison{compare, judge(*one, compare), experiment,
+                                             first ? "" : unique_slug(end, slug_ends)});
     }
   }
   name_experiments(comparisons);

@@ -1,12 +1,10 @@
-#include "reports/analysis/curves.h"
-
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 #include <numeric>
 
-#include "reports/analysis/samples.h"
+#include "reports/analysis/parts.h"
 #include "reports/results/metrics.h"
 #include "reports/statistics/statistics.h"
 

@@ -1,5 +1,3 @@
-#include "reports/analysis/published_numbers.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
@@ -7,7 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
-#include "reports/analysis/samples.h"
+#include "reports/analysis/parts.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
 #include "reports/statistics/statistics.h"

@@ -1,9 +1,8 @@
-#include "reports/analysis/samples.h"
-
 #include <algorithm>
 #include <cmath>
 #include <set>
 
+#include "reports/analysis/parts.h"
 #include "reports/format/number_text.h"
 #include "reports/results/metrics.h"
 #include "reports/statistics/statistics.h"

@@ -1,5 +1,3 @@
-#include "reports/analysis/scaling.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -11,7 +9,7 @@
 
 #include "base/named_row.h"
 #include "base/text.h"
-#include "reports/analysis/samples.h"
+#include "reports/analysis/parts.h"
 #include "reports/statistics/statistics.h"
 
 namespace trainyard::reports {

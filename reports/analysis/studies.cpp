@@ -1,5 +1,3 @@
-#include "reports/analysis/studies.h"
-
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -7,7 +5,7 @@
 #include <set>
 
 #include "base/named_row.h"
-#include "reports/analysis/samples.h"
+#include "reports/analysis/parts.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
 

@@ -114,17 +114,14 @@ std::string sizes_text(const Report& report) {
   bool paired = true;
   for (const Comparison& comparison : report.comparisons) {
     paired = paired && comparison.compare.pair == std::vector<std::string>{"seed"};
-    for (const Cell& cell : comparison.cells) {
-      const auto add = [&](const Arm& arm) {
-        const auto counts = [&](const ArmRun& run) {  // seeds of a range may not be needed
-          return !comparison.compare.seeds || trained.contains(run.key);
-        };
-        if (!arm.runs.empty()) seeds.insert(std::ranges::count_if(arm.runs, counts));
-        for (const ArmRun& run : arm.runs) epochs.insert(epochs_of_run[run.key]);
-      };
-      add(cell.baseline);
-      std::ranges::for_each(cell.arms, add);
-    }
+    const auto counts = [&](const ArmRun& run) {  // seeds of a range may not be needed
+      return !comparison.compare.seeds || trained.contains(run.key);
+    };
+    for (const Cell& cell : comparison.cells)
+      for (const Arm* arm : cell.compared()) {
+        if (!arm->runs.empty()) seeds.insert(std::ranges::count_if(arm->runs, counts));
+        for (const ArmRun& run : arm->runs) epochs.insert(epochs_of_run[run.key]);
+      }
   }
   const std::string runs = counted_range(seeds, paired ? "seed" : "run");
   return comma({runs.empty() ? "no runs" : runs + " per arm", counted_range(epochs, "epoch")});

@@ -2,8 +2,6 @@
 
 #include <set>
 
-#include "reports/content/effects.h"
-#include "reports/content/figures_of_all_models.h"
 #include "reports/content/panels.h"
 #include "reports/content/scaling.h"
 

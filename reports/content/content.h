@@ -8,9 +8,8 @@
 
 #include "reports/answer/answer.h"
 #include "reports/content/curves.h"
+#include "reports/content/figures_of_all_models.h"
 #include "reports/content/paper_tables.h"
-#include "reports/content/parameter_studies.h"
-#include "reports/content/results_table.h"
 #include "reports/document/report.h"
 #include "reports/format/figure.h"
 

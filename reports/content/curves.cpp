@@ -18,12 +18,6 @@ std::string label_of(const Arm& arm, const Metric& metric) {
 
 namespace {
 
-std::vector<const Arm*> arms_of(const Cell& cell) {
-  std::vector<const Arm*> arms{&cell.baseline};
-  for (const Arm& arm : cell.arms) arms.push_back(&arm);
-  return arms;
-}
-
 constexpr std::array roles{"ddp", "mpddp", "extra1", "extra2", "extra3"};
 
 std::string own_role(const std::string& value) {
@@ -37,7 +31,7 @@ std::string own_role(const std::string& value) {
 std::vector<Series> series_of_arms(const Cell& cell, const Metric& metric, const Palette& palette,
                                    std::vector<Point> Curve::*points) {
   std::vector<Series> result;
-  for (const Arm* arm : arms_of(cell))
+  for (const Arm* arm : cell.compared())
     for (const Curve& curve : arm->curves) {
       if (curve.metric != metric.name || curve.replica >= 0 || (curve.*points).empty()) continue;
       result.push_back({key_of(*arm), label_of(*arm, metric), arm->value, palette.at(arm->value), 0,
@@ -49,7 +43,7 @@ std::vector<Series> series_of_arms(const Cell& cell, const Metric& metric, const
 
 std::vector<Series> series_of(const Cell& cell, const Metric& metric, const Palette& palette) {
   std::vector<Series> result = series_of_arms(cell, metric, palette, &Curve::points);
-  for (const Arm* arm : arms_of(cell))
+  for (const Arm* arm : cell.compared())
     for (const Curve& curve : arm->curves) {
       if (curve.metric != metric.name || curve.replica < 0) continue;
       const std::string label =

@@ -1,5 +1,3 @@
-#include "reports/content/effects.h"
-
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -9,7 +7,7 @@
 #include "base/text.h"
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
-#include "reports/format/number_text.h"
+#include "reports/content/figures_of_all_models.h"
 
 namespace trainyard::reports {
 

@@ -1,4 +1,4 @@
-// Panels of a cell: metrics by epoch, validation loss over time, and scaling.
+// Panels of a cell: metrics by epoch, differences from the baseline, validation loss over time, and scaling.
 #pragma once
 
 #include <string>
@@ -17,6 +17,10 @@ std::vector<Figure> make_panels(const Report& report, const Cell& cell, const Pa
 // "Not defined for this task: training accuracy." Names the usual metrics without a panel; empty if there is
 // none.
 std::string lacking_text(const Report& report, const Cell& cell, const std::vector<Figure>& panels);
+
+// Whether the curves of the arms lie on each other: for each two of them, the mean distance over epochs is at
+// most 3 % of the extent of all curves. On a logarithmic axis, both are logarithms. Ranks do not count.
+bool lie_on_each_other(const Lines& lines);
 
 std::vector<int> counts_of(const std::vector<Series>& series);  // the seeds of each point
 

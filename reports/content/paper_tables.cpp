@@ -47,15 +47,20 @@ PaperTable compact(const Comparison& comparison) {
 
 constexpr std::size_t short_remark = 50;  // characters beside the word; a longer remark is a footnote
 
-// "NO DATA [1]": the word with its marks. Equal remarks are one footnote.
+// The number of the footnote with this remark, which is added if it is new. Equal remarks are one footnote.
+std::string footnote_of(const std::string& remark, std::vector<std::string>& footnotes) {
+  const auto found = std::ranges::find(footnotes, remark);
+  const auto number = found - footnotes.begin() + 1;
+  if (found == footnotes.end()) footnotes.push_back(remark);
+  return std::to_string(number);
+}
+
+// "NO DATA [1]": the word with its marks.
 std::string word_with_footnote(const Verdict& verdict, std::vector<std::string>& footnotes) {
   const std::string word = text_of(verdict.kind);
   const std::string remark = word_with_reason(verdict).substr(word.size());
   if (columns(remark) <= short_remark) return word + remark;
-  const auto found = std::ranges::find(footnotes, remark);
-  const auto number = found - footnotes.begin() + 1;
-  if (found == footnotes.end()) footnotes.push_back(remark);
-  return fmt::format("{}{} [{}]", word, marks_text(verdict.caveats), number);
+  return fmt::format("{}{} [{}]", word, marks_text(verdict.caveats), footnote_of(remark, footnotes));
 }
 
 TableRow effect_row(const Verdict& verdict, std::vector<std::string>& footnotes) {
@@ -107,14 +112,10 @@ std::vector<std::string> remarks_of(const PublishedNumber& number) {
   return texts;
 }
 
-// "NO CHANGE, REPLACED [1, 2]": our word with its marks. Equal remarks are one footnote.
+// "NO CHANGE, REPLACED [1, 2]": our word with its marks.
 std::string word_with_footnotes(const PublishedNumber& number, std::vector<std::string>& footnotes) {
   std::vector<std::string> places;
-  for (const std::string& remark : remarks_of(number)) {
-    const auto found = std::ranges::find(footnotes, remark);
-    places.push_back(std::to_string(found - footnotes.begin() + 1));
-    if (found == footnotes.end()) footnotes.push_back(remark);
-  }
+  for (const std::string& remark : remarks_of(number)) places.push_back(footnote_of(remark, footnotes));
   const std::string word = (number.verdict.empty() ? "–" : number.verdict) + marks_text(number.caveats);
   return places.empty() ? word : fmt::format("{} [{}]", word, joined(places));
 }
@@ -265,10 +266,7 @@ std::vector<PaperTable> paper_tables(const Report& report) {
   if (PaperTable numbers = published_numbers(report); !numbers.table.rows.empty())
     papers.push_back(std::move(numbers));
   std::set<std::string> used;  // a slug is a file and a label
-  for (PaperTable& paper : papers) {
-    const std::string slug = paper.slug;
-    for (int i = 2; !used.insert(paper.slug).second; ++i) paper.slug = fmt::format("{}-{}", slug, i);
-  }
+  for (PaperTable& paper : papers) paper.slug = unique_slug(paper.slug, used);
   return papers;
 }
 

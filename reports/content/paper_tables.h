@@ -1,4 +1,4 @@
-// The verdicts as tables for papers (LaTeX, Markdown) and programs (CSV).
+// The results and verdicts as tables for papers (LaTeX, Markdown) and programs (CSV).
 #pragma once
 
 #include <string>
@@ -28,6 +28,15 @@ struct PaperTable {
   bool long_table = false;  // in small print, over several pages
   Table table;
 };
+
+// The results themselves: mean, 95 % t interval and number of runs of each metric, per cell and arm.
+struct Results {
+  PaperTable table;  // one row per kind of metric and arm, one column per phase; the best means in bold
+  Table numbers;     // exact: one row per cell, arm and metric, in the units of the database
+};
+
+// A cell whose runs are all in an earlier comparison is left out.
+Results make_results(const std::vector<Comparison>& comparisons);
 
 // The LaTeX files of a table by their names: "verdicts" for documents in one column, and if the table is short
 // "verdicts-two-column".

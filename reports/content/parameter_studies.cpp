@@ -1,5 +1,3 @@
-#include "reports/content/parameter_studies.h"
-
 #include <algorithm>
 #include <array>
 #include <set>
@@ -7,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/text.h"
+#include "reports/content/figures_of_all_models.h"
 #include "reports/content/panels.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
@@ -124,9 +123,7 @@ std::vector<Study> make_parameter_studies(const Report& report, const Palette& p
             begin + static_cast<std::ptrdiff_t>(std::min(series.size() - first, series_roles.size()));
         const std::string slug =
             slug_of(fmt::format("study {} {} {}", studied.model, studied.metric, with_spaces(study.axis)));
-        std::string unique = slug;
-        for (int i = 2; !slugs.insert(unique).second; ++i) unique = fmt::format("{}-{}", slug, i);
-        drawn.figures.push_back(figure_of(study, studied, unique, {begin, end}));
+        drawn.figures.push_back(figure_of(study, studied, unique_slug(slug, slugs), {begin, end}));
       }
     }
     studies.push_back(std::move(drawn));

@@ -1,5 +1,3 @@
-#include "reports/content/results_table.h"
-
 #include <algorithm>
 #include <array>
 #include <string>
@@ -7,8 +5,10 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/answer/answer.h"
+#include "reports/content/paper_tables.h"
 #include "reports/document/metrics.h"
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
@@ -24,16 +24,14 @@ struct CellRows {
 };
 
 CellRows rows_of(const Comparison& comparison, const Cell& cell) {
-  CellRows rows{&comparison, &cell, {&cell.baseline}};
-  for (const std::vector<Arm>* arms : {&cell.arms, &cell.limits})
-    for (const Arm& arm : *arms) rows.arms.push_back(&arm);
+  CellRows rows{&comparison, &cell, cell.compared()};
+  for (const Arm& limit : cell.limits) rows.arms.push_back(&limit);
   std::erase_if(rows.arms, [](const Arm* arm) { return arm->runs.empty(); });
   return rows;
 }
 
 const Sample* sample_of(const Arm& arm, const Metric& metric) {
-  const auto found = std::ranges::find(arm.samples, metric.name, &Sample::metric);
-  return found == arm.samples.end() ? nullptr : &*found;
+  return row_or_null(arm.samples, &Sample::metric, metric.name);
 }
 
 std::string label_of(const Arm& arm) {

@@ -201,13 +201,11 @@ std::vector<Figure> make_timelines(const Report& report) {
     for (const Cell& cell : comparison.cells) {
       std::vector<const Arm*> arms;
       double last = 0;
-      const auto add = [&](const Arm& arm) {
-        if (cell.repeated || !arm.timeline) return;
-        arms.push_back(&arm);
-        for (const TimelineEvent& event : arm.timeline->events) last = std::max(last, event.end);
-      };
-      add(cell.baseline);
-      std::ranges::for_each(cell.arms, add);
+      for (const Arm* arm : cell.compared()) {
+        if (cell.repeated || !arm->timeline) continue;
+        arms.push_back(arm);
+        for (const TimelineEvent& event : arm->timeline->events) last = std::max(last, event.end);
+      }
       if (!(last > 0)) continue;
       Figure& figure = figures.emplace_back();
       figure.slug = cell.slug + "-timeline";

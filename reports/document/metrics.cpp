@@ -1,7 +1,7 @@
 #include "reports/document/metrics.h"
 
 #include <algorithm>
-#include <cmath>
+#include <limits>
 #include <string>
 #include <utility>
 
@@ -125,8 +125,7 @@ bool add_own_metric(const experiments::OwnMetric& metric) {
 }
 
 const Metric* known_metric(const std::string& name) {
-  const auto found = std::ranges::find(metrics(), name, &Metric::name);
-  return found == metrics().end() ? nullptr : &*found;
+  return row_or_null(metrics(), &Metric::name, name);
 }
 
 const Metric* own_metric(std::string_view phase, std::string_view name) {
@@ -188,14 +187,9 @@ ORDER BY r.model, r.strategy, r.seed, r.run_key, e.epoch)sql",
       metric.kind->depends_on_others ? " AND e.times_count" : "");
 }
 
-bool is_of_every_model(const Metric& metric) {
-  return metric.task.empty() && !metric.rarely_measured;
-}
-
 std::string title_of(const std::string& model) {
-  for (const models::Model& row : models::catalogue())
-    if (row.name == model) return row.title;
-  return model;
+  const models::Model* row = row_or_null(models::catalogue(), &models::Model::name, model);
+  return row == nullptr ? model : row->title;
 }
 
 }  // namespace trainyard::reports

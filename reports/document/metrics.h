@@ -35,6 +35,8 @@ struct Metric {
   std::string about = {};                     // a note on each verdict: "loss by its name, lower is better"
   std::string own_name = {};                  // of a metric of the user: "tokens_per_second"
   bool own_sum = false;                       // its value is the sum over ranks; else their mean
+  // Whether it always has a column in the table of all models.
+  bool is_of_every_model() const { return task.empty() && !rarely_measured; }
   // Judged only if the arms train different numbers of epochs: else the time per epoch says the same.
   bool is_total() const { return kind->is_cost() && epoch_column.empty(); }
   bool higher_is_better() const { return kind->higher_is_better != reversed; }
@@ -62,9 +64,6 @@ std::set<std::string> metrics_named(const std::vector<std::string>& texts);
 
 // SQL of a metric of the user in the epochs of the runs `keys`, joined by "'), ('". `more`: SQL of further columns.
 std::string own_metric_sql(const Metric& metric, const std::string& keys, const std::string& more = "");
-
-// Whether the metric always has a column in the table of all models.
-bool is_of_every_model(const Metric& metric);
 
 // The model's title in the catalogue ("MLP"), else its name.
 std::string title_of(const std::string& model);

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/named_row.h"
 #include "base/text.h"
 #include "reports/document/report_members.h"
 
@@ -17,6 +18,12 @@ std::string text_of(VerdictKind kind) {
 
 bool is_decided(VerdictKind kind) {
   return kind == VerdictKind::improves || kind == VerdictKind::no_change || kind == VerdictKind::deteriorates;
+}
+
+std::vector<const Arm*> Cell::compared() const {
+  std::vector<const Arm*> all{&baseline};
+  for (const Arm& arm : arms) all.push_back(&arm);
+  return all;
 }
 
 const Verdict* Cell::find(const std::string& arm, const std::string& metric) const {
@@ -32,8 +39,7 @@ const Verdict* Cell::find_with_margin(const std::string& metric) const {
 }
 
 const Arm* Cell::find_arm(const std::string& value) const {
-  const auto found = std::ranges::find(arms, value, &Arm::value);
-  return found == arms.end() ? nullptr : &*found;
+  return row_or_null(arms, &Arm::value, value);
 }
 
 std::string refusal_of(const Arm& arm) {
@@ -65,12 +71,10 @@ std::string not_verified(const Arm& arm) {
 
 std::vector<std::string> run_keys(const Cell& cell) {
   std::vector<std::string> keys;
-  const auto add = [&](const Arm& arm) {
-    for (const ArmRun& run : arm.runs) keys.push_back(run.key);
-  };
-  add(cell.baseline);
-  std::ranges::for_each(cell.arms, add);
-  std::ranges::for_each(cell.limits, add);
+  std::vector<const Arm*> arms = cell.compared();
+  for (const Arm& limit : cell.limits) arms.push_back(&limit);
+  for (const Arm* arm : arms)
+    for (const ArmRun& run : arm->runs) keys.push_back(run.key);
   return keys;
 }
 
@@ -128,6 +132,12 @@ std::string slug_of(const std::string& text) {
   }
   while (!slug.empty() && slug.back() == '-') slug.pop_back();
   return slug.empty() ? "cell" : slug;
+}
+
+std::string unique_slug(const std::string& slug, std::set<std::string>& used) {
+  std::string unique = slug;
+  for (int i = 2; !used.insert(unique).second; ++i) unique = fmt::format("{}-{}", slug, i);
+  return unique;
 }
 
 }  // namespace trainyard::reports

@@ -13,6 +13,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -142,11 +143,14 @@ struct MachineLimit {
 };
 
 // One model with one combination of all varied values except the compared axis and the pairing.
-struct Cell {
+struct CellName {
   std::string model;                                         // empty if models are compared
   std::vector<std::pair<std::string, std::string>> further;  // other varied values, by name
-  std::string label;      // "MLP", "MLP, batch 64": the model and the values that differ between cells
-  std::string slug;       // unique in the report if not `repeated`; safe as a file name and an anchor
+  std::string label;  // "MLP", "MLP, batch 64": the model and the values that differ between cells
+  std::string slug;   // unique in the report if not `repeated`; safe as a file name and an anchor
+};
+
+struct Cell : CellName {
   std::string dataset;    // "mnist", "mnist, stand-in synthetic-digits"
   bool repeated = false;  // an earlier comparison of the report has all of its runs
   Arm baseline;
@@ -156,6 +160,7 @@ struct Cell {
   std::vector<std::string> not_defined;      // metrics that no run can have, because of its task
   std::vector<Verdict> verdicts;  // by arm, then metric, without metrics that are not defined for the arm
 
+  std::vector<const Arm*> compared() const;  // the baseline, then the arms
   const Verdict* find(const std::string& arm, const std::string& metric) const;  // null: not defined
   const Verdict* find_with_margin(const std::string& metric) const;              // the first one of any arm
   const Arm* find_arm(const std::string& value) const;                           // null: there is none
@@ -307,5 +312,8 @@ std::string experiments_in_sql(const Report& report);
 
 // `text` in lower case. Characters other than a – z, 0 – 9 and dots become single hyphens.
 std::string slug_of(const std::string& text);
+
+// `slug`, or `slug`-2, `slug`-3 … if it is used. Adds it to `used`.
+std::string unique_slug(const std::string& slug, std::set<std::string>& used);
 
 }  // namespace trainyard::reports

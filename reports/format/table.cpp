@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <span>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -39,10 +40,10 @@ std::string csv_value(const TableValue& value, bool exact) {
   return shown(value, exact);
 }
 
+using Replacement = std::pair<std::string_view, std::string_view>;
+
 // Replaces the first text of each pair by the second. Drops control characters, also line breaks.
-template <std::size_t N>
-std::string replaced(std::string_view text,
-                     const std::array<std::pair<std::string_view, std::string_view>, N>& pairs) {
+std::string replaced(std::string_view text, std::span<const Replacement> pairs) {
   std::string out;
   for (std::size_t at = 0; at < text.size();) {
     bool found = false;
@@ -176,18 +177,18 @@ std::string json_table(const Table& table) {
 }
 
 std::string markdown_escaped(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 12> pairs{{{"\n", " "},
-                                                                                        {"&", "&amp;"},
-                                                                                        {"<", "&lt;"},
-                                                                                        {">", "&gt;"},
-                                                                                        {"|", "\\|"},
-                                                                                        {"\\", "\\\\"},
-                                                                                        {"`", "\\`"},
-                                                                                        {"*", "\\*"},
-                                                                                        {"_", "\\_"},
-                                                                                        {"[", "\\["},
-                                                                                        {"]", "\\]"},
-                                                                                        {"!", "\\!"}}};
+  static constexpr std::array<Replacement, 12> pairs{{{"\n", " "},
+                                                      {"&", "&amp;"},
+                                                      {"<", "&lt;"},
+                                                      {">", "&gt;"},
+                                                      {"|", "\\|"},
+                                                      {"\\", "\\\\"},
+                                                      {"`", "\\`"},
+                                                      {"*", "\\*"},
+                                                      {"_", "\\_"},
+                                                      {"[", "\\["},
+                                                      {"]", "\\]"},
+                                                      {"!", "\\!"}}};
   return replaced(text, pairs);
 }
 
@@ -212,22 +213,21 @@ std::string markdown_table(const Table& table) {
 }
 
 std::string latex_escaped(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 30> pairs{
-      {{"\n", " "},         {"\\", "\\textbackslash{}"},
-       {"{", "\\{"},        {"}", "\\}"},
-       {"&", "\\&"},        {"%", "\\%"},
-       {"$", "\\$"},        {"#", "\\#"},
-       {"_", "\\_"},        {"~", "\\textasciitilde{}"},
-       {"<", "$<$"},        {"^", "\\textasciicircum{}"},
-       {">", "$>$"},        {"|", "\\textbar{}"},
-       {"\"", "''"},        {"[", "{[}"},
-       {"]", "{]}"},        {"\u2212", "$-$"},
-       {"×", "$\\times$"},  {"±", "$\\pm$"},
-       {"†", "$\\dagger$"}, {"≤", "$\\le$"},
-       {"≥", "$\\ge$"},     {"δ", "$\\delta$"},
-       {"α", "$\\alpha$"},  {"–", "--"},
-       {"«", "``"},         {"»", "''"},
-       {"…", "\\dots{}"},   {"≈", "$\\approx$"}}};
+  static constexpr std::array<Replacement, 30> pairs{{{"\n", " "},         {"\\", "\\textbackslash{}"},
+                                                      {"{", "\\{"},        {"}", "\\}"},
+                                                      {"&", "\\&"},        {"%", "\\%"},
+                                                      {"$", "\\$"},        {"#", "\\#"},
+                                                      {"_", "\\_"},        {"~", "\\textasciitilde{}"},
+                                                      {"<", "$<$"},        {"^", "\\textasciicircum{}"},
+                                                      {">", "$>$"},        {"|", "\\textbar{}"},
+                                                      {"\"", "''"},        {"[", "{[}"},
+                                                      {"]", "{]}"},        {"\u2212", "$-$"},
+                                                      {"×", "$\\times$"},  {"±", "$\\pm$"},
+                                                      {"†", "$\\dagger$"}, {"≤", "$\\le$"},
+                                                      {"≥", "$\\ge$"},     {"δ", "$\\delta$"},
+                                                      {"α", "$\\alpha$"},  {"–", "--"},
+                                                      {"«", "``"},         {"»", "''"},
+                                                      {"…", "\\dots{}"},   {"≈", "$\\approx$"}}};
   return replaced(text, pairs);
 }
 

@@ -9,7 +9,6 @@
 
 #include "base/named_row.h"
 #include "experiments/design/cell_place.h"
-#include "reports/document/report.h"
 #include "reports/results/metrics.h"
 
 namespace trainyard::reports {
@@ -107,9 +106,7 @@ class CellBuilder {
       cell.label = label_of(cell.label, distinguishing(cell.further));
       if (cell.label.starts_with(all_runs + ", ")) cell.label.erase(0, all_runs.size() + 2);
       keep_latest(cell);
-      const std::string slug = slug_of(label_of(cell.model, cell.further));
-      cell.slug = slug;
-      for (int i = 2; !used.insert(cell.slug).second; ++i) cell.slug = fmt::format("{}-{}", slug, i);
+      cell.slug = unique_slug(slug_of(label_of(cell.model, cell.further)), used);
     }
     return std::move(cells_);
   }

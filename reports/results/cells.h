@@ -7,9 +7,9 @@
 #pragma once
 
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "reports/document/report.h"
 #include "reports/results/metrics.h"
 #include "reports/results/report_data.h"
 
@@ -28,11 +28,7 @@ struct ArmRuns {
   std::size_t earlier_versions = 0;  // other settings or programs under this name that had results
 };
 
-struct CellRuns {
-  std::string model;
-  std::vector<std::pair<std::string, std::string>> further;  // other varied values, by name
-  std::string label;  // "MLP", "MLP, batch 64": the model and the values that differ between cells
-  std::string slug;   // unique and safe as a file name and an anchor
+struct CellRuns : CellName {
   ArmRuns baseline;
   std::vector<ArmRuns> arms;
   std::vector<ArmRuns> limits;  // if strategies are compared: independent runs at once, without verdicts

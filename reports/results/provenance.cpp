@@ -1,5 +1,3 @@
-#include "reports/results/provenance.h"
-
 #include <algorithm>
 #include <map>
 #include <set>
@@ -12,6 +10,7 @@
 #include "experiments/run/strategies.h"
 #include "reports/results/cells.h"
 #include "reports/results/metrics.h"
+#include "reports/results/report_data.h"
 
 namespace trainyard::reports {
 

@@ -14,7 +14,6 @@
 #include "experiments/protocol/record.h"
 #include "reports/format/words.h"
 #include "reports/results/cells.h"
-#include "reports/results/own_values.h"
 
 namespace trainyard::reports {
 

@@ -4,6 +4,7 @@
 
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "db/queries/earlier_results.h"
@@ -61,6 +62,10 @@ std::vector<const ReportData*> experiments_of(const ReportData& data);
 
 // The time of the last record. It is the date of a report, so the same database gives the same bytes.
 std::string last_record_time(const ReportData& data);
+
+// Provenance of a report: runs, data, machines and programs. Names and values in the order of the page, without unknown
+// values.
+std::vector<std::pair<std::string, std::string>> provenance(const ReportData& data);
 
 // The data for verdicts, without epochs. UserError: no such experiment.
 ReportData gather_results(const db::Database& database, const std::string& experiment);

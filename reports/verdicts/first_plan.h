@@ -1,4 +1,4 @@
-// The first plan of a cell, from the journal. It fixes the seeds, their order, the looks, the margins and α before
+// The first plan of a cell, from the journal, and the marks of a verdict that depend on how its runs were planned. It fixes the seeds, their order, the looks, the margins and α before
 // any result. Adding seeds until a word appears would be optional stopping, so a word of later seeds is
 // EXPLORATORY. See "When a cell is decided" in docs/verdicts-and-statistics.md.
 #pragma once
@@ -9,7 +9,9 @@
 #include <vector>
 
 #include "reports/results/cells.h"
+#include "reports/results/metrics.h"
 #include "reports/statistics/sequential_levels.h"
+#include "reports/verdicts/comparability.h"
 
 namespace trainyard::reports {
 
@@ -33,5 +35,19 @@ FirstPlan first_plan(const ReportData& data, const experiments::Compare& compare
 
 // The runs of `arm` whose pair is one of these.
 ArmRuns runs_in(const ArmRuns& arm, const std::set<std::string>& pairs);
+
+// What weakens a verdict because of how its runs were planned:
+// - REMOVED: results of planned runs were removed and have not been trained again
+// - REPLACED: runs were trained again after their results could be seen, and the results differ
+// - EXPLORATORY: both runs of a pair had results before the comparison was planned, or the report has only
+//   selected runs
+// - VERSIONS: the settings or the program of an arm changed under its name after it had results
+// `plan_caveats`: those of one arm that are the same for every metric.
+std::vector<Caveat> plan_caveats(const ReportData& data, const experiments::Compare& compare,
+                                 const CellRuns& cell, const ArmRuns& arm);
+
+// One per arm with replaced results of this metric. Times that did not count may be replaced.
+std::vector<Caveat> replaced_results(const ReportData& data, const experiments::Compare& compare,
+                                     const CellRuns& cell, const ArmRuns& arm, const Metric& metric);
 
 }  // namespace trainyard::reports

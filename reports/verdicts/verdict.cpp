@@ -11,7 +11,6 @@
 #include "reports/statistics/power_analysis.h"
 #include "reports/verdicts/differences.h"
 #include "reports/verdicts/first_plan.h"
-#include "reports/verdicts/plan_caveats.h"
 #include "reports/verdicts/tested_cell.h"
 
 namespace trainyard::reports {
@@ -106,8 +105,11 @@ void apply(const Hypothesis& one, TestedVerdict& verdict) {
   }
 }
 
+// A difference as a change: percent, points, dB or units of loss.
 double change_of(const TestedVerdict& verdict, double difference) {
-  return as_change(verdict.scale, verdict.sign * difference);
+  const double signed_difference = verdict.sign * difference;
+  if (verdict.scale == Scale::log_ratio) return 100 * std::expm1(-signed_difference);
+  return verdict.scale == Scale::absolute ? -signed_difference : signed_difference;
 }
 
 Interval shown(const TestedVerdict& verdict, const Interval& differences) {
@@ -450,11 +452,6 @@ std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compa
   settle_open_cells(families, result);
   add_first_words(data, result);
   return result;
-}
-
-double as_change(Scale scale, double difference) {
-  if (scale == Scale::log_ratio) return 100 * std::expm1(-difference);
-  return scale == Scale::absolute ? -difference : difference;
 }
 
 }  // namespace trainyard::reports

@@ -46,7 +46,4 @@ struct CellVerdicts {
 // Cells that are in the journal use seeds, margins and α of their first plan, others those of `compare`.
 std::vector<CellVerdicts> judge(const ReportData& data, const experiments::Compare& compare);
 
-// A difference as a change: percent, points, dB or units of loss.
-double as_change(Scale scale, double difference);
-
 }  // namespace trainyard::reports

@@ -1,6 +1,4 @@
 // One column per axis that varies, in final_metrics, in task_final_metrics and in every export.
-#include "db/database/axis_views.h"
-
 #include <algorithm>
 #include <fstream>
 #include <set>
@@ -8,9 +6,10 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <doctest/doctest.h>
 
+#include "db/database/schema.h"
 #include "db/ingest/ingest.h"
 #include "db/ingest/maintenance.h"
-#include "db/queries/select.h"
+#include "db/queries/queries.h"
 #include "experiments/protocol/seal.h"
 #include "tests/db/support/yard.h"
 

@@ -1,10 +1,9 @@
 // The database can be rebuilt from the files of the yard at any time.
-#include "db/ingest/replay.h"
-
 #include <fstream>
 
 #include <doctest/doctest.h>
 
+#include "db/ingest/maintenance.h"
 #include "db/queries/queries.h"
 #include "tests/db/support/live_yard.h"
 #include "tests/db/support/yard.h"

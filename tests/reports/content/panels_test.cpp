@@ -7,7 +7,6 @@
 #include <doctest/doctest.h>
 
 #include "reports/content/content.h"
-#include "reports/content/difference_panels.h"
 #include "reports/draw/svg.h"
 #include "reports/report/page.h"
 #include "tests/reports/support/made_results.h"

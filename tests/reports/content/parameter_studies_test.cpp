@@ -1,12 +1,11 @@
 // Studies of numeric axes: points, axes, titles and data.
-#include "reports/content/parameter_studies.h"
-
 #include <algorithm>
 #include <cmath>
 
 #include <doctest/doctest.h>
 
 #include "reports/content/content.h"
+#include "reports/content/figures_of_all_models.h"
 #include "reports/draw/line_drawing.h"
 #include "reports/draw/svg.h"
 #include "reports/report/page.h"

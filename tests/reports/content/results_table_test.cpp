@@ -1,6 +1,4 @@
 // The results table: numbers, bold print, and equality with pandas.
-#include "reports/content/results_table.h"
-
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -9,6 +7,7 @@
 #include <doctest/doctest.h>
 
 #include "reports/content/content.h"
+#include "reports/content/paper_tables.h"
 #include "reports/format/table.h"
 #include "tests/reports/support/made_results.h"
 #include "tests/support/contains.h"

@@ -11,7 +11,7 @@
 
 #include "base/text.h"
 #include "reports/analysis/analysis.h"
-#include "reports/analysis/samples.h"
+#include "reports/analysis/parts.h"
 #include "reports/content/curves.h"
 #include "reports/draw/assets.h"
 #include "reports/draw/drawing.h"

@@ -1,8 +1,7 @@
 // Caveats from the journal: removed and replaced results, plans after the results, versions of an arm.
-#include "reports/verdicts/plan_caveats.h"
-
 #include <doctest/doctest.h>
 
+#include "reports/verdicts/first_plan.h"
 #include "tests/reports/support/judged.h"
 #include "tests/support/contains.h"
 

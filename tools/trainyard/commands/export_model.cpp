@@ -19,7 +19,6 @@
 #include "models/exported/operators.h"
 #include "models/tasks.h"
 #include "tools/trainyard/cli/command.h"
-#include "tools/trainyard/commands/exported_experiment.h"
 
 namespace trainyard::tools {
 

@@ -1,5 +1,3 @@
-#include "tools/trainyard/commands/exported_experiment.h"
-
 #include <algorithm>
 #include <regex>
 
@@ -12,6 +10,7 @@
 #include "models/exported/exported.h"
 #include "models/tasks.h"
 #include "tools/trainyard/cli/recorded_runs.h"
+#include "tools/trainyard/commands/export_model.h"
 
 namespace trainyard::tools {
 

@@ -170,8 +170,7 @@ std::int64_t validation_samples(const models::DataChoice& data, SampleCounts& co
 using PlanWarnings = std::vector<std::pair<std::string, std::vector<std::string>>>;
 
 void add_warning(PlanWarnings& warnings, const std::string& place, const std::string& text) {
-  std::vector<std::string>& places = reports::value_of_key(warnings, text);
-  if (std::ranges::find(places, place) == places.end()) places.push_back(place);
+  reports::add_new(reports::value_of_key(warnings, text), place);
 }
 
 void add_warnings(const Compare& compare, const std::vector<PlannedArm>& arms, Outlooks& outlooks,

@@ -16,6 +16,7 @@
 #include "orchestrator/yard/yard.h"
 #include "reports/analysis/analysis.h"
 #include "reports/document/report_json.h"
+#include "reports/format/words.h"
 #include "reports/results/report_data.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
@@ -58,10 +59,7 @@ std::vector<std::string> experiments_named(const db::Database& database,
                                            const std::vector<std::string>& names) {
   if (names.empty()) return {experiment_named(database, "")};
   std::vector<std::string> found;
-  for (const auto& name : names) {
-    const auto experiment = experiment_named(database, name);
-    if (std::ranges::find(found, experiment) == found.end()) found.push_back(experiment);
-  }
+  for (const auto& name : names) reports::add_new(found, experiment_named(database, name));
   return found;
 }
 

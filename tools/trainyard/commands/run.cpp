@@ -21,7 +21,6 @@
 #include "tools/trainyard/cli/run_sweep.h"
 #include "tools/trainyard/commands/commands.h"
 #include "tools/trainyard/commands/export_model.h"
-#include "tools/trainyard/commands/exported_experiment.h"
 
 namespace trainyard::tools {
 

@@ -32,7 +32,7 @@
 #include "reports/format/number_text.h"
 #include "reports/format/words.h"
 #include "reports/results/metrics.h"
-#include "reports/results/own_values.h"
+#include "reports/results/report_data.h"
 #include "tools/trainyard/cli/command.h"
 #include "tools/trainyard/cli/terminal.h"
 #include "tools/trainyard/commands/commands.h"
