@@ -73,6 +73,7 @@ CREATE TABLE run (
   strategy_kind TEXT NOT NULL,
   replicas INTEGER NOT NULL,
   stages INTEGER NOT NULL,
+  servers INTEGER NOT NULL,
   seed INTEGER NOT NULL,
   epochs INTEGER NOT NULL,
   resolved TEXT NOT NULL,

@@ -96,7 +96,7 @@ CREATE VIEW run_summary AS
 SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed,
   COALESCE(s.status, 'planned') AS status, r.epochs, s.total_train_seconds,
   COALESCE(s.epochs_done, 0) AS epochs_done, COALESCE(s.attempts, 0) AS attempts,
-  r.dataset, r.data_source, r.replicas, r.stages, s.total_seconds, s.test_accuracy,
+  r.dataset, r.data_source, r.replicas, r.stages, r.servers, s.total_seconds, s.test_accuracy,
   s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
   m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes, s.times_problem,
@@ -143,7 +143,7 @@ CROSS JOIN epoch e
 }
 
 // A replica is `stages` consecutive ranks. Only its last stage writes metrics. Its times are those of the
-// slowest stage.
+// slowest stage. Servers follow the replicas and belong to none.
 std::string epoch_replica() {
   return "CREATE VIEW epoch_replica AS\n"
          "SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, "
@@ -152,7 +152,7 @@ std::string epoch_replica() {
   MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds,
   MAX(e.processor_seconds) AS processor_seconds)sql" +
          each_loss_part(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(
-FROM epoch_rank e JOIN run r ON r.run_key = e.run_key
+FROM epoch_rank e JOIN run r ON r.run_key = e.run_key AND e.rank < r.replicas * r.stages
 GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
 HAVING COUNT(*) = r.stages)sql";
 }
@@ -183,7 +183,9 @@ std::string time_parts() {
          each_part("AVG(e.{part}_seconds) AS {part}_seconds") + R"sql(
 FROM run_in_experiment r
 CROSS JOIN timed_epoch t ON t.run_key = r.run_key
+CROSS JOIN run q ON q.run_key = r.run_key
 CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch
+  AND e.rank < q.replicas * q.stages
 GROUP BY r.run_key, r.experiment)sql";
 }
 

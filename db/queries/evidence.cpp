@@ -33,12 +33,13 @@ RunEvidence::Rank rank_of(RowReader row) {
   return rank;
 }
 
-// Attempts that did not fail and have probes of every rank.
+// Attempts that did not fail and have probes of every rank that trains.
 constexpr const char* whole_probes = R"sql(
 WITH probed AS (
   SELECT p.run_key, p.attempt, a.circumstances_hash
   FROM (SELECT run_key, attempt, COUNT(DISTINCT rank) AS ranks FROM probe GROUP BY run_key, attempt) p
-  JOIN attempt a ON a.run_key = p.run_key AND a.attempt = p.attempt AND a.world_size = p.ranks
+  JOIN attempt a ON a.run_key = p.run_key AND a.attempt = p.attempt
+  JOIN run r ON r.run_key = p.run_key AND a.world_size = p.ranks + r.servers
   JOIN attempt_status s ON s.run_key = p.run_key AND s.attempt = p.attempt AND s.status <> 'failed'
 )
 )sql";
@@ -68,13 +69,25 @@ ORDER BY seq)sql";
 
 }  // namespace
 
+std::vector<RecordedWeights> recorded_weights(const Database& database, const std::string& run_key) {
+  const auto weights_of = [](RowReader row) {
+    return RecordedWeights{static_cast<int>(row.integer()), row.integer(), row.text()};
+  };
+  return read_rows(database, R"sql(
+    SELECT e.attempt, e.epoch, e.extra ->> '$.weights'
+    FROM run_chain c JOIN epoch e ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.rank = 0
+      AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch
+    WHERE c.run_key = ? AND e.extra ->> '$.weights' IS NOT NULL ORDER BY e.epoch)sql",
+                   weights_of, run_key);
+}
+
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment) {
   static constexpr const char* last_epoch =
       "(SELECT e.attempt, e.epoch FROM run_epoch e WHERE e.run_key = c.run_key ORDER BY e.epoch DESC LIMIT "
       "1)";
   return translated(database.connection(), [&] {
     SQLite::Statement processes(database.connection(), R"sql(
-      SELECT rank, replica, device, threads, trainyard_version, libtorch_version, parameters, start_extra
+      SELECT rank, COALESCE(replica, -(start_extra ->> '$.server' IS NOT NULL)), device, threads, trainyard_version, libtorch_version, parameters, start_extra
       FROM process WHERE run_key = ? AND attempt = ? AND started IS NOT NULL ORDER BY rank)sql");
     SQLite::Statement batches(database.connection(), R"sql(
       SELECT e.epoch, e.batches

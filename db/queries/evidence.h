@@ -46,6 +46,15 @@ struct RunEvidence {
 };
 std::vector<RunEvidence> run_evidence(const Database& database, const std::string& experiment);
 
+// The hash of all parameters after an epoch, of asynchronous servers.
+struct RecordedWeights {
+  int attempt = 0;
+  std::int64_t epoch = 0;
+  std::string hash;
+};
+// The hashes of the epochs that count, in their order. Empty for other runs.
+std::vector<RecordedWeights> recorded_weights(const Database& database, const std::string& run_key);
+
 // One rank after one step of the parity check (runner/parity/parity_check.h). Reports derive the verdict
 // BROKEN from probes. The plan does not repeat probes that exist.
 struct Probe {

@@ -281,7 +281,24 @@ std::vector<std::string> not_stated(const StatedTerms& terms) {
   return missing;
 }
 
+namespace {
+
+// "3 replicas without a bound". Empty without asynchronous servers.
+std::string asynchronous(const Values& values) {
+  if (value_text(values, "mode") != "async") return "";
+  const std::string bound = value_text(values, "staleness");
+  return value_text(values, "replicas") + " replicas " +
+         (bound.empty() ? "without a bound" : "with the bound " + bound);
+}
+
+}  // namespace
+
 std::string declared_mesh_difference(const Values& baseline, const Values& arm) {
+  const std::string own = asynchronous(arm), other = asynchronous(baseline);
+  if (own != other)
+    return fmt::format(
+        "asynchronous servers are another algorithm, with stale parameters: {}, {} in the baseline",
+        own.empty() ? "none" : own, other.empty() ? "none" : other);
   const models::Model* model = model_of(arm);
   const auto parts = [](const Values& values) {
     std::string all;

@@ -116,7 +116,8 @@ void check_number(const Key& key, std::int64_t number, const RunSettings& settin
   const std::string& name = key.parameter.name;
   const Range& range = settings.kind().*key.of;
   if (range.has(number)) return;
-  const std::string allowed = range.any() ? fmt::format(">= {}", range.minimum) : "1";
+  const std::string allowed =
+      range.any() ? fmt::format(">= {}", range.minimum) : std::to_string(range.minimum);
   const std::string advice =
       range.any() ? "" : fmt::format("; strategies with {} are {}", name, kinds_with(key.of));
   problems.error(settings.place(name), "{} of {} must be {}, but is {}{}", name, strategy_text(settings),
@@ -167,6 +168,8 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
   // All schedules have the same order for one micro-batch.
   if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
     run.strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
+  if (const Setting* bound = settings.find("staleness"))
+    run.strategy.staleness = std::get<std::int64_t>(bound->value);
   check_mesh(settings, run, problems);
 }
 
@@ -196,6 +199,7 @@ class Check {
     data();
     batch();
     sampler();
+    servers();
     unused_keys();
     if (problems_.errors() == errors && !own_model() && !own_data() && sizes_fit) layers();
   }
@@ -304,6 +308,27 @@ class Check {
                     "a batch of {} cannot be divided equally among {} replicas, as sampler \"distributed\" "
                     "requires; give the batch per replica, or use sampler \"exact\"",
                     run_.global_batch, run_.strategy.replicas);
+  }
+
+  void servers() {
+    const Strategy& strategy = run_.strategy;
+    if (const Setting* bound = settings_.find("staleness"); bound != nullptr && !strategy.is_async())
+      problems_.error(bound->at, "staleness needs mode = \"async\"; strategy {} is \"{}\"",
+                      in_quotes(strategy.name), strategy.servers > 0 ? strategy.mode : strategy.kind);
+    if (strategy.servers == 0) return;
+    for (const char* name : {"batch_norm", "sampler"})
+      if (const std::string value = name == std::string("sampler") ? run_.sampler : run_.batch_norm;
+          strategy.is_async() && (value == "sync" || value == "distributed"))
+        problems_.error(settings_.place(name),
+                        "{} = {} needs replicas in step; those of strategy {} are asynchronous", name,
+                        in_quotes(value), in_quotes(strategy.name));
+    if (run_.precision == "float16")
+      problems_.error(settings_.place("precision"),
+                      "servers cannot scale the loss, as float16 requires; use bfloat16");
+    if (settings_.model().own_loss.is_weighted())
+      problems_.error(settings_.place("strategy"),
+                      "the loss of model {} has weights, which servers would not divide by; use ddp",
+                      in_quotes(run_.model));
   }
 
   Location place_of_parts() const {

@@ -1,6 +1,6 @@
 // Checkpoint files, from which an interrupted run resumes.
 // - When the records of an epoch are durable, replica 0 of each stage writes one file to the run's folder of
-//   checkpoints. Other replicas have equal parameters.
+//   checkpoints. Other replicas have equal parameters. Servers write files, too: their stages follow.
 // - The last two epochs are kept. If a crash leaves an epoch incomplete, the previous one has all stages.
 // - Only `runner` writes them and interprets the values. The orchestrator looks for the last complete epoch
 //   (orchestrator/plan/resume_point.h), and removes the files when the run has finished.

@@ -99,6 +99,10 @@ bool has_stages(const Run& run) {
   return run.strategy.stages > 1;
 }
 
+bool has_servers(const Run& run) {
+  return run.strategy.servers > 0;
+}
+
 bool is_of(const std::string& dataset, std::initializer_list<models::DataKind> kinds) {
   const models::Dataset* row = row_or_null(models::datasets(), &models::Dataset::name, dataset);
   return row != nullptr && std::ranges::find(kinds, row->kind) != kinds.end();
@@ -378,7 +382,7 @@ std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
     if ((kind.*part).any()) names[(kind.*part).fallback].push_back(kind.name);
   std::string text;
   for (const auto& [number, kinds] : names) text += fmt::format("{} {}; ", joined(kinds), number);
-  return text + "others 1";
+  return text + fmt::format("others {}", (StrategyKind().*part).fallback);
 }
 
 std::vector<Key> strategy_keys() {
@@ -393,6 +397,25 @@ std::vector<Key> strategy_keys() {
        .of = &StrategyKind::stages,
        .member = &Strategy::stages,
        .original = true},
+      {.parameter =
+           integer_row("servers", from_zero, Bound{1024},
+                       "ranks that hold the parameters and the state of the optimizer, in equal parts"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::servers,
+       .has = has_servers},
+      {.parameter =
+           text_row("mode", {"sync", "async"},
+                    "of servers. sync: they add the gradients of all replicas, as one device; async: they "
+                    "apply each gradient of a whole batch at once, which is another algorithm"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::mode,
+       .has = has_servers},
+      {.parameter = integer_row(
+           "staleness", from_zero, Bound{1'000'000},
+           "mode \"async\": by how many updates a replica may be ahead of the slowest one", "no bound"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::staleness,
+       .has = has_servers},
       {.parameter = integer_row(
            "micro_batches", from_one, Bound{65536},
            "parts of a replica's batch; different stages work on different parts at the same time"),

@@ -28,8 +28,9 @@ using KeyMember =
     std::variant<std::monostate, bool Run::*, std::int64_t Run::*, std::uint64_t Run::*, double Run::*,
                  std::string Run::*, std::optional<std::int64_t> Run::*, bool Optimizer::*,
                  std::int64_t Optimizer::*, double Optimizer::*, std::string Optimizer::*,
-                 std::int64_t Strategy::*, std::string Strategy::*, std::int64_t models::DataChoice::*,
-                 std::string models::DataChoice::*, std::optional<std::int64_t> models::DataChoice::*,
+                 std::int64_t Strategy::*, std::string Strategy::*, std::optional<std::int64_t> Strategy::*,
+                 std::int64_t models::DataChoice::*, std::string models::DataChoice::*,
+                 std::optional<std::int64_t> models::DataChoice::*,
                  std::array<double, 3> models::DataChoice::*>;
 
 struct Key {

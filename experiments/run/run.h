@@ -32,8 +32,11 @@ struct Strategy {
   std::string kind = "single";  // a row of strategies.h, or "foreign" for a program of the user
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
-  std::string schedule = "";       // "gpipe", "1f1b"; empty if a step has one micro-batch
-  std::int64_t micro_batches = 1;  // per replica and step
+  std::int64_t servers = 0;                    // ranks after the replicas that hold the parameters
+  std::string mode = "sync";                   // of servers: "sync", "async"
+  std::optional<std::int64_t> staleness = {};  // of "async": the bound
+  std::string schedule = "";                   // "gpipe", "1f1b"; empty if a step has one micro-batch
+  std::int64_t micro_batches = 1;              // per replica and step
   // The first layers of stages 1 … S − 1, ascending. Empty for one stage, and for split = "auto" before
   // `resolve_data`.
   std::vector<std::int64_t> boundaries = {};
@@ -42,11 +45,14 @@ struct Strategy {
   std::vector<ForeignFile> files = {};                  // declared by a foreign arm
   std::map<std::string, std::string> environment = {};  // its own variables, placeholders replaced
   std::string folder = {};                              // working folder: that of the experiment file
-  std::int64_t world_size() const { return replicas * stages; }
+  std::int64_t world_size() const { return replicas * stages + servers; }
+  // Ranks that write a checkpoint: those of replica 0, and the servers.
+  std::int64_t parts_of_checkpoint() const { return stages + servers; }
   bool independent() const;  // ranks share neither batch nor gradients
   bool foreign() const { return !command.empty(); }
+  bool is_async() const { return mode == "async"; }
   // Replicas that share each batch.
-  std::int64_t sharing_replicas() const { return independent() ? 1 : replicas; }
+  std::int64_t sharing_replicas() const { return independent() || is_async() ? 1 : replicas; }
   bool operator==(const Strategy&) const = default;
 };
 

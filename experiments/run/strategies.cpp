@@ -27,6 +27,12 @@ std::span<const StrategyKind> strategy_kinds() {
        .stages = two_or_more,
        .micro_batches = micro_batches,
        .schedule = "1f1b"},
+      {.name = "parameter-server",
+       .about =
+           "servers hold the parameters: each replica sends them the gradients of its part of the batch, "
+           "and gets the parameters that they update",
+       .replicas = {.fallback = 2, .minimum = 1, .maximum = 1024},
+       .servers = {.fallback = 1, .minimum = 1, .maximum = 1024}},
       {.name = "independent",
        .about = "several unconnected copies of single at once: the limit of the machine, plotted beside the "
                 "speed-up",

@@ -10,7 +10,7 @@
 
 namespace trainyard::experiments {
 
-// A kind of strategy. A range of 1 … 1 means that the kind does not have this dimension.
+// A kind of strategy. A range of one number means that the kind does not have this dimension.
 struct StrategyKind {
   struct Range {
     std::int64_t fallback = 1, minimum = 1, maximum = 1;
@@ -22,6 +22,7 @@ struct StrategyKind {
   Range replicas = {};
   Range stages = {};
   Range micro_batches = {};
+  Range servers = {.fallback = 0, .minimum = 0, .maximum = 0};
   std::string schedule = "";  // default for several micro-batches; empty if there is always one
   // The ranks train at the same time without a connection: replicas share neither batch nor gradients. Such
   // runs get no verdict and keep no weights.

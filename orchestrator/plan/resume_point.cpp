@@ -58,7 +58,7 @@ struct CheckpointCheck {
 CheckpointCheck look_at(const fs::path& folder, std::int64_t epoch, const PlannedRun& planned,
                         const Resumable& attempts) {
   CheckpointCheck looked;
-  for (int stage = 0; stage < planned.run.strategy.stages; ++stage) {
+  for (int stage = 0; stage < planned.run.strategy.parts_of_checkpoint(); ++stage) {
     if (!fs::exists(experiments::checkpoint_file(folder, epoch, stage)))
       return {0, fmt::format("stage {} is missing", stage)};
     try {

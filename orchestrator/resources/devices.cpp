@@ -85,11 +85,12 @@ void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>
   if (devices.empty()) throw InternalError("no device to place ranks on");
   const std::size_t cores = cores_of(devices).size();
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
-  if (strategy.replicas <= most / strategy.stages) return;
-  throw UserError(
-      fmt::format("strategy \"{}\" has {} replicas of {}, more ranks than {} can run", strategy.name,
-                  strategy.replicas, counted(strategy.stages, "stage"), counted(cores, "core")),
-      fmt::format("use at most {} ranks here", most));
+  if (strategy.replicas <= (most - strategy.servers) / strategy.stages) return;
+  throw UserError(fmt::format("strategy \"{}\" has {} replicas of {}{}, more ranks than {} can run",
+                              strategy.name, strategy.replicas, counted(strategy.stages, "stage"),
+                              strategy.servers > 0 ? " and " + counted(strategy.servers, "server") : "",
+                              counted(cores, "core")),
+                  fmt::format("use at most {} ranks here", most));
 }
 
 Location place_of(const experiments::Experiment& experiment, std::size_t run) {
@@ -193,6 +194,8 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
       const std::int64_t place = own ? replica * strategy.stages + stage : replica + stage;
       placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
     }
+  for (std::int64_t rank = strategy.replicas * strategy.stages; rank < strategy.world_size(); ++rank)
+    placed.push_back(devices[static_cast<std::size_t>(rank) % devices.size()]);
   divide_cores_of_gpus(placed);
   return placed;
 }

@@ -117,6 +117,7 @@ struct Arm {
   std::vector<ArmRun> runs;  // as planned
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
+  std::optional<std::int64_t> servers = {};  // of a kind that has them
   std::int64_t devices = 1;       // distinct ones of a run; if they are not known, as many as ranks
   Comparability comparability;    // with the baseline; nothing for the baseline itself
   std::vector<Sample> samples;    // by metric; without metrics that no run of the cell has or should have
@@ -130,7 +131,7 @@ struct Arm {
   // Those of the result first, and the largest part first. Empty: not looked for, as for the baseline itself.
   std::optional<std::vector<Cause>> causes = {};
   std::optional<std::vector<PartChange>> part_changes = {};
-  std::int64_t ranks() const { return replicas * stages; }
+  std::int64_t ranks() const { return replicas * stages + servers.value_or(0); }
 };
 
 // Total speed-up of N independent runs at once: N · t₁ / t_N. No strategy can be faster on this machine: the

@@ -20,11 +20,13 @@ using Texts = std::set<std::string>;
 
 // "2 replicas × 2 stages, 1f1b, 4 micro-batches"; empty for one process.
 std::string mesh_text(const db::RunSummary& run) {
-  if (run.replicas * run.stages <= 1) return "";
+  if (run.ranks() <= 1) return "";
   std::string text;
   if (run.replicas > 1)
     text = counted(run.replicas, experiments::is_independent(run.kind) ? "run" : "replica");
   if (experiments::is_independent(run.kind)) return text + " at once";
+  if (run.servers > 0)
+    return text + (text.empty() ? "1 replica" : "") + " and " + counted(run.servers, "server");
   if (run.stages <= 1) return text;
   text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;

@@ -313,9 +313,14 @@ Statement libtorch(const ReportData& data) {
 // Whether all arms had a parity check. Its failures are in `contract_statements`.
 Statement parity(const ReportData& data, const std::vector<CellRuns>& cells) {
   const std::vector<std::string> unknown = not_probed(data, cells);
+  const bool has_replays = std::ranges::any_of(
+      data.runs, [](const db::RunSummary& run) { return value_of(run, "mode") == "async"; });
   if (unknown.empty())
-    return {Severity::fair,
-            "Parity check: before timing, the first steps of each arm were compared with a single process."};
+    return {
+        Severity::fair,
+        std::string(
+            "Parity check: before timing, the first steps of each arm were compared with a single process") +
+            (has_replays ? ", and those of asynchronous servers with their replay." : ".")};
   const bool recorded = std::ranges::any_of(data.evidence, [](const auto& one) {
     return one.second.ranks.size() > 1 && one.second.ranks.front().start.contains("observed");
   });

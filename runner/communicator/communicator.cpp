@@ -93,6 +93,9 @@ class HostCopies final : public Communicator {
     const at::Tensor copy = like(tensor);
     return copied_work(through_->receive(copy, from, tag), copy, tensor);
   }
+  int receive_from_any(const at::Tensor& tensor, int tag) override {
+    return through_->receive_from_any(tensor, tag);
+  }
   void broadcast(const at::Tensor& tensor, int root) override {
     if (!copied(tensor)) return through_->broadcast(tensor, root);
     const at::NoGradGuard no_grad;
@@ -124,6 +127,10 @@ class HostCopies final : public Communicator {
 
 at::Tensor Communicator::allocate(std::int64_t count, at::ScalarType dtype) {
   return at::zeros({count}, at::TensorOptions(dtype).device(device()));
+}
+
+int Communicator::receive_from_any(const at::Tensor& /*tensor*/, int /*tag*/) {
+  throw InternalError(std::string(transport()) + " cannot receive from any rank");
 }
 
 std::optional<double> take_straggler_seconds(Communicator& communicator) {

@@ -72,6 +72,9 @@ class Communicator {
   // Both return at once. Any number of messages may be in flight, also during collectives.
   virtual std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) = 0;
   virtual std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) = 0;
+  // Receives the next message with this tag from any other rank into `tensor`, which is in host memory. Returns the sender.
+  // InternalError if the transport has only neighbours.
+  virtual int receive_from_any(const at::Tensor& tensor, int tag);
   // Replaces `tensor` by the tensor of rank `root`.
   virtual void broadcast(const at::Tensor& tensor, int root) = 0;
   // Returns once every rank has called it. GPU work that was launched before may still be running.

@@ -28,11 +28,19 @@ class GlooCommunicator final : public Communicator {
   }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
     std::vector<at::Tensor> tensors{tensor};
-    return start_work(rank(), "sending to a stage", [&] { return group_->send(tensors, to, tag); });
+    return start_work(rank(), "sending a message", [&] { return group_->send(tensors, to, tag); });
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
     std::vector<at::Tensor> tensors{tensor};
-    return start_work(rank(), "receiving from a stage", [&] { return group_->recv(tensors, from, tag); });
+    return start_work(rank(), "receiving a message", [&] { return group_->recv(tensors, from, tag); });
+  }
+  int receive_from_any(const at::Tensor& tensor, int tag) override {
+    std::vector<at::Tensor> tensors{tensor};
+    return guarded(rank(), "receiving a message", [&] {
+      const auto work = group_->recvAnysource(tensors, tag);
+      work->wait();
+      return work->sourceRank();
+    });
   }
   void broadcast(const at::Tensor& tensor, int root) override {
     std::vector<at::Tensor> tensors{tensor};

@@ -60,13 +60,13 @@ class ProcessGroups final : public Communicator {
     if (!on_device(tensor)) return host_->send(tensor, to, tag);
     std::vector<at::Tensor> tensors{tensor};
     const DeviceGroup& group = link(rank(), to);
-    return start_work(rank(), "sending to a stage", [&] { return group->send(tensors, receiver, tag); });
+    return start_work(rank(), "sending a message", [&] { return group->send(tensors, receiver, tag); });
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
     if (!on_device(tensor)) return host_->receive(tensor, from, tag);
     std::vector<at::Tensor> tensors{tensor};
     const DeviceGroup& group = link(from, rank());
-    return start_work(rank(), "receiving from a stage", [&] { return group->recv(tensors, sender, tag); });
+    return start_work(rank(), "receiving a message", [&] { return group->recv(tensors, sender, tag); });
   }
   // On the current stream if the group supports that. Then there is no work to wait for.
   void broadcast(const at::Tensor& tensor, int root) override {

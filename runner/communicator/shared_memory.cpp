@@ -239,6 +239,12 @@ void SharedGroup::wait(const char* operation, const std::function<std::optional<
   }
 }
 
+std::optional<int> SharedGroup::lost_rank() const {
+  for (int other = 0; other < size(); ++other)
+    if (states_[other].has_quit.load() != 0 || peers_.has_ended(other)) return other;
+  return std::nullopt;
+}
+
 const char* SharedGroup::failure_of(int rank, std::chrono::steady_clock::time_point waited_since) const {
   if (states_[rank].has_quit.load() != 0) return "has left";
   if (peers_.has_ended(rank)) return "has ended";

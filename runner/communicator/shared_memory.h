@@ -150,6 +150,7 @@ class SharedGroup {
   std::atomic<std::uint64_t>& done(int rank) const { return states_[rank].done; }
   Contribution& contribution(int rank, std::uint64_t number) const;
   Message& message(int from, int to, std::uint64_t number) const;
+  std::optional<int> lost_rank() const;  // the first that has left or ended
 
   std::byte* data(int rank, std::uint64_t offset) const;
   // The offset of `address` in this rank's part. Empty if it is elsewhere.

@@ -36,7 +36,7 @@ class SharedMessages {
     take_back_what_was_read();
     const std::uint64_t number = ++sent_[static_cast<std::size_t>(to)];
     Message& message = group_.message(group_.rank(), to, number);
-    group_.wait("sending to a stage", [&]() -> std::optional<int> {
+    group_.wait("sending a message", [&]() -> std::optional<int> {
       const bool free = number <= messages_under_way || message.taken.load() == number - messages_under_way;
       return free ? std::nullopt : std::optional(to);
     });
@@ -56,6 +56,20 @@ class SharedMessages {
     return finished_by([this, from, place] { take(from, place); });
   }
 
+  // Waits for a message with this tag that nobody expects, and returns its sender.
+  int wait_for_any(int tag) {
+    std::optional<int> from, lost;
+    int calls = 0;
+    group_.wait("receiving a message", [&]() -> std::optional<int> {
+      for (int other = 0; other < group_.size() && !from; ++other)
+        if (other != group_.rank() && has_arrived(other, tag)) from = other;
+      if (from) return std::nullopt;
+      if (++calls > SharedGroup::spin_limit && !lost) lost = group_.lost_rank();  // asks the system
+      return lost.value_or(group_.rank() == 0 ? 1 : 0);
+    });
+    return *from;
+  }
+
  private:
   struct Expected {
     at::Tensor tensor;
@@ -69,8 +83,17 @@ class SharedMessages {
     std::uint64_t offset;
   };
 
+  bool has_arrived(int from, int tag) {
+    for (std::uint64_t number = read_[static_cast<std::size_t>(from)] + 1;; ++number) {
+      const Message& message = group_.message(from, group_.rank(), number);
+      const std::uint64_t sent = message.sent.load(std::memory_order_acquire);
+      if (sent < number) return false;
+      if (sent == number && message.taken.load() != number && message.tag == tag) return true;
+    }
+  }
+
   void take(int from, ExpectedList::iterator expected) {
-    group_.wait("receiving from a stage", [&]() -> std::optional<int> {
+    group_.wait("receiving a message", [&]() -> std::optional<int> {
       hand_out(from);
       return expected->arrived ? std::nullopt : std::optional(from);
     });
@@ -184,6 +207,11 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
     return messages_.receive(tensor, from, tag);
+  }
+  int receive_from_any(const at::Tensor& tensor, int tag) override {
+    const int from = messages_.wait_for_any(tag);
+    messages_.receive(tensor, from, tag)->wait();
+    return from;
   }
 
  private:

@@ -313,7 +313,7 @@ at::Tensor ShardLayout::in(const at::Tensor& memory, std::size_t parameter) cons
   return memory.as_strided(place.sizes, place.strides, memory.storage_offset() + place.begin);
 }
 
-std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
+MemoryRange ShardLayout::range(std::size_t bucket, int rank, int size) const {
   const std::vector<std::size_t>& members = buckets_[bucket];
   const std::int64_t start = places_[members.front()].begin;
   const std::int64_t count = places_[members.back()].end - start;
@@ -321,11 +321,16 @@ std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) c
   const auto edge = [&](int r) {
     return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
   };
+  return {edge(rank), edge(rank + 1)};
+}
+
+std::vector<Shard> ShardLayout::slices(std::size_t bucket, int rank, int size) const {
+  const MemoryRange own = range(bucket, rank, size);
   std::vector<Shard> slices;
-  for (const std::size_t i : members) {
-    const std::int64_t begin = std::max(edge(rank), places_[i].begin);
-    const std::int64_t end = std::min(edge(rank + 1), places_[i].end);
-    if (begin < end) slices.push_back({i, begin - places_[i].begin, end - places_[i].begin, columns});
+  for (const std::size_t i : buckets_[bucket]) {
+    const Place& place = places_[i];
+    const std::int64_t begin = std::max(own.begin, place.begin), end = std::min(own.end, place.end);
+    if (begin < end) slices.push_back({i, begin - place.begin, end - place.begin, place.columns});
   }
   return slices;
 }

@@ -29,6 +29,12 @@ struct Shard {
   at::Tensor of(const at::Tensor& whole) const;
 };
 
+// Numbers from `begin` to `end` of a memory.
+struct MemoryRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
 // Layout of the shards of all parameters. The parameters are in one memory, bucket after bucket
 // (runner/gradients/reducer.h). Each bucket is divided into one shard per replica, so that all replicas have
 // equal work at any time of backward.
@@ -46,6 +52,8 @@ class ShardLayout {
   // The view of a parameter in `memory` [numbers()], with the parameter's sizes and strides.
   at::Tensor in(const at::Tensor& memory, std::size_t parameter) const;
 
+  // Where the shards of replica `rank` of `size` in a bucket are in memory. May be empty.
+  MemoryRange range(std::size_t bucket, int rank, int size) const;
   // Shards of replica `rank` of `size` in a bucket. May be empty.
   std::vector<Shard> slices(std::size_t bucket, int rank, int size) const;
   std::vector<Shard> slices(int rank, int size) const;  // in all buckets, in their order

@@ -41,6 +41,8 @@ class Batches {
         epoch_samples(data_, resolved.run.global_batch, resolved.run.steps_per_epoch);
     for (int replica = 0; replica < ranks.mesh.replicas; ++replica)
       samplers_.emplace_back(samples, resolved.run.global_batch, replica, ranks.mesh.replicas, sampling_);
+    if (ranks.position.is_server())
+      samplers_ = {Sampler(samples, resolved.run.global_batch, no_replica, ranks.mesh.replicas, sampling_)};
   }
 
   std::int64_t steps() const { return samplers_.front().steps(); }
@@ -69,14 +71,14 @@ class Batches {
 
  private:
   LocalBatch local_batch(int replica, std::int64_t k) const {
-    return samplers_[static_cast<std::size_t>(replica)].local_batch(data_, order_, k);
+    return samplers_[static_cast<std::size_t>(std::max(replica, 0))].local_batch(data_, order_, k);
   }
 
   std::unique_ptr<Dataset> augmented_;  // null if the run has no augmentation
   const Dataset& data_;
   at::Tensor order_;
   Sampling sampling_;
-  std::vector<Sampler> samplers_;  // per replica
+  std::vector<Sampler> samplers_;  // per replica; on a server that of a rank without samples
 };
 
 double norm_of(const at::Tensor& tensor) {
@@ -133,6 +135,10 @@ std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
 // The value of `own` on rank 0, on all ranks.
 bool agreed(bool own, const Connections& ranks) {
   const at::Tensor word = at::full({1}, own ? 1 : 0, at::kLong);
+  if (ranks.with_servers) {
+    ranks.with_servers->broadcast(word, 0);
+    return word.item<std::int64_t>() != 0;
+  }
   ranks.stages->broadcast(word, 0);
   ranks.replicas->broadcast(word, 0);
   return word.item<std::int64_t>() != 0;

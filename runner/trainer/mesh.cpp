@@ -20,7 +20,8 @@ namespace trainyard::runner {
 namespace {
 
 std::string mesh_text(const experiments::Strategy& strategy) {
-  return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages";
+  return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages" +
+         (strategy.servers > 0 ? " + " + std::to_string(strategy.servers) + " servers" : "");
 }
 
 using MeetOnHost = std::unique_ptr<Communicator> (*)(const Store&, const std::string& name,
@@ -69,11 +70,20 @@ std::unique_ptr<Communicator> meet(const Store& store, const std::string& name, 
   return on_host;
 }
 
+// Any two ranks exchange messages, which NCCL allows only between neighbours.
+std::unique_ptr<Communicator> through_host(const Store& store, const std::string& name,
+                                           const GroupOptions& group, const NamedCommunicator& communicator,
+                                           at::Device device) {
+  auto on_host = communicator.host(store, name, group);
+  return device.is_cpu() ? std::move(on_host) : host_copies(std::move(on_host), device);
+}
+
 }  // namespace
 
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
   const experiments::StrategyKind& kind = experiments::find_strategy(strategy.kind);
-  if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any())) {
+  if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any()) ||
+      !kind.servers.has(strategy.servers)) {
     throw UserError(
         "strategy " + strategy.name + " of kind " + kind.name + " cannot have " + mesh_text(strategy),
         "use mp-ddp for both");
@@ -83,7 +93,8 @@ Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
                         std::to_string(world_size),
                     "start one process per rank");
   }
-  return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
+  return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages),
+          static_cast<int>(strategy.servers)};
 }
 
 models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
@@ -109,12 +120,13 @@ models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int sta
 }
 
 void Connections::barrier() const {
+  if (with_servers) return with_servers->barrier();
   stages->barrier();    // all ranks of this replica
   replicas->barrier();  // so all ranks of all replicas
 }
 
 Connections unconnected(at::Device device) {
-  return {{}, {}, single_communicator(), single_communicator(), device};
+  return {{}, {}, single_communicator(), single_communicator(), nullptr, device};
 }
 
 Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_host,
@@ -127,10 +139,21 @@ Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_hos
     const GroupOptions group{own, size, one_host, timeout, chain};
     return size == 1 ? single_communicator() : meet(store, name, group, row, assignment);
   };
-  return {mesh, at,
-          dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
-          dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true),
-          assignment.device};
+  if (mesh.servers == 0)
+    return {mesh,
+            at,
+            dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
+            dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true),
+            nullptr,
+            assignment.device};
+  return {
+      mesh,
+      at,
+      at.is_server() ? dimension("servers", at.stage - mesh.stages, mesh.servers, false)
+                     : dimension("replicas", at.replica, mesh.replicas, false),
+      single_communicator(),
+      through_host(store, "all ranks", {rank, mesh.world_size(), one_host, timeout}, row, assignment.device),
+      assignment.device};
 }
 
 Connections connect(const Environment& environment, const Mesh& mesh, const std::string& communicator,

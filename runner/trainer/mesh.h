@@ -2,7 +2,7 @@
 // on mesh and schedule only. So trainer and training loop are the same for all strategies
 // (experiments/run/strategies.h).
 //
-// Position: replicas × stages, rank = replica · stages + stage.
+// Position: replicas × stages, rank = replica · stages + stage. Servers follow: they have no part of a batch.
 #pragma once
 
 #include <chrono>
@@ -18,17 +18,25 @@
 
 namespace trainyard::runner {
 
+inline constexpr int no_replica = -1;
+
 struct Position {
-  int replica = 0;
-  int stage = 0;
+  int replica = 0;  // of a server `no_replica`
+  int stage = 0;    // of a server: its checkpoint follows those of the stages
+  bool is_server() const { return replica == no_replica; }
   bool operator==(const Position&) const = default;
 };
 
 struct Mesh {
   int replicas = 1;
   int stages = 1;
-  int world_size() const { return replicas * stages; }
-  Position position(int rank) const { return {rank / stages, rank % stages}; }
+  int servers = 0;
+  int workers() const { return replicas * stages; }
+  int world_size() const { return workers() + servers; }
+  Position position(int rank) const {
+    if (servers > 0 && rank >= workers()) return {no_replica, stages + rank - workers()};
+    return {rank / stages, rank % stages};
+  }
 };
 
 // The mesh of `strategy`. UserError if it does not have `world_size` ranks, or has a dimension that its kind
@@ -40,17 +48,23 @@ Mesh mesh_of(const experiments::Strategy& strategy, int world_size);
 models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers);
 
 // The communicators of a rank, one per dimension of the mesh.
-// - `replicas`: the ranks with the same layers. They reduce gradients.
+// - `replicas`: the ranks with the same layers, which reduce gradients. A server has all servers here.
 // - `stages`: the ranks of the same replica. They exchange activations.
+// - `with_servers`: all ranks. Null without servers.
 struct Connections {
   Mesh mesh;
   Position position;
   std::unique_ptr<Communicator> replicas;
   std::unique_ptr<Communicator> stages;
+  std::unique_ptr<Communicator> with_servers;
   at::Device device = at::Device(at::DeviceType::CPU);  // of this rank
 
   // "shared memory", "gloo", …; "none" for a single rank.
-  const char* transport() const { return (mesh.replicas > 1 ? replicas : stages)->transport(); }
+  const char* transport() const {
+    return (with_servers ? with_servers : mesh.replicas > 1 ? replicas : stages)->transport();
+  }
+  // The ranks whose first parameters must be equal.
+  Communicator& with_equal_layers() const { return with_servers ? *with_servers : *replicas; }
   bool last_stage() const { return position.stage == mesh.stages - 1; }
   void barrier() const;  // of all ranks
 };

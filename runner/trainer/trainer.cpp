@@ -17,6 +17,8 @@
 #include "runner/gradients/clipping.h"
 #include "runner/gradients/sharded_reducer.h"
 #include "runner/gradients/sparse_gradient.h"
+#include "runner/optimizer/async_server.h"
+#include "runner/optimizer/parameter_server.h"
 #include "runner/optimizer/sharded_optimizer.h"
 #include "runner/trainer/mesh.h"
 #include "runner/trainer/translation.h"
@@ -39,10 +41,16 @@ std::vector<at::Tensor> divided(const at::Tensor& indices, int parts) {
 constexpr std::size_t most_recorded_actions = 1000;
 
 // Collective.
-Update make_update(const experiments::Optimizer& settings, const networks::Network& network,
-                   Communicator& replicas) {
+Update usual_update(const experiments::Run& run, const networks::Network& network, const Connections& ranks) {
+  const experiments::Optimizer& settings = run.optimizer;
   const auto values = network.parameter_values();
   const auto factors = group_factors(settings, values, network.parameter_factors());
+  if (ranks.with_servers && run.strategy.is_async())
+    return async_update(settings, network.parameters(), factors, *ranks.with_servers, ranks.mesh.servers,
+                        run.strategy.staleness);
+  if (ranks.with_servers)
+    return served_update(settings, network.parameters(), factors, *ranks.with_servers, ranks.mesh.servers);
+  Communicator& replicas = *ranks.replicas;
   if (replicas.size() == 1)
     return {local_reducer(network.parameters()), make_optimizer(settings, values, factors)};
   if (can_share(values)) {
@@ -58,8 +66,9 @@ int micro_batches_of(const experiments::Run& run) {
   return static_cast<int>(run.strategy.micro_batches);
 }
 
-// The actions of the rank's stage in a training step, with gradient accumulation, and in evaluation.
+// The actions of the rank's stage in a training step, with gradient accumulation, and in evaluation. A server has none.
 std::vector<Action> training_actions(const experiments::Run& run, const Connections& ranks) {
+  if (ranks.position.is_server()) return {};
   const int micro_batches = micro_batches_of(run);
   const Schedule once = training_schedule(run.strategy.schedule, ranks.mesh.stages, micro_batches);
   return in_turns(once, micro_batches, static_cast<int>(run.gradient_accumulation))
@@ -67,6 +76,7 @@ std::vector<Action> training_actions(const experiments::Run& run, const Connecti
 }
 
 std::vector<Action> forward_actions(const Connections& ranks, int micro_batches) {
+  if (ranks.position.is_server()) return {};
   return evaluation_schedule(ranks.mesh.stages, micro_batches)
       .at(static_cast<std::size_t>(ranks.position.stage));
 }
@@ -79,12 +89,12 @@ networks::Activations moved_to(at::Device device, networks::Activations all) {
 }  // namespace
 
 Trainer::Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
-                 std::optional<at::ScalarType> dtype)
+                 std::optional<at::ScalarType> dtype, const MakeUpdate& make_update)
     : resolved_(resolved),
       run_(resolved_.run),
       ranks_(ranks),
       network_(build_stage(resolved, input, ranks, dtype.value_or(resolved.precision.parameters))),
-      update_(make_update(run_.optimizer, network_, *ranks.replicas)),
+      update_(make_update ? make_update(network_) : usual_update(run_, network_, ranks)),
       loss_scale_(resolved.precision.needs_loss_scale ? dynamic_loss_scale(ranks.device)
                                                       : std::make_unique<LossScale>()),
       executor_(network_, *ranks.stages, resolved.precision),
@@ -178,16 +188,22 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
   at::Tensor order = epoch_order(data, run_.global_batch, run_.seed, epoch, run_.steps_per_epoch);
   if (ranks_.device.is_cuda()) order = order.pin_memory();  // so that a step does not wait for its samples
   const std::int64_t recorded = recorded_step(epoch, sampler.steps());
-  for (std::int64_t k = 0; k < sampler.steps(); ++k) {
-    times_.recording = k == recorded;
-    if (times_.recording) times_.recorded.emplace(RecordedStep{k + 1, {}});
-    const LocalBatch local = sampler.local_batch(samples, order, k);
+  const std::int64_t before = steps_done_;
+  update_.order->begin_epoch(sampler.steps());
+  while (const auto k = update_.order->next()) {
+    watch.lap(&TimeParts::exposed_communication);
+    steps_done_ = before + *k;
+    times_.recording = *k == recorded;
+    if (times_.recording) times_.recorded.emplace(RecordedStep{*k + 1, {}});
+    const LocalBatch local = sampler.local_batch(samples, order, *k);
     watch.lap(&TimeParts::data);
-    set_learning_rate(resolved_.learning_rate_at({epoch, k, sampler.steps()}));
+    set_learning_rate(resolved_.learning_rate_at({epoch, *k, sampler.steps()}));
     step(samples, local);
-    done(k + 1, metrics_);
+    done(*k + 1, metrics_);
     watch.skip();
   }
+  steps_done_ = before + sampler.steps();
+  watch.lap(&TimeParts::exposed_communication);
   times_.recording = false;
   times_.straggler = take_straggler_seconds(*ranks_.replicas);
 }
@@ -328,12 +344,21 @@ StepTimes Trainer::take_times() {
   return std::exchange(times_, none);
 }
 
+MakeUpdate replay_of(const experiments::Run& run, std::function<std::vector<ServerEvents>()> logs) {
+  return [run, logs = std::move(logs)](const networks::Network& network) {
+    const auto factors =
+        group_factors(run.optimizer, network.parameter_values(), network.parameter_factors());
+    return replayed_update(run.optimizer, network, factors, run.strategy, logs);
+  };
+}
+
 networks::Network build_stage(const ResolvedRun& resolved, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype) {
   const experiments::Run& run = resolved.run;
   const models::Graph graph = resolved.graph(input);
   return first_network(resolved, input, {run.seed, dtype, ranks.device},
-                       layers_of_stage(run.strategy, ranks.position.stage, graph.nodes.size()));
+                       layers_of_stage(run.strategy, ranks.position.is_server() ? 0 : ranks.position.stage,
+                                       graph.nodes.size()));
 }
 
 }  // namespace trainyard::runner

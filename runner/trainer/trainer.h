@@ -14,9 +14,9 @@
 #include "runner/data/sampler.h"
 #include "runner/data/task.h"
 #include "runner/device/step_times.h"
-#include "runner/gradients/reducer.h"
 #include "runner/optimizer/loss_scale.h"
-#include "runner/optimizer/optimizer.h"
+#include "runner/optimizer/replayed_servers.h"
+#include "runner/optimizer/update.h"
 #include "runner/schedule/schedule.h"
 #include "runner/trainer/executor.h"
 #include "runner/trainer/mesh.h"
@@ -29,12 +29,10 @@ namespace trainyard::runner {
 networks::Network build_stage(const ResolvedRun& resolved, const models::InputShape& input,
                               const Connections& ranks, at::ScalarType dtype);
 
-// From the gradients of a stage on each replica to its next parameters. If replicas share memory, each one
-// updates its own shards (runner/gradients/sharded_reducer.h).
-struct Update {
-  std::unique_ptr<Reducer> reducer;
-  std::unique_ptr<Optimizer> optimizer;
-};
+using MakeUpdate = std::function<Update(const networks::Network&)>;
+
+// The update of a run of asynchronous servers in one process, from their logs (runner/optimizer/replayed_servers.h).
+MakeUpdate replay_of(const experiments::Run& run, std::function<std::vector<ServerEvents>()> logs);
 
 class Trainer {
  public:
@@ -42,9 +40,10 @@ class Trainer {
   using StepDone = std::function<void(std::int64_t step, const MetricSums&)>;
 
   // Builds this rank's stage of the run. `ranks` must outlive it. UserError if the strategy does not fit the
-  // model. `dtype`: of the parameters, if it is not that of the run's precision.
+  // model. `dtype`: of the parameters, if it is not that of the run's precision. `make_update`: if the update is not that of
+  // the strategy.
   Trainer(const ResolvedRun& resolved, const models::InputShape& input, const Connections& ranks,
-          std::optional<at::ScalarType> dtype = {});
+          std::optional<at::ScalarType> dtype = {}, const MakeUpdate& make_update = {});
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -73,6 +72,9 @@ class Trainer {
   // The most likely next tokens for `inputs` {source, target so far}: int64 [batch], on every stage.
   // Collective over the stages of a replica.
   at::Tensor next_tokens(const networks::Activations& inputs);
+
+  // The log of an asynchronous server since the last call.
+  ServerLog take_server_log() { return update_.order->take_log(); }
 
   // The sums of `step` since the last call. Only the last stage has metrics.
   MetricSums take_metrics() { return metrics_.take(); }

@@ -145,7 +145,8 @@ Tensors receive(int stage, Communicator& stages) {
 }  // namespace
 
 bool Checkpoints::writes() const {
-  return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() && ranks_.position.replica == 0;
+  return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() &&
+         (ranks_.position.replica == 0 || ranks_.position.is_server());
 }
 
 std::int64_t Checkpoints::resume(Trainer& trainer, WeightSaver& weights) const {

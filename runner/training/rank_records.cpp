@@ -98,12 +98,14 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
       {"threads", threads},
       {"pid", getpid()},
       {"world_size", launch.run.strategy.world_size()},
-      {"replica", position.replica},
-      {"stage", position.stage},
       {"transport", transport},
       {"parameters", parameters},
       {"samples", {{"train", samples.train}, {"validation", samples.validation}, {"test", samples.test}}},
       {"initial_weights", initial_weights}};
+  if (position.is_server())
+    body["server"] = position.stage - mesh.stages;
+  else
+    body.update({{"replica", position.replica}, {"stage", position.stage}});
   if (gpu) {
     body["gpu"] = to_json(*gpu);
     why_not_replayed_ = gpu->why_not_replayed;
@@ -153,6 +155,8 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
     body["skipped_steps"] = outcome.scaled->skipped_steps;
   }
   if (!outcome.batches.empty()) body["batches"] = outcome.batches;
+  if (!outcome.weights.empty()) body["weights"] = outcome.weights;
+  for (const auto& [stale, updates] : outcome.staleness) body["staleness"][std::to_string(stale)] = updates;
   body["metrics"] = std::move(metrics);
   if (times.recorded)
     writer_.append("step", {{"epoch", outcome.epoch},

@@ -80,6 +80,8 @@ struct EpochOutcome {
   MetricSums validation;
   std::string batches = {};                   // Sampler::batches_hash; empty if another rank records it
   std::array<double, 2> learning_rates = {};  // of its first and its last step
+  std::string weights = {};                   // hash of all parameters, of asynchronous servers; else empty
+  std::map<std::int64_t, std::int64_t> staleness = {};  // of such a server: runner/optimizer/update.h
 };
 
 class RankRecords {

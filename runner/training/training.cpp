@@ -9,7 +9,9 @@
 #include "base/error.h"
 #include "base/host.h"
 #include "base/log.h"
+#include "base/sha256.h"
 #include "base/text.h"
+#include "experiments/protocol/server_log.h"
 #include "runner/data/sampler.h"
 #include "runner/device/device.h"
 #include "runner/device/device_use.h"
@@ -17,6 +19,7 @@
 #include "runner/device/precision.h"
 #include "runner/optimizer/optimizer.h"
 #include "runner/parity/parity_check.h"
+#include "runner/parity/replay_check.h"
 #include "runner/trainer/resolved_run.h"
 #include "runner/trainer/trainer.h"
 #include "runner/trainer/translation.h"
@@ -129,8 +132,9 @@ class EpochRunner {
   }
 
   Sampler training_sampler(const Dataset& data) const {
+    const bool is_whole = run_.strategy.sharing_replicas() == 1 && !ranks_.position.is_server();
     return {epoch_samples(data, run_.global_batch, run_.steps_per_epoch), run_.global_batch,
-            ranks_.position.replica, ranks_.mesh.replicas, resolved_.sampling};
+            is_whole ? 0 : ranks_.position.replica, run_.strategy.sharing_replicas(), resolved_.sampling};
   }
   Sampler evaluation_sampler(const Dataset& data) const {
     return {data.size(), run_.global_batch, ranks_.position.replica, ranks_.mesh.replicas};
@@ -164,6 +168,27 @@ std::optional<GpuSettings> gpu_settings(const Trainer& trainer, const Connection
                      trainer.why_not_captured()};
 }
 
+// The logs of one epoch after the other.
+MakeUpdate replay_in(const std::filesystem::path& folder, const experiments::Run& run) {
+  return replay_of(run, [folder, servers = run.strategy.servers, epoch = std::int64_t{0}]() mutable {
+    ++epoch;
+    std::vector<ServerEvents> logs;
+    for (int server = 0; server < servers; ++server)
+      logs.push_back(experiments::read_server_log(folder / experiments::server_log_name(server, epoch)));
+    return logs;
+  });
+}
+
+// A hash of all parameters, if their order of updates depends on time. Replica 0 records it.
+std::string hash_of_async(const Trainer& trainer, const experiments::Run& run, const Connections& ranks) {
+  if (!run.strategy.is_async() || ranks.position.replica != 0) return "";
+  std::string all;
+  for (const auto& [name, hash] : parameter_hashes(trainer.network().parameters()))
+    all += name + " " + hash + "\n";
+  constexpr std::size_t digits = 15;
+  return sha256_hex(all).substr(0, digits);
+}
+
 void check_enough(const Dataset& train, const Mesh& mesh) {
   if (train.size() >= mesh.replicas) return;
   throw UserError(std::to_string(train.size()) + " training samples are fewer than " +
@@ -173,21 +198,23 @@ void check_enough(const Dataset& train, const Mesh& mesh) {
 
 }  // namespace
 
-void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records) {
+void train(const experiments::Launch& launch, const Environment& environment, RankRecords& records,
+           const Replays& replays) {
   records.progress(Phase::setup, 0, 0, 0, {}, true);
 
   // Select the device and connect the ranks.
   const DeviceAssignment assignment = resolve_device(launch, environment);
   set_device(assignment.device);
   const int threads = configure_threads(launch, environment.rank, assignment, records);
-  const Mesh mesh = mesh_of(launch.run.strategy, environment.world_size);
-  Connections ranks = connect(environment, mesh, launch.circumstances.communicator, assignment);
+  Connections ranks = replays ? unconnected(assignment.device)
+                              : connect(environment, mesh_of(launch.run.strategy, environment.world_size),
+                                        launch.circumstances.communicator, assignment);
   if (launch.run.strategy.independent()) {
     ranks.barrier();  // start together, then train without connections
     ranks = unconnected(assignment.device);
   }
   try {
-    train(launch, ranks, threads, records);
+    train(launch, ranks, threads, records, replays);
   } catch (const c10::Error& error) {
     const auto refused = bytes_refused(error.what_without_backtrace());
     if (!refused) throw;
@@ -195,7 +222,8 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
   }
 }
 
-void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records) {
+void train(const experiments::Launch& launch, const Connections& ranks, int threads, RankRecords& records,
+           const Replays& replays) {
   const ResolvedRun resolved = resolve(launch.run);
   const experiments::Run& run = resolved.run;
   const Mesh& mesh = ranks.mesh;
@@ -203,8 +231,8 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   // Build the layers of this rank's stage, equal in every replica, and their optimizer.
   const models::InputShape input = input_of(run.data);
-  Trainer trainer(resolved, input, ranks);
-  check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+  Trainer trainer(resolved, input, ranks, {}, replays ? replay_in(*replays, run) : MakeUpdate());
+  check_equal_parameters(trainer.network().parameters(), ranks.with_equal_layers());
   const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
 
   // Read the data. The sampler divides it among the replicas.
@@ -227,6 +255,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
                        {"stages", mesh.stages},
                        {"replica", ranks.position.replica},
                        {"stage", ranks.position.stage},
+                       {"servers", mesh.servers},
                        {"parameters", trainer.network().parameter_count()},
                        {"data", run.data.source},
                        {"sample", shape_text(input)},
@@ -238,8 +267,13 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
 
   if (launch.probe) {
     records.progress(Phase::probe, 0, 0, probed_steps, {}, true);
-    probe_parity(resolved, input, *data.train, ranks,
-                 [&](const ProbedStep& outcome) { records.probe(outcome); });
+    const auto record = [&](const ProbedStep& outcome) {
+      if (!ranks.position.is_server()) records.probe(outcome);
+    };
+    if (run.strategy.is_async())
+      probe_replay(resolved, input, *data.train, ranks, record);
+    else
+      probe_parity(resolved, input, *data.train, ranks, record);
   }
 
   // Train and evaluate each epoch.
@@ -253,9 +287,15 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     MetricSums validation = epoch_runner.evaluate(trainer, *data.validation, Phase::validation, epoch);
     const double validation_seconds = watch.lap();
     weights.epoch_done(trainer.network(), validation);
+    const ServerLog log = trainer.take_server_log();
+    if (!log.events.empty())
+      experiments::write_server_log(
+          launch.records / experiments::server_log_name(ranks.position.stage - mesh.stages, epoch),
+          log.events);
     records.epoch({epoch, timing.seconds, timing.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), epoch_runner.device_use(), trainer.take_metrics(),
-                   std::move(validation), epoch_runner.batches(*data.train, epoch), timing.learning_rates});
+                   std::move(validation), epoch_runner.batches(*data.train, epoch), timing.learning_rates,
+                   hash_of_async(trainer, run, ranks), log.staleness});
     records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }

@@ -85,7 +85,8 @@ void require_no_records(const std::filesystem::path& file) {
 }
 
 // Writes records to `records_folder` if it is given, else to the folder of the launch.
-[[noreturn]] void run_rank(const std::optional<std::string>& records_folder) {
+[[noreturn]] void run_rank(const std::optional<std::string>& records_folder,
+                           const std::optional<std::string>& replays) {
   runner::die_with_parent();
   runner::exit_on_sigterm();
   runner::report_at_terminate();
@@ -98,13 +99,18 @@ void require_no_records(const std::filesystem::path& file) {
       std::filesystem::create_directories(*records_folder);
       launch.records = *records_folder;
       launch.run.checkpoint = "";  // do not change the checkpoints of the run
+      if (replays) {
+        launch.resumes.reset();
+        launch.probe = false;
+        launch.run.save = "";
+      }
     } else {
       check_records(launch, environment.run_file);
     }
     require_no_records(launch.records / experiments::rank_records_name(environment.rank));
     records.emplace(launch, environment.rank);
     runner::name_device(launch, environment);
-    runner::train(launch, environment, *records);
+    runner::train(launch, environment, *records, replays);
   } catch (const std::exception& error) {
     fail(error, records ? &*records : nullptr);
   }
@@ -155,12 +161,17 @@ int main(int argc, char** argv) {
   runner::tune_allocator();
   CLI::App program(about, "trainyard-runner");
   std::optional<std::string> records;
-  std::optional<std::string> network;
+  std::optional<std::string> network, replays;
   bool version = false, json = false;
   auto* const folder = program.add_option(
       "--records", records,
       "write records to this new folder, not to that of run.json (to repeat a rank by hand)");
   folder->type_name("DIR");
+  program
+      .add_option("--replay", replays,
+                  "train a run of asynchronous servers again in this process, from the logs in this folder")
+      ->type_name("DIR")
+      ->needs(folder);
   program
       .add_option("--check-network", network,
                   "compute the reference batch of this exported network, compare it with PyTorch, and end")
@@ -176,7 +187,7 @@ int main(int argc, char** argv) {
     return program.exit(error) == 0 ? 0 : 2;
   }
   if (network) check_network(*network);
-  if (!version) run_rank(records);
+  if (!version) run_rank(records, replays);
   print_versions(json);
   return 0;
 }

@@ -95,7 +95,7 @@ TEST_CASE("bash completes commands of commands, and options of each") {
       "echo \"${COMPREPLY[*]}\"; }\n"
       "complete_it trainyard re; complete_it trainyard db ''; complete_it trainyard data get mnist --f\n";
   const auto completed = run_trainyard(scratch.path(), {"-c", script}, {}, "/bin/bash");
-  CHECK_MESSAGE(completed.out == "resume report\ncheck backup rebuild\n--from\n",
+  CHECK_MESSAGE(completed.out == "resume report replay\ncheck backup rebuild\n--from\n",
                 (completed.out + completed.err));
 }
 

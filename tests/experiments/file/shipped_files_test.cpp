@@ -80,7 +80,8 @@ TEST_CASE("the shipped files are valid") {
                                  {"brac-hybrid", "brac hybrid", 9, 1},
                                  {"parallel-ml", "parallel ml", 60, 3},
                                  {"parallel-ml-two-cores", "parallel ml two cores", 50, 3},
-                                 {"parallel-ml-flowers", "parallel ml flowers", 25, 1}}) {
+                                 {"parallel-ml-flowers", "parallel ml flowers", 25, 1},
+                                 {"parallel-ml-cloud", "parallel ml cloud", 20, 1}}) {
     CAPTURE(shipped.file);
     const Loaded result = load("experiments/" + shipped.file + ".toml");
     CHECK_MESSAGE(result.problems.empty(), texts(result.problems));
@@ -93,7 +94,7 @@ TEST_CASE("the shipped files are valid") {
 
 TEST_CASE("every value of a published protocol is marked as stated or assumed") {
   for (const char* file : {"published-study", "published-study-fair", "parallel-ml", "parallel-ml-two-cores",
-                           "parallel-ml-flowers", "brac-hybrid"}) {
+                           "parallel-ml-flowers", "parallel-ml-cloud", "brac-hybrid"}) {
     const Loaded result = load(std::string("experiments/") + file + ".toml");
     REQUIRE(result.experiment.has_value());
     std::istringstream lines(result.experiment->toml);
@@ -145,11 +146,17 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
   const std::string page = read_text("docs/strategies.md");
   CHECK(page.find("| the same for the other six models: not tested | | | |") != std::string::npos);
   for (const Proof& proof :
-       {Proof{"| every strategy except `independent` trains what one process trains, in float64, also with "
-              "uneven batches | all eight | 20 | 1e-11 of the loss |",
+       {Proof{"| every strategy except `independent` and asynchronous servers trains what one process "
+              "trains, in "
+              "float64, also with uneven batches | all eight | 20 | 1e-11 of the loss |",
               "tests/runner/parity/parity_test.cpp",
               {"constexpr int steps = 20;", "<= 1e-11 * std::abs(one.losses[step])",
                "constexpr std::int64_t samples = 3 * global_batch + 1;"}},
+        Proof{"| a replay of asynchronous servers gives their parameters | MLP, VGG11, Seq2Seq | 22 | bit by "
+              "bit |",
+              "tests/runner/training/replay_test.cpp",
+              {"async_run(small_vgg11()), async_run(small_seq2seq())", "CHECK(replayed(launch) == weights);",
+               "run.data.train_samples = 130;"}},
         Proof{"| each network is the network of PyTorch | all eight | 10 | 1e-9 |",
               "tests/runner/parity/pytorch_training_test.cpp",
               {"constexpr std::int64_t steps = 10;", "<= 1e-9 * largest(expected)"}},

@@ -189,6 +189,7 @@ TEST_CASE("the cost of an embedding stage is that of the bytes it moves") {
 
 TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, is an error at its place") {
   const std::string mp = start + "strategy = [\"mp\"]\n[strategy.mp]\n";
+  const std::string tf = start + "strategy = [\"parameter-server\"]\n[strategy.parameter-server]\n";
   const std::string distributed =
       start + "strategy = [\"single\", \"ddp\"]\n[defaults]\nsampler = \"distributed\"\n";
   const std::string unequal =
@@ -205,6 +206,20 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
       {mp + "stages = 3\nstage_split = [3]", "7:15: stage_split has 1 boundaries, but 3 stages need 2"},
       {mp + "stage_split = \"even\"",
        "6:15: stage_split must be a list of 1 to 1023 integers >= 1 or \"auto\", but is \"even\""},
+      {mp + "servers = 1",
+       "6:11: servers of strategy \"mp\" must be 0, but is 1; strategies with servers are parameter-server"},
+      {tf + "servers = 0", "6:11: servers of strategy \"parameter-server\" must be >= 1, but is 0"},
+      {tf + "stages = 2", "6:10: stages of strategy \"parameter-server\" must be 1, but is 2"},
+      {tf + "staleness = 2",
+       "6:13: staleness needs mode = \"async\"; strategy \"parameter-server\" is \"sync\""},
+      {mp + "staleness = 2", "6:13: staleness needs mode = \"async\"; strategy \"mp\" is \"mp\""},
+      {mp + "mode = \"async\"", "6:8: strategy \"mp\" has no mode; strategies with one are parameter-server"},
+      {tf + "mode = \"late\"", "6:8: mode must be one of \"sync\", \"async\", but is \"late\""},
+      {tf + "mode = \"async\"\n[defaults]\nsampler = \"distributed\"",
+       "8:11: sampler = \"distributed\" needs replicas in step; those of strategy \"parameter-server\" are "
+       "asynchronous"},
+      {tf + "[defaults]\nprecision = \"float16\"",
+       "7:13: servers cannot scale the loss, as float16 requires"},
       {mp + "micro_batches = 2",
        "6:17: micro_batches of strategy \"mp\" must be 1, but is 2; strategies with micro_batches"},
       {mp + "schedule = \"gpipe\"",
@@ -228,7 +243,8 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
 }
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
-  const std::string all = "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"independent\"";
+  const std::string all =
+      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"parameter-server\", \"independent\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command or a kind: " +
             all + ")");

@@ -84,6 +84,9 @@ TEST_CASE("rank (replica, stage) is on device (replica + stage) mod D") {
   CHECK(names(place_ranks({.replicas = 1, .stages = 1}, devices)) == Names{"cpu:0"});
   CHECK(names(place_ranks({.replicas = 2, .stages = 1}, devices)) == Names{"cpu:0", "cpu:1"});
   CHECK(names(place_ranks({.replicas = 3, .stages = 1}, devices)) == Names{"cpu:0", "cpu:1", "cpu:0"});
+  // servers follow the replicas
+  CHECK(names(place_ranks({.replicas = 2, .stages = 1, .servers = 2}, devices)) ==
+        Names{"cpu:0", "cpu:1", "cpu:0", "cpu:1"});
   // rank = replica * stages + stage: (0,0) (0,1) (1,0) (1,1)
   CHECK(names(place_ranks({.replicas = 2, .stages = 2}, devices)) ==
         Names{"cpu:0", "cpu:1", "cpu:1", "cpu:0"});

@@ -231,6 +231,45 @@ TEST_CASE("a sender that is far ahead works with a receiver of another order") {
   });
 }
 
+TEST_CASE("a rank receives from any other rank, each message once, beside messages with other tags") {
+  for (const Transport& transport : transports) {
+    CAPTURE(transport.name);
+    if (transport.name == std::string("groups")) continue;  // messages only between neighbours
+    run(transport, 4, [](Communicator& ranks) {
+      constexpr int from_any = 0, other_tag = 1, messages = 50;
+      const at::Tensor number = at::zeros({1}, at::kLong);
+      if (ranks.rank() > 0) {
+        for (int i = 0; i < messages; ++i) {
+          number.fill_(100 * ranks.rank() + i);
+          ranks.send(number, 0, from_any)->wait();
+          ranks.receive(number, 0, other_tag)->wait();
+          expect(number.item<std::int64_t>() == i, "the answer");
+        }
+        return;
+      }
+      std::array<std::int64_t, 4> next{};
+      for (int i = 0; i < 3 * messages; ++i) {
+        const int from = ranks.receive_from_any(number, from_any);
+        std::int64_t& expected = next.at(static_cast<std::size_t>(from));
+        expect(number.item<std::int64_t>() == 100 * from + expected, "the message in its order");
+        number.fill_(expected++);
+        ranks.send(number, from, other_tag)->wait();
+      }
+    });
+  }
+}
+
+TEST_CASE("a rank that waits for any other rank gets an error if one is lost") {
+  for (const char* name : {"shared memory", "gloo"}) {
+    const auto errors = errors_of(transport_named(name), 3, [](Communicator& ranks) {
+      ranks.barrier();
+      if (ranks.rank() == 1) throw std::runtime_error("gone");
+      if (ranks.rank() == 0) ranks.receive_from_any(at::zeros({1}), 0);
+    });
+    CHECK(errors[0].find("receiving a message failed") != std::string::npos);
+  }
+}
+
 TEST_CASE("ranks that wait for a lost rank get an error") {
   for (const Transport& transport : transports) {
     CAPTURE(transport.name);

@@ -86,14 +86,17 @@ Trained train_on_ranks(const ParityModel& model, const experiments::Run& run, co
     const Steps all(*data, run.seed);
     for (int step = 0; step < steps; ++step) {
       const at::Tensor indices = all.indices(step);
-      const Part part = part_of({0, indices.size(0)}, ranks.position.replica, mesh.replicas);
+      const Part part = ranks.position.is_server()
+                            ? Part()
+                            : part_of({0, indices.size(0)}, ranks.position.replica, mesh.replicas);
       const std::int64_t weight = data->weight(indices);
       trainer.step(*data, indices.slice(0, part.begin, part.end), weight);
       const std::lock_guard lock(mutex);
       trained.losses[static_cast<std::size_t>(step)] +=
           trainer.take_metrics().loss() / static_cast<double>(weight);
     }
-    check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+    if (!ranks.position.is_server())  // a server has only its own part
+      check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
     const auto gradients = trainer.gradients();
     const std::lock_guard lock(mutex);
     if (ranks.position.replica == 0) put(trained.parameters, trainer.network(), gradients, trained.gradients);
@@ -137,7 +140,8 @@ void check_parity(const std::string& model_name, const experiments::Strategy& st
   }
   const experiments::Run run = parity_run(model, strategy);
   const experiments::Run in_float32 = parity_run(model, strategy, at::kFloat);
-  const Mesh mesh{static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)};
+  const Mesh mesh{static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages),
+                  static_cast<int>(strategy.servers)};
   const std::int64_t micro_batches = strategy.micro_batches;
   constexpr int steps = 20;
 
@@ -151,37 +155,41 @@ void check_parity(const std::string& model_name, const experiments::Strategy& st
 }
 
 experiments::Strategy strategy(const char* kind, std::int64_t replicas, std::int64_t stages,
-                               const char* schedule, std::int64_t micro_batches) {
+                               const char* schedule, std::int64_t micro_batches, std::int64_t servers = 0) {
   return {.name = kind,
           .kind = kind,
           .replicas = replicas,
           .stages = stages,
+          .servers = servers,
           .schedule = schedule,
           .micro_batches = micro_batches,
           .boundaries = {}};
 }
 
-#define MODEL_UNDER_EVERY_STRATEGY(model)                        \
-  TEST_CASE(model ".single") {                                   \
-    check_parity(model, strategy("single", 1, 1, "", 1));        \
-  }                                                              \
-  TEST_CASE(model ".ddp-2") {                                    \
-    check_parity(model, strategy("ddp", 2, 1, "", 1));           \
-  }                                                              \
-  TEST_CASE(model ".ddp-3") {                                    \
-    check_parity(model, strategy("ddp", 3, 1, "", 1));           \
-  }                                                              \
-  TEST_CASE(model ".mp-2") {                                     \
-    check_parity(model, strategy("mp", 1, 2, "", 1));            \
-  }                                                              \
-  TEST_CASE(model ".gpipe-2x4") {                                \
-    check_parity(model, strategy("pipeline", 1, 2, "gpipe", 4)); \
-  }                                                              \
-  TEST_CASE(model ".1f1b-2x4") {                                 \
-    check_parity(model, strategy("pipeline", 1, 2, "1f1b", 4));  \
-  }                                                              \
-  TEST_CASE(model ".mp-ddp-2x2") {                               \
-    check_parity(model, strategy("mp-ddp", 2, 2, "1f1b", 2));    \
+#define MODEL_UNDER_EVERY_STRATEGY(model)                              \
+  TEST_CASE(model ".single") {                                         \
+    check_parity(model, strategy("single", 1, 1, "", 1));              \
+  }                                                                    \
+  TEST_CASE(model ".ddp-2") {                                          \
+    check_parity(model, strategy("ddp", 2, 1, "", 1));                 \
+  }                                                                    \
+  TEST_CASE(model ".ddp-3") {                                          \
+    check_parity(model, strategy("ddp", 3, 1, "", 1));                 \
+  }                                                                    \
+  TEST_CASE(model ".mp-2") {                                           \
+    check_parity(model, strategy("mp", 1, 2, "", 1));                  \
+  }                                                                    \
+  TEST_CASE(model ".gpipe-2x4") {                                      \
+    check_parity(model, strategy("pipeline", 1, 2, "gpipe", 4));       \
+  }                                                                    \
+  TEST_CASE(model ".1f1b-2x4") {                                       \
+    check_parity(model, strategy("pipeline", 1, 2, "1f1b", 4));        \
+  }                                                                    \
+  TEST_CASE(model ".mp-ddp-2x2") {                                     \
+    check_parity(model, strategy("mp-ddp", 2, 2, "1f1b", 2));          \
+  }                                                                    \
+  TEST_CASE(model ".servers-3x2") {                                    \
+    check_parity(model, strategy("parameter-server", 3, 1, "", 1, 2)); \
   }
 
 MODEL_UNDER_EVERY_STRATEGY("mlp")

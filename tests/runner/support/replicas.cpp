@@ -53,9 +53,12 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
 
 void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare) {
   const experiments::Strategy& strategy = launch.run.strategy;
-  run_mesh({static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages)}, [&](Connections& ranks) {
+  const Mesh mesh{static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages),
+                  static_cast<int>(strategy.servers)};
+  run_mesh(mesh, [&](Connections& ranks) {
     if (prepare) prepare(ranks);
-    RankRecords records(launch, ranks.position.replica * ranks.mesh.stages + ranks.position.stage);
+    const int worker = ranks.position.replica * mesh.stages + ranks.position.stage;
+    RankRecords records(launch, ranks.with_servers ? ranks.with_servers->rank() : worker);
     train(launch, ranks, 1, records);
   });
 }

@@ -44,6 +44,7 @@ experiments::Run shaped(experiments::Run run, const Shape& shape) {
   run.strategy.stages = shape.stages;
   run.strategy.schedule = shape.schedule;
   run.strategy.micro_batches = shape.micro_batches;
+  run.strategy.servers = shape.servers;
   if (shape.stages == 2) run.strategy.boundaries = {run.model == "vgg11" ? 9 : 2};
   run.data.train_samples = 26;
   run.global_batch = run.batch_size = 12;  // two samples in the last batch, so one of three replicas has none

@@ -66,7 +66,7 @@ TEST_CASE("a resumed run trains the same bits as the uninterrupted run, under ev
     experiments::Run model;
     std::vector<Shape> shapes;
   };
-  for (const Case& each : {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp}},
+  for (const Case& each : {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp, served}},
                            Case{small_vgg11(), {single, ddp}}, Case{small_seq2seq(), {pipeline}}})
     for (const Shape& shape : each.shapes) {
       CAPTURE(each.model.model);

@@ -27,6 +27,7 @@ void add_db(CLI::App& program, Invocation& invocation);
 void add_report(CLI::App& program, Invocation& invocation);
 void add_compare(CLI::App& program, Invocation& invocation);
 void add_explain(CLI::App& program, Invocation& invocation);
+void add_replay(CLI::App& program, Invocation& invocation);
 void add_export(CLI::App& program, Invocation& invocation);
 void add_sql(CLI::App& program, Invocation& invocation);
 void add_completion(CLI::App& program, Invocation& invocation);
@@ -103,6 +104,7 @@ inline constexpr std::array verbs{
          "trainyard explain                # the experiment that was run last\n"
          "trainyard explain first --arm ddp\n"
          "trainyard explain first --probe  # gradients of the same samples"},
+    Verb{"replay", add_replay, results_group, "trainyard replay last"},
     Verb{"export", add_export, results_group,
          "trainyard export final --out final.csv\n"
          "trainyard export epochs --experiment first --format jsonl\n"

@@ -137,14 +137,18 @@ constexpr const char* strategies_note =
 void list_strategies(const std::string& name) {
   const std::string only = name.empty() ? "" : experiments::find_strategy(name).name;
   Table table;
-  table.columns = {
-      "name", right_column("replicas"), right_column("stages"), right_column("micro-batches"), "schedule",
-      "about"};
+  table.columns = {"name",
+                   right_column("replicas"),
+                   right_column("stages"),
+                   right_column("micro-batches"),
+                   right_column("servers"),
+                   "schedule",
+                   "about"};
   for (const auto& kind : experiments::strategy_kinds())
     if (name.empty() || kind.name == only)
       table.rows.push_back({kind.name, default_of(kind.replicas), default_of(kind.stages),
-                            default_of(kind.micro_batches), kind.schedule.empty() ? "-" : kind.schedule,
-                            kind.about});
+                            default_of(kind.micro_batches), default_of(kind.servers),
+                            kind.schedule.empty() ? "-" : kind.schedule, kind.about});
   std::cout << aligned_table(table) << (name.empty() ? strategies_note : "");
 }
 

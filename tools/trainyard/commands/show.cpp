@@ -217,7 +217,7 @@ reports::ReportData values_of(const db::Database& database, const db::RunSummary
 }
 
 void print_run(const db::Database& database, const orchestrator::Yard& yard, const db::RunSummary& run) {
-  const auto ranks = run.replicas * run.stages;
+  const auto ranks = run.ranks();
   std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
                            run.seed, run.status, run.experiment)
             << aligned_table(values_table(run)) << '\n';

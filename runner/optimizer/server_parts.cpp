@@ -1,0 +1,105 @@
+#include "runner/optimizer/server_parts.h"
+
+#include <ATen/ATen.h>
+#include <ATen/core/grad_mode.h>
+
+#include "base/error.h"
+#include "runner/gradients/reducer.h"
+
+namespace trainyard::runner {
+
+namespace {
+
+ShardLayout layout_of(const std::vector<networks::NamedParameter>& parameters) {
+  for (const networks::NamedParameter& parameter : parameters)
+    if (parameter.value.scalar_type() != parameters.front().value.scalar_type())
+      throw UserError("parameter " + parameter.name + " has another type than " + parameters.front().name +
+                          ", and servers need one type",
+                      "train this model with ddp");
+  const std::vector<at::Tensor> values = values_of(parameters);
+  return {values, cut_into_buckets(values, default_bucket_bytes)};
+}
+
+}  // namespace
+
+void wait_for(Works& works) {
+  for (auto& work : works) work->wait();
+  works.clear();
+}
+
+ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters, int servers)
+    : layout_(layout_of(parameters)),
+      servers_(servers),
+      options_(parameters.front().value.detach().options().requires_grad(false)) {}
+
+at::Tensor ServerParts::moved(const std::vector<networks::NamedParameter>& parameters) const {
+  const at::NoGradGuard no_grad;
+  const at::Tensor memory = new_memory();
+  const std::vector<at::Tensor> wholes = wholes_in(memory);
+  for (std::size_t i = 0; i < wholes.size(); ++i) {
+    wholes[i].copy_(parameters[i].value);
+    at::Tensor(parameters[i].value).set_data(wholes[i]);
+  }
+  return memory;
+}
+
+std::vector<at::Tensor> ServerParts::wholes_in(const at::Tensor& memory) const {
+  std::vector<at::Tensor> wholes;
+  for (std::size_t i = 0; i < layout_.parameters(); ++i) wholes.push_back(layout_.in(memory, i));
+  return wholes;
+}
+
+at::Tensor ServerParts::of(const at::Tensor& memory, std::size_t bucket, int server) const {
+  const MemoryRange range = layout_.range(bucket, server, servers_);
+  return memory.slice(0, range.begin, range.end);
+}
+
+std::vector<at::Tensor> ServerParts::slices_in(const at::Tensor& memory, int server) const {
+  std::vector<at::Tensor> slices;
+  for (const Shard& slice : layout_.slices(server, servers_))
+    slices.push_back(slice.of(layout_.in(memory, slice.parameter)));
+  return slices;
+}
+
+std::vector<models::GroupFactors> ServerParts::factors_of(const std::vector<models::GroupFactors>& factors,
+                                                          int server) const {
+  std::vector<models::GroupFactors> of_slices;
+  for (const Shard& slice : layout_.slices(server, servers_))
+    if (!factors.empty()) of_slices.push_back(factors[slice.parameter]);
+  return of_slices;
+}
+
+void ServerMessages::send_to_servers(const at::Tensor& memory, std::size_t bucket, Works& works) const {
+  for (int server = 0; server < parts_.servers(); ++server)
+    if (const at::Tensor part = parts_.of(memory, bucket, server); part.numel() > 0)
+      works.push_back(ranks_.send(part, rank_of(server), tag(bucket)));
+}
+
+void ServerMessages::receive_from_servers(const at::Tensor& memory) const {
+  const at::NoGradGuard no_grad;
+  Works works;
+  for (std::size_t bucket = 0; bucket < parts_.buckets(); ++bucket)
+    for (int server = 0; server < parts_.servers(); ++server)
+      if (const at::Tensor part = parts_.of(memory, bucket, server); part.numel() > 0)
+        works.push_back(ranks_.receive(part, rank_of(server), tag(bucket)));
+  wait_for(works);
+}
+
+void ServerMessages::send_to(int replica, const at::Tensor& memory, Works& works) const {
+  for (std::size_t bucket = 0; bucket < parts_.buckets(); ++bucket)
+    if (const at::Tensor part = parts_.of(memory, bucket, server()); part.numel() > 0)
+      works.push_back(ranks_.send(part, replica, tag(bucket)));
+}
+
+void ServerMessages::send_to_replicas(const at::Tensor& memory) const {
+  Works works;
+  for (int replica = 0; replica < replicas_; ++replica) send_to(replica, memory, works);
+  wait_for(works);
+}
+
+void ServerMessages::receive_from(int replica, const at::Tensor& part, std::size_t bucket,
+                                  Works& works) const {
+  works.push_back(ranks_.receive(part, replica, tag(bucket)));
+}
+
+}  // namespace trainyard::runner

@@ -1,0 +1,77 @@
+// The parts of the parameters that servers have, and the messages about them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+#include <ATen/core/Tensor.h>
+
+#include "models/graph.h"
+#include "models/networks/network.h"
+#include "runner/communicator/communicator.h"
+#include "runner/gradients/sharded_reducer.h"
+
+namespace trainyard::runner {
+
+using Works = std::vector<std::unique_ptr<Communicator::Work>>;
+void wait_for(Works& works);  // and clears them
+
+// All parameters in one memory, bucket after bucket. Each bucket is divided equally among the servers.
+class ServerParts {
+ public:
+  // UserError if the parameters have different types.
+  ServerParts(const std::vector<networks::NamedParameter>& parameters, int servers);
+
+  int servers() const { return servers_; }
+  std::size_t buckets() const { return layout_.buckets().size(); }
+  const ShardLayout& layout() const { return layout_; }
+  at::Tensor new_memory() const { return at::zeros({layout_.numbers()}, options_); }
+  // Moves the parameters to a new memory, which is returned.
+  at::Tensor moved(const std::vector<networks::NamedParameter>& parameters) const;
+  std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const;  // one per parameter
+
+  // The part of a bucket that a server has. May be empty.
+  at::Tensor of(const at::Tensor& memory, std::size_t bucket, int server) const;
+  // The same cut at the parameters, in all buckets.
+  std::vector<at::Tensor> slices_in(const at::Tensor& memory, int server) const;
+  // The factors of these slices; `factors` has one per parameter, or none.
+  std::vector<models::GroupFactors> factors_of(const std::vector<models::GroupFactors>& factors,
+                                               int server) const;
+
+ private:
+  ShardLayout layout_;
+  int servers_;
+  at::TensorOptions options_;
+};
+
+// Messages of a rank with servers. `ranks` has the replicas, then the servers.
+class ServerMessages {
+ public:
+  ServerMessages(const ServerParts& parts, Communicator& ranks)
+      : parts_(parts), ranks_(ranks), replicas_(ranks.size() - parts.servers()) {}
+
+  int replicas() const { return replicas_; }
+  int server() const { return ranks_.rank() - replicas_; }  // negative: this rank is a replica
+  Communicator& ranks() const { return ranks_; }
+  int rank_of(int server) const { return replicas_ + server; }
+
+  // For a replica: the parts of one bucket to all servers, and all parts from all servers.
+  void send_to_servers(const at::Tensor& memory, std::size_t bucket, Works& works) const;
+  void receive_from_servers(const at::Tensor& memory) const;
+  // For a server: its parts to a replica, and one of them from a replica.
+  void send_to(int replica, const at::Tensor& memory, Works& works) const;
+  void send_to_replicas(const at::Tensor& memory) const;
+  void receive_from(int replica, const at::Tensor& part, std::size_t bucket, Works& works) const;
+
+  static constexpr int free_tags = 2;  // 0 and 1: for messages of others
+
+ private:
+  static int tag(std::size_t bucket) { return free_tags + static_cast<int>(bucket); }
+
+  const ServerParts& parts_;
+  Communicator& ranks_;
+  int replicas_;
+};
+
+}  // namespace trainyard::runner
