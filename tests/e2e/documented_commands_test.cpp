@@ -35,6 +35,7 @@ const std::map<std::string, std::string> not_run{
      "two cores\"",
      "MNIST; published_numbers_test trains a part of this file"},
     {"trainyard run net.toml --data ~/data", "CIFAR-10; declared_test trains an exported network"},
+    {"trainyard replay last", "asynchronous servers; e2e/strategies/servers_test.cpp replays a run"},
     {"trainyard check experiments/cluster.toml", "Slurm; tests/cluster runs its launcher"},
     {"trainyard run experiments/cluster.toml", "Slurm"},
     {"salloc --nodes=2 trainyard run experiments/cluster.toml", "Slurm"},
