@@ -40,17 +40,21 @@ def network(batches):
     return model, torch.optim.SGD(model.parameters(), lr=0.0), loader
 
 
+def train_step(model, optimizer, x, y, run):
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    value = loss.item()
+    if run is not None:
+        run.add("loss", value * len(y), len(y))
+
+
 def block(model, optimizer, loader, run):
     """Microseconds of processor time per step."""
     began = time.process_time()
     for x, y in loader:
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        value = loss.item()
-        if run is not None:
-            run.add("loss", value * len(y), len(y))
+        train_step(model, optimizer, x, y, run)
     return (time.process_time() - began) / STEPS * 1e6
 
 
@@ -104,14 +108,7 @@ def whole_epochs(data, seed):
 
     def seconds(model, optimizer, batches, run):
         began = time.process_time()
-        x, y = next(batches)
-        optimizer.zero_grad()
-        loss = nn.functional.cross_entropy(model(x), y)
-        loss.backward()
-        optimizer.step()
-        value = loss.item()
-        if run is not None:
-            run.add("loss", value * len(y), len(y))
+        train_step(model, optimizer, *next(batches), run)
         return time.process_time() - began
 
     plain, recorded, found = made(), made(), []

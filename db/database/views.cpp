@@ -258,8 +258,8 @@ std::vector<std::string> fixed_columns() {
 }
 
 // Columns that have the value of the axis of the same name in every view.
-constexpr std::array<std::string_view, 7> same_value{"model",   "strategy", "seed",  "epochs",
-                                                     "dataset", "replicas", "stages"};
+constexpr std::array<std::string_view, 8> same_value{"model",   "strategy", "seed",   "epochs",
+                                                     "dataset", "replicas", "stages", "servers"};
 
 std::string lower_case(std::string_view text) {
   std::string out(text);

@@ -80,7 +80,7 @@ at::Tensor Sampler::indices(const at::Tensor& order, std::int64_t step) const {
 }
 
 at::Tensor Sampler::own_part(const at::Tensor& batch, std::int64_t step) const {
-  if (replica_ < 0) return batch.slice(0, 0, 0);
+  if (replica_ == no_replica) return batch.slice(0, 0, 0);
   if (sampling_ == Sampling::distributed)
     return batch.slice(0, replica_, batch.size(0), replicas_).contiguous();
   const std::int64_t begin = global_batch(step).begin;

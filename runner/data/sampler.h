@@ -41,10 +41,11 @@ struct LocalBatch {
   at::Tensor global_batch = {};  // int64 [global batch]: sample indices of all replicas
 };
 
+inline constexpr int no_replica = -1;  // a rank without a part of any batch
+
 class Sampler {
  public:
-  // `replica`: −1 for a rank without a part of any batch. UserError if `distributed` cannot divide the global batch into
-  // equal parts.
+  // `replica` may be `no_replica`. UserError if `distributed` cannot divide the global batch into equal parts.
   Sampler(std::int64_t samples, std::int64_t global_batch, std::int64_t replica, std::int64_t replicas,
           Sampling sampling = Sampling::exact);
   std::int64_t steps() const { return (filled_up_ + global_batch_ - 1) / global_batch_; }  // per epoch

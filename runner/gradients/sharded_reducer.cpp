@@ -342,6 +342,18 @@ std::vector<Shard> ShardLayout::slices(int rank, int size) const {
   return all;
 }
 
+std::vector<at::Tensor> ShardLayout::wholes_in(const at::Tensor& memory) const {
+  std::vector<at::Tensor> wholes;
+  for (std::size_t i = 0; i < places_.size(); ++i) wholes.push_back(in(memory, i));
+  return wholes;
+}
+
+std::vector<at::Tensor> ShardLayout::slices_in(const at::Tensor& memory, int rank, int size) const {
+  std::vector<at::Tensor> own;
+  for (const Shard& slice : slices(rank, size)) own.push_back(slice.of(in(memory, slice.parameter)));
+  return own;
+}
+
 std::unique_ptr<Reducer> sharded_reducer(const std::vector<networks::NamedParameter>& parameters,
                                          const ShardLayout& layout, Communicator& replicas) {
   SharedMemoryFeatures* const shared = replicas.shared_memory();

@@ -58,6 +58,18 @@ class ShardLayout {
   std::vector<Shard> slices(std::size_t bucket, int rank, int size) const;
   std::vector<Shard> slices(int rank, int size) const;  // in all buckets, in their order
 
+  // The views of all parameters in `memory`, and those of the slices of a replica.
+  std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const;
+  std::vector<at::Tensor> slices_in(const at::Tensor& memory, int rank, int size) const;
+  // The values of the slices of a replica; `of_parameters` has one per parameter, or none.
+  template <typename T>
+  std::vector<T> of_slices(const std::vector<T>& of_parameters, int rank, int size) const {
+    std::vector<T> values;
+    for (const Shard& slice : slices(rank, size))
+      if (!of_parameters.empty()) values.push_back(of_parameters[slice.parameter]);
+    return values;
+  }
+
  private:
   struct Place {
     std::vector<std::int64_t> sizes;

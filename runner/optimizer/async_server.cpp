@@ -9,7 +9,6 @@
 
 #include "base/error.h"
 #include "experiments/protocol/server_log.h"
-#include "runner/gradients/sparse_gradient.h"
 #include "runner/optimizer/server_parts.h"
 
 namespace trainyard::runner {
@@ -25,19 +24,13 @@ at::Tensor want(Want kind, std::int64_t update, double learning_rate = 0) {
   return at::tensor({static_cast<double>(kind), static_cast<double>(update), learning_rate}, at::kDouble);
 }
 
-struct AsyncRank {
-  AsyncRank(const std::vector<networks::NamedParameter>& parameters, Communicator& ranks, int servers)
-      : parts(parameters, servers), messages(parts, ranks), memory(parts.moved(parameters)) {}
-  AsyncRank(const AsyncRank&) = delete;
-  AsyncRank& operator=(const AsyncRank&) = delete;
+struct AsyncRank : ServedRank {
+  using ServedRank::ServedRank;
 
   std::unique_ptr<Communicator::Work> ask(int server, const at::Tensor& want) const {
     return messages.ranks().send(want, messages.rank_of(server), want_tag);
   }
 
-  ServerParts parts;
-  ServerMessages messages;
-  at::Tensor memory;        // of the parameters
   std::int64_t update = 0;  // that a replica computes
 };
 
@@ -47,17 +40,15 @@ class AskedOrder final : public StepOrder {
   explicit AskedOrder(std::shared_ptr<AsyncRank> rank) : rank_(std::move(rank)) {}
 
   std::optional<std::int64_t> next() override {
-    Works asked;
+    Works asked;  // awaited last: a server may first have to send what it has for this rank
     asked.push_back(rank_->ask(0, want(Want::next, 0)));
     const at::Tensor answer = at::zeros({1}, at::kLong);
     rank_->messages.ranks().receive(answer, rank_->messages.rank_of(0), answer_tag)->wait();
     rank_->update = answer.item<std::int64_t>();
     const bool more = rank_->update != no_more;
-    // No rank waits until a message is taken before it can take others: each may wait for the other.
     for (int server = 0; more && server < rank_->parts.servers(); ++server)
       asked.push_back(rank_->ask(server, want(Want::parameters, rank_->update)));
-    rank_->messages.receive_from_servers(
-        rank_->memory);  // without more, they are those of the end of the epoch
+    rank_->messages.receive_from_servers(rank_->memory);  // without more, those of the end of the epoch
     wait_for(asked);
     return more ? std::optional(rank_->update) : std::nullopt;
   }
@@ -74,8 +65,7 @@ class SentGradient final : public Optimizer {
 
   void update(const std::vector<at::Tensor>& gradients,
               const std::optional<at::Tensor>& /*found_inf*/) override {
-    const std::vector<at::Tensor> wholes = rank_->parts.wholes_in(gradient_);
-    for (std::size_t i = 0; i < wholes.size(); ++i) write_whole(gradients[i], wholes[i]);
+    rank_->parts.write(gradients, gradient_);
     Works works;
     for (int server = 0; server < rank_->parts.servers(); ++server)
       works.push_back(rank_->ask(server, want(Want::apply, rank_->update, learning_rate_)));
@@ -259,8 +249,7 @@ Update async_update(const experiments::Optimizer& settings,
     return {local_reducer(parameters), std::make_unique<SentGradient>(rank),
             std::make_unique<AskedOrder>(rank)};
   const auto server = std::make_shared<AsyncServer>(rank, staleness);
-  auto optimizer = make_optimizer(settings, rank->parts.slices_in(rank->memory, own),
-                                  rank->parts.factors_of(factors, own));
+  auto optimizer = rank->parts.optimizer_of(settings, rank->memory, factors, own);
   return {std::make_unique<NoGradients>(), std::make_unique<AppliedGradients>(server, std::move(optimizer)),
           std::make_unique<ServerOrder>(server)};
 }

@@ -14,18 +14,6 @@ namespace trainyard::runner {
 
 namespace {
 
-// A rank, for its reducer and its optimizer.
-struct ServedRank {
-  ServedRank(const std::vector<networks::NamedParameter>& parameters, Communicator& ranks, int servers)
-      : parts(parameters, servers), messages(parts, ranks), memory(parts.moved(parameters)) {}
-
-  ServedRank(const ServedRank&) = delete;
-  ServedRank& operator=(const ServedRank&) = delete;
-
-  ServerParts parts;
-  ServerMessages messages;
-  at::Tensor memory;  // of the parameters
-};
 using Rank = std::shared_ptr<const ServedRank>;
 
 // A replica sends its gradients and keeps none.
@@ -122,8 +110,7 @@ class ServedParameters final : public Optimizer {
   ServedParameters(const experiments::Optimizer& settings, const std::vector<models::GroupFactors>& factors,
                    const Rank& rank)
       : rank_(rank),
-        own_(make_optimizer(settings, rank->parts.slices_in(rank->memory, rank->messages.server()),
-                            rank->parts.factors_of(factors, rank->messages.server()))) {}
+        own_(rank->parts.optimizer_of(settings, rank->memory, factors, rank->messages.server())) {}
 
   void update(const std::vector<at::Tensor>& gradients, const std::optional<at::Tensor>& found_inf) override {
     if (!gradients.empty()) own_->update(gradients, found_inf);

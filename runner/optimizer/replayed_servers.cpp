@@ -10,7 +10,6 @@
 
 #include "base/error.h"
 #include "experiments/protocol/server_log.h"
-#include "runner/gradients/sparse_gradient.h"
 #include "runner/optimizer/server_parts.h"
 
 namespace trainyard::runner {
@@ -29,8 +28,7 @@ class Replay {
         memory_(computed_.clone()),
         buffers_(network.buffers()) {
     for (int server = 0; server < parts_.servers(); ++server)
-      optimizers_.push_back(
-          make_optimizer(settings, parts_.slices_in(memory_, server), parts_.factors_of(factors, server)));
+      optimizers_.push_back(parts_.optimizer_of(settings, memory_, factors, server));
     for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
       replicas_.push_back({memory_.clone(), {}});
   }
@@ -70,8 +68,7 @@ class Replay {
     Computed& update = updates_.at(current_);
     update.gradient = parts_.new_memory();
     update.learning_rate = learning_rate_;
-    const std::vector<at::Tensor> wholes = parts_.wholes_in(update.gradient);
-    for (std::size_t i = 0; i < wholes.size(); ++i) write_whole(gradients[i], wholes[i]);
+    parts_.write(gradients, update.gradient);
   }
 
   void set_learning_rate(double learning_rate) { learning_rate_ = learning_rate; }

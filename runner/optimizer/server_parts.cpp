@@ -5,6 +5,7 @@
 
 #include "base/error.h"
 #include "runner/gradients/reducer.h"
+#include "runner/gradients/sparse_gradient.h"
 
 namespace trainyard::runner {
 
@@ -43,30 +44,13 @@ at::Tensor ServerParts::moved(const std::vector<networks::NamedParameter>& param
   return memory;
 }
 
-std::vector<at::Tensor> ServerParts::wholes_in(const at::Tensor& memory) const {
-  std::vector<at::Tensor> wholes;
-  for (std::size_t i = 0; i < layout_.parameters(); ++i) wholes.push_back(layout_.in(memory, i));
-  return wholes;
+void ServerParts::write(const std::vector<at::Tensor>& gradients, const at::Tensor& memory) const {
+  for (std::size_t i = 0; i < gradients.size(); ++i) write_whole(gradients[i], layout_.in(memory, i));
 }
 
 at::Tensor ServerParts::of(const at::Tensor& memory, std::size_t bucket, int server) const {
   const MemoryRange range = layout_.range(bucket, server, servers_);
   return memory.slice(0, range.begin, range.end);
-}
-
-std::vector<at::Tensor> ServerParts::slices_in(const at::Tensor& memory, int server) const {
-  std::vector<at::Tensor> slices;
-  for (const Shard& slice : layout_.slices(server, servers_))
-    slices.push_back(slice.of(layout_.in(memory, slice.parameter)));
-  return slices;
-}
-
-std::vector<models::GroupFactors> ServerParts::factors_of(const std::vector<models::GroupFactors>& factors,
-                                                          int server) const {
-  std::vector<models::GroupFactors> of_slices;
-  for (const Shard& slice : layout_.slices(server, servers_))
-    if (!factors.empty()) of_slices.push_back(factors[slice.parameter]);
-  return of_slices;
 }
 
 void ServerMessages::send_to_servers(const at::Tensor& memory, std::size_t bucket, Works& works) const {

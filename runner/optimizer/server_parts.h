@@ -11,6 +11,7 @@
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
 #include "runner/gradients/sharded_reducer.h"
+#include "runner/optimizer/optimizer.h"
 
 namespace trainyard::runner {
 
@@ -29,15 +30,22 @@ class ServerParts {
   at::Tensor new_memory() const { return at::zeros({layout_.numbers()}, options_); }
   // Moves the parameters to a new memory, which is returned.
   at::Tensor moved(const std::vector<networks::NamedParameter>& parameters) const;
-  std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const;  // one per parameter
+  std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const { return layout_.wholes_in(memory); }
+  // Writes one gradient per parameter, sparse or dense.
+  void write(const std::vector<at::Tensor>& gradients, const at::Tensor& memory) const;
 
   // The part of a bucket that a server has. May be empty.
   at::Tensor of(const at::Tensor& memory, std::size_t bucket, int server) const;
   // The same cut at the parameters, in all buckets.
-  std::vector<at::Tensor> slices_in(const at::Tensor& memory, int server) const;
-  // The factors of these slices; `factors` has one per parameter, or none.
-  std::vector<models::GroupFactors> factors_of(const std::vector<models::GroupFactors>& factors,
-                                               int server) const;
+  std::vector<at::Tensor> slices_in(const at::Tensor& memory, int server) const {
+    return layout_.slices_in(memory, server, servers_);
+  }
+  // The optimizer of these slices of the parameters. `factors`: as of `make_optimizer`.
+  std::unique_ptr<Optimizer> optimizer_of(const experiments::Optimizer& settings, const at::Tensor& memory,
+                                          const std::vector<models::GroupFactors>& factors,
+                                          int server) const {
+    return make_optimizer(settings, slices_in(memory, server), layout_.of_slices(factors, server, servers_));
+  }
 
  private:
   ShardLayout layout_;
@@ -72,6 +80,18 @@ class ServerMessages {
   const ServerParts& parts_;
   Communicator& ranks_;
   int replicas_;
+};
+
+// A replica or a server, for its reducer and its optimizer. Moves the parameters to `memory`.
+struct ServedRank {
+  ServedRank(const std::vector<networks::NamedParameter>& parameters, Communicator& ranks, int servers)
+      : parts(parameters, servers), messages(parts, ranks), memory(parts.moved(parameters)) {}
+  ServedRank(const ServedRank&) = delete;
+  ServedRank& operator=(const ServedRank&) = delete;
+
+  ServerParts parts;
+  ServerMessages messages;
+  at::Tensor memory;
 };
 
 }  // namespace trainyard::runner

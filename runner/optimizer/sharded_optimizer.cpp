@@ -18,18 +18,14 @@ class ShardedOptimizer final : public Optimizer {
   ShardedOptimizer(const experiments::Optimizer& settings, const std::vector<at::Tensor>& parameters,
                    ShardLayout layout, const at::Tensor& memory, Communicator& replicas,
                    SharedMemoryFeatures& shared, const std::vector<models::GroupFactors>& factors)
-      : replicas_(replicas),
-        layout_(std::move(layout)),
-        slices_(layout_.slices(replicas.rank(), replicas.size())) {
+      : replicas_(replicas), layout_(std::move(layout)) {
     const at::NoGradGuard no_grad;
     for (std::size_t i = 0; i < parameters.size(); ++i) {
       const at::Tensor value = layout_.in(memory, i);
       if (replicas.rank() == 0) value.copy_(parameters[i]);
       at::Tensor(parameters[i]).set_data(value);
     }
-    std::vector<models::GroupFactors> of_slices;
-    for (const Shard& slice : slices_)
-      if (!factors.empty()) of_slices.push_back(factors[slice.parameter]);
+    const auto of_slices = layout_.of_slices(factors, replicas.rank(), replicas.size());
     own_ = make_optimizer(settings, slices_in(memory), of_slices, [&](const std::vector<at::Tensor>&) {
       remembered_.push_back(shared.allocate_shared(memory.numel(), memory.scalar_type()));
       return slices_in(remembered_.back());
@@ -48,21 +44,14 @@ class ShardedOptimizer final : public Optimizer {
     const at::NoGradGuard no_grad;
     std::vector<std::vector<at::Tensor>> moments = own_->state();
     for (std::size_t k = 0; k < moments.size(); ++k)
-      moments[k] = k < remembered_.size() ? wholes_in(remembered_[k]) : for_each_parameter(moments[k]);
+      moments[k] =
+          k < remembered_.size() ? layout_.wholes_in(remembered_[k]) : for_each_parameter(moments[k]);
     return moments;
   }
 
  private:
   std::vector<at::Tensor> slices_in(const at::Tensor& memory) const {
-    std::vector<at::Tensor> own;
-    for (const Shard& slice : slices_) own.push_back(slice.of(layout_.in(memory, slice.parameter)));
-    return own;
-  }
-
-  std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const {
-    std::vector<at::Tensor> wholes;
-    for (std::size_t i = 0; i < layout_.parameters(); ++i) wholes.push_back(layout_.in(memory, i));
-    return wholes;
+    return layout_.slices_in(memory, replicas_.rank(), replicas_.size());
   }
 
   // One entry per parameter of a value that all shards share.
@@ -73,7 +62,6 @@ class ShardedOptimizer final : public Optimizer {
 
   Communicator& replicas_;
   ShardLayout layout_;
-  std::vector<Shard> slices_;           // of this replica
   std::vector<at::Tensor> remembered_;  // per row of state that is as large as the parameters
   std::unique_ptr<Optimizer> own_;      // updates this replica's shards
 };

@@ -39,13 +39,12 @@ class Batches {
         sampling_(resolved.sampling) {
     const std::int64_t samples =
         epoch_samples(data_, resolved.run.global_batch, resolved.run.steps_per_epoch);
-    for (int replica = 0; replica < ranks.mesh.replicas; ++replica)
-      samplers_.emplace_back(samples, resolved.run.global_batch, replica, ranks.mesh.replicas, sampling_);
-    if (ranks.position.is_server())
-      samplers_ = {Sampler(samples, resolved.run.global_batch, no_replica, ranks.mesh.replicas, sampling_)};
+    for (int replica = ranks.position.is_server() ? no_replica : 0; replica < ranks.mesh.replicas; ++replica)
+      samplers_.emplace(replica,
+                        Sampler(samples, resolved.run.global_batch, replica, ranks.mesh.replicas, sampling_));
   }
 
-  std::int64_t steps() const { return samplers_.front().steps(); }
+  std::int64_t steps() const { return samplers_.at(0).steps(); }
 
   void train(Trainer& trainer, int replica, std::int64_t k) const {
     trainer.step(data_, local_batch(replica, k));
@@ -54,13 +53,12 @@ class Batches {
   // If the sampler is exact, the reference trainer divides the global batch itself.
   double train(ReferenceTrainer& reference, std::int64_t k) const {
     if (sampling_ == Sampling::exact) {
-      const Part whole = samplers_.front().global_batch(k);
+      const Part whole = samplers_.at(0).global_batch(k);
       const at::Tensor indices = order_.slice(0, whole.begin, whole.end);
       return reference.step(data_, indices, data_.weight(indices));
     }
     std::vector<LocalBatch> local_batches;
-    for (std::size_t replica = 0; replica < samplers_.size(); ++replica)
-      local_batches.push_back(local_batch(static_cast<int>(replica), k));
+    for (const auto& [replica, sampler] : samplers_) local_batches.push_back(local_batch(replica, k));
     return reference.step(data_, local_batches);
   }
 
@@ -71,14 +69,14 @@ class Batches {
 
  private:
   LocalBatch local_batch(int replica, std::int64_t k) const {
-    return samplers_[static_cast<std::size_t>(std::max(replica, 0))].local_batch(data_, order_, k);
+    return samplers_.at(replica).local_batch(data_, order_, k);
   }
 
   std::unique_ptr<Dataset> augmented_;  // null if the run has no augmentation
   const Dataset& data_;
   at::Tensor order_;
   Sampling sampling_;
-  std::vector<Sampler> samplers_;  // per replica; on a server that of a rank without samples
+  std::map<int, Sampler> samplers_;  // by replica, and on a server its own
 };
 
 double norm_of(const at::Tensor& tensor) {

@@ -1,5 +1,5 @@
 // Parity check of asynchronous servers: two updates per replica are trained, and replayed in one process from the logs
-// of the servers (runner/optimizer/replayed_servers.h). Both must give the same parameters, bit by bit.
+// of the servers (runner/optimizer/replayed_servers.h). Reports judge the differences like those of the parity check.
 #pragma once
 
 #include <functional>

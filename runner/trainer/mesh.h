@@ -13,12 +13,11 @@
 #include "models/graph.h"
 #include "runner/communicator/communicator.h"
 #include "runner/communicator/gloo_communicator.h"
+#include "runner/data/sampler.h"
 #include "runner/device/device.h"
 #include "runner/device/rank_process.h"
 
 namespace trainyard::runner {
-
-inline constexpr int no_replica = -1;
 
 struct Position {
   int replica = 0;  // of a server `no_replica`

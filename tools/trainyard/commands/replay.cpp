@@ -1,6 +1,7 @@
 // trainyard replay: trains a run of asynchronous servers again in one process, from the logs of its servers, and compares
 // the parameters after each epoch bit by bit.
 #include <chrono>
+#include <cstdlib>
 #include <iostream>
 #include <map>
 #include <string>
@@ -9,7 +10,6 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "base/error.h"
 #include "base/files.h"
@@ -39,8 +39,8 @@ struct ReplayOptions {
 // A new folder outside of the yard, which ends with this object.
 class ScratchFolder {
  public:
-  ScratchFolder() : path_(fs::temp_directory_path() / fmt::format("trainyard-replay-{}", ::getpid())) {
-    fs::create_directory(path_);
+  ScratchFolder() : path_((fs::temp_directory_path() / "trainyard-replay-XXXXXX").string()) {
+    if (::mkdtemp(path_.data()) == nullptr) throw_file_error(path_);
   }
   ~ScratchFolder() {
     std::error_code none;
@@ -48,10 +48,10 @@ class ScratchFolder {
   }
   ScratchFolder(const ScratchFolder&) = delete;
   ScratchFolder& operator=(const ScratchFolder&) = delete;
-  const fs::path& path() const { return path_; }
+  fs::path path() const { return path_; }
 
  private:
-  fs::path path_;
+  std::string path_;
 };
 
 void copy_logs(const orchestrator::Yard& yard, const std::string& key,
@@ -65,8 +65,8 @@ void copy_logs(const orchestrator::Yard& yard, const std::string& key,
     }
 }
 
-// UserError with the program's own reason.
-void train_again(const fs::path& run_file, const fs::path& folder, const fs::path& logs) {
+// False if the user has stopped it. UserError with the program's own reason.
+bool train_again(const fs::path& run_file, const fs::path& folder, const fs::path& logs) {
   const fs::path output = folder / "output";
   const auto process =
       orchestrator::start_process({.argv = {orchestrator::find_programs().runner.string(), "--records",
@@ -75,9 +75,11 @@ void train_again(const fs::path& run_file, const fs::path& folder, const fs::pat
                                    .cores = {},
                                    .log = output});
   constexpr std::chrono::milliseconds pause{20};
+  const StopSignal stop;
   auto status = process->poll();
-  for (; !status; status = process->poll()) std::this_thread::sleep_for(pause);
-  if (status->clean()) return;
+  for (; !status && stop.count() == 0; status = process->poll()) std::this_thread::sleep_for(pause);
+  if (!status) return false;
+  if (status->clean()) return true;
   const auto lines = nonempty_lines(whole_file(output));
   throw UserError("the run could not be replayed: " +
                   (lines.empty() ? to_text(*status) : printable_line(lines.back())));
@@ -105,7 +107,7 @@ int replay(const ReplayOptions& options) {
   const experiments::Launch launch = experiments::read_launch(run_file);
   const ScratchFolder scratch;
   copy_logs(yard, key, epochs, launch.run.strategy.servers, scratch.path() / "logs");
-  train_again(run_file, scratch.path(), scratch.path() / "logs");
+  if (!train_again(run_file, scratch.path(), scratch.path() / "logs")) return interrupted;
   auto again = weights_in(scratch.path() / "records" / experiments::rank_records_name(0));
 
   reports::Table table;
