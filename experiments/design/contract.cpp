@@ -291,14 +291,20 @@ std::string asynchronous(const Values& values) {
          (bound.empty() ? "without a bound" : "with the bound " + bound);
 }
 
+std::string asynchronous_difference(const std::string& baseline, const std::string& arm) {
+  if (baseline == arm) return "";
+  if (baseline.empty()) return "asynchronous servers are another algorithm, with stale parameters: " + arm;
+  if (arm.empty())
+    return "asynchronous servers of the baseline are another algorithm, with stale parameters: " + baseline;
+  return fmt::format("asynchronous servers have parameters of another staleness: {} against {}", arm,
+                     baseline);
+}
+
 }  // namespace
 
 std::string declared_mesh_difference(const Values& baseline, const Values& arm) {
-  const std::string own = asynchronous(arm), other = asynchronous(baseline);
-  if (own != other)
-    return fmt::format(
-        "asynchronous servers are another algorithm, with stale parameters: {}, {} in the baseline",
-        own.empty() ? "none" : own, other.empty() ? "none" : other);
+  if (std::string text = asynchronous_difference(asynchronous(baseline), asynchronous(arm)); !text.empty())
+    return text;
   const models::Model* model = model_of(arm);
   const auto parts = [](const Values& values) {
     std::string all;

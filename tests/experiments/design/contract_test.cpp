@@ -156,4 +156,23 @@ TEST_CASE("if initial weights differ, the first layer is named") {
 }
 
 }  // namespace
+TEST_CASE("asynchronous servers are said to be another algorithm, whichever arm has them") {
+  using Values = std::map<std::string, Value>;
+  const Values single{{"mode", std::string("sync")}};
+  const Values unbounded{{"mode", std::string("async")}, {"replicas", std::int64_t{3}}};
+  Values bounded = unbounded;
+  bounded["staleness"] = std::int64_t{2};
+  const std::string other = "another algorithm, with stale parameters: 3 replicas ";
+  CHECK(declared_mesh_difference(single, unbounded) ==
+        "asynchronous servers are " + other + "without a bound");
+  CHECK(declared_mesh_difference(bounded, single) ==
+        "asynchronous servers of the baseline are " + other + "with the bound 2");
+  CHECK(declared_mesh_difference(unbounded, bounded) ==
+        "asynchronous servers have parameters of another staleness: 3 replicas with the bound 2 against 3 "
+        "replicas "
+        "without a bound");
+  CHECK(declared_mesh_difference(bounded, bounded).empty());
+  CHECK(declared_mesh_difference(single, single).empty());
+}
+
 }  // namespace trainyard::experiments
