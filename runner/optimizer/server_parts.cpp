@@ -33,9 +33,13 @@ ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters
       servers_(servers),
       options_(parameters.front().value.detach().options().requires_grad(false)) {}
 
+at::Tensor ServerParts::new_memory() const {
+  return at::zeros({layout_.numbers()}, options_);
+}
+
 at::Tensor ServerParts::moved(const std::vector<networks::NamedParameter>& parameters) const {
   const at::NoGradGuard no_grad;
-  const at::Tensor memory = new_memory();
+  at::Tensor memory = new_memory();
   const std::vector<at::Tensor> wholes = wholes_in(memory);
   for (std::size_t i = 0; i < wholes.size(); ++i) {
     wholes[i].copy_(parameters[i].value);

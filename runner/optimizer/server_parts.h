@@ -27,7 +27,7 @@ class ServerParts {
   int servers() const { return servers_; }
   std::size_t buckets() const { return layout_.buckets().size(); }
   const ShardLayout& layout() const { return layout_; }
-  at::Tensor new_memory() const { return at::zeros({layout_.numbers()}, options_); }
+  at::Tensor new_memory() const;  // zeros
   // Moves the parameters to a new memory, which is returned.
   at::Tensor moved(const std::vector<networks::NamedParameter>& parameters) const;
   std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const { return layout_.wholes_in(memory); }

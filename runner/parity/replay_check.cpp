@@ -42,6 +42,7 @@ ServerEvents receive_log(int rank, Communicator& ranks) {
 
 std::vector<at::Tensor> copies_of(const std::vector<at::Tensor>& tensors) {
   std::vector<at::Tensor> copies;
+  copies.reserve(tensors.size());
   for (const at::Tensor& tensor : tensors) copies.push_back(tensor.detach().to(at::kDouble).clone());
   return copies;
 }
@@ -93,6 +94,7 @@ void probe_replay(const ResolvedRun& resolved, const models::InputShape& input, 
   outcome.loss = sum_over(*ranks.replicas, sums.loss()) / sum_over(*ranks.replicas, sums.loss_weight());
   if (ranks.position.replica == 0) {
     std::vector<ServerEvents> logs;
+    logs.reserve(static_cast<std::size_t>(ranks.mesh.servers));
     for (int server = 0; server < ranks.mesh.servers; ++server)
       logs.push_back(receive_log(ranks.mesh.workers() + server, *ranks.with_servers));
     const Replayed expected = replay(resolved, input, train, ranks, logs);

@@ -173,6 +173,7 @@ MakeUpdate replay_in(const std::filesystem::path& folder, const experiments::Run
   return replay_of(run, [folder, servers = run.strategy.servers, epoch = std::int64_t{0}]() mutable {
     ++epoch;
     std::vector<ServerEvents> logs;
+    logs.reserve(static_cast<std::size_t>(servers));
     for (int server = 0; server < servers; ++server)
       logs.push_back(experiments::read_server_log(folder / experiments::server_log_name(server, epoch)));
     return logs;
@@ -182,11 +183,9 @@ MakeUpdate replay_in(const std::filesystem::path& folder, const experiments::Run
 // A hash of all parameters, if their order of updates depends on time. Replica 0 records it.
 std::string hash_of_async(const Trainer& trainer, const experiments::Run& run, const Connections& ranks) {
   if (!run.strategy.is_async() || ranks.position.replica != 0) return "";
-  std::string all;
-  for (const auto& [name, hash] : parameter_hashes(trainer.network().parameters()))
-    all += name + " " + hash + "\n";
   constexpr std::size_t digits = 15;
-  return sha256_hex(all).substr(0, digits);
+  const nlohmann::json hashes = parameter_hashes(trainer.network().parameters());
+  return sha256_hex(hashes.dump()).substr(0, digits);
 }
 
 void check_enough(const Dataset& train, const Mesh& mesh) {
