@@ -38,6 +38,12 @@ std::span<const StrategyKind> strategy_kinds() {
                 "speed-up",
        .replicas = two_or_more,
        .independent = true},
+      {.name = "in-step",
+       .about =
+           "like independent, but the copies begin each step together: what waiting for one another costs",
+       .replicas = two_or_more,
+       .independent = true,
+       .in_step = true},
   };
   return rows;
 }

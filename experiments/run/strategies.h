@@ -27,6 +27,7 @@ struct StrategyKind {
   // The ranks train at the same time without a connection: replicas share neither batch nor gradients. Such
   // runs get no verdict and keep no weights.
   bool independent = false;
+  bool in_step = false;  // independent ranks that wait for one another before each step
 };
 
 std::span<const StrategyKind> strategy_kinds();

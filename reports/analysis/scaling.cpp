@@ -9,6 +9,7 @@
 
 #include "base/named_row.h"
 #include "base/text.h"
+#include "experiments/run/strategies.h"
 #include "reports/analysis/parts.h"
 #include "reports/statistics/statistics.h"
 
@@ -92,7 +93,7 @@ Limits packed_limits(const ReportData& data, const CellRuns& cell) {
   return limits;
 }
 
-// No pairs if the runs do other work than the baseline, ran under other circumstances or shared a device.
+// No pairs if the runs waited for one another, do other work than the baseline, or ran under other circumstances.
 MeasuredLimit independent_limit(const ArmRuns& baseline, const ArmRuns& arm) {
   MeasuredLimit found;
   const auto like_baseline = [](const Observation& before, const Observation& run) {
@@ -102,7 +103,8 @@ MeasuredLimit independent_limit(const ArmRuns& baseline, const ArmRuns& arm) {
   ArmRuns equal;
   for (const Observation& run : arm.runs) {
     const Observation* partner = partner_of(run, baseline);
-    if (partner == nullptr || !like_baseline(*partner, run)) continue;
+    const bool waits = experiments::find_strategy(run.run->kind).in_step;
+    if (waits || partner == nullptr || !like_baseline(*partner, run)) continue;
     equal.runs.push_back(run);
     found.limit.runs = static_cast<int>(run.run->replicas);
     for (const Observation* one : {partner, &run}) found.runs.push_back(one->run->run_key);

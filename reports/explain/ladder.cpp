@@ -8,6 +8,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "experiments/design/contract.h"
+#include "experiments/run/strategies.h"
 #include "reports/format/number_text.h"
 #include "reports/results/cells.h"
 #include "reports/results/metrics.h"
@@ -92,7 +93,8 @@ std::vector<experiments::Rung> rungs_of_times(const db::RunSummary& arm, std::in
   const std::pair<std::string, Value> part{"batch", batch / arm.replicas};
   std::vector<experiments::Rung> rungs;
   if (batch / arm.replicas != of_baseline) rungs.push_back({"part-of-batch", {part}});
-  rungs.push_back({"unconnected", {part, {"replicas", arm.replicas}, {"kind", std::string("independent")}}});
+  for (const auto& [name, kind] : {std::pair("unconnected", "independent"), std::pair("in-step", "in-step")})
+    rungs.push_back({name, {part, {"replicas", arm.replicas}, {"kind", std::string(kind)}}});
   return rungs;
 }
 
@@ -103,7 +105,7 @@ experiments::Ladder ladder_between(const db::RunSummary& baseline, const db::Run
     throw UserError(fmt::format("the ladder begins with one process, but the baseline {} is {}",
                                 baseline.strategy, baseline.kind),
                     "compare with the strategy single");
-  if (arm.kind == "foreign" || arm.kind == "independent")
+  if (arm.kind == "foreign" || experiments::is_independent(arm.kind))
     throw UserError(
         fmt::format("the ladder needs a strategy of trainyard, but {} is {}", arm.strategy, arm.kind));
   experiments::Ladder ladder{.baseline = baseline.strategy,

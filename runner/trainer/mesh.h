@@ -50,6 +50,7 @@ models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int sta
 // - `replicas`: the ranks with the same layers, which reduce gradients. A server has all servers here.
 // - `stages`: the ranks of the same replica. They exchange activations.
 // - `with_servers`: all ranks. Null without servers.
+// - `in_step`: ranks that only begin each step together. Null for other kinds.
 struct Connections {
   Mesh mesh;
   Position position;
@@ -57,6 +58,7 @@ struct Connections {
   std::unique_ptr<Communicator> stages;
   std::unique_ptr<Communicator> with_servers;
   at::Device device = at::Device(at::DeviceType::CPU);  // of this rank
+  std::unique_ptr<Communicator> in_step = {};
 
   // "shared memory", "gloo", …; "none" for a single rank.
   const char* transport() const {

@@ -40,6 +40,19 @@ std::vector<at::Tensor> divided(const at::Tensor& indices, int parts) {
 // More actions of a step are not recorded, because its record would be too long, and nobody could read its timeline.
 constexpr std::size_t most_recorded_actions = 1000;
 
+// Ranks that begin each step together.
+class StepsTogether final : public StepOrder {
+ public:
+  explicit StepsTogether(Communicator& all) : all_(all) {}
+  std::optional<std::int64_t> next() override {
+    all_.barrier();
+    return StepOrder::next();
+  }
+
+ private:
+  Communicator& all_;
+};
+
 // Collective.
 Update usual_update(const experiments::Run& run, const networks::Network& network, const Connections& ranks) {
   const experiments::Optimizer& settings = run.optimizer;
@@ -50,6 +63,9 @@ Update usual_update(const experiments::Run& run, const networks::Network& networ
                         run.strategy.staleness);
   if (ranks.with_servers)
     return served_update(settings, network.parameters(), factors, *ranks.with_servers, ranks.mesh.servers);
+  if (ranks.in_step)
+    return {local_reducer(network.parameters()), make_optimizer(settings, values, factors),
+            std::make_unique<StepsTogether>(*ranks.in_step)};
   Communicator& replicas = *ranks.replicas;
   if (replicas.size() == 1)
     return {local_reducer(network.parameters()), make_optimizer(settings, values, factors)};

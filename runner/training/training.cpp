@@ -12,6 +12,7 @@
 #include "base/sha256.h"
 #include "base/text.h"
 #include "experiments/protocol/server_log.h"
+#include "experiments/run/strategies.h"
 #include "runner/data/sampler.h"
 #include "runner/device/device.h"
 #include "runner/device/device_use.h"
@@ -210,7 +211,9 @@ void train(const experiments::Launch& launch, const Environment& environment, Ra
                                         launch.circumstances.communicator, assignment);
   if (launch.run.strategy.independent()) {
     ranks.barrier();  // start together, then train without connections
+    std::unique_ptr<Communicator> all = std::move(ranks.replicas);
     ranks = unconnected(assignment.device);
+    if (experiments::find_strategy(launch.run.strategy.kind).in_step) ranks.in_step = std::move(all);
   }
   try {
     train(launch, ranks, threads, records, replays);

@@ -47,7 +47,7 @@ TEST_CASE("the ladder trains the way to an arm, and its steps add up") {
        {"in-parts (gradient_accumulation = 2)", "whole-batch (batch = 128)", "all steps together",
         "ddp against single", "not explained", "then scaled-rate-too (learning_rate = 0.1)",
         "then warm-up-too (warmup_steps = 30)", "Validation accuracy: 2 pairs", "single / 2",
-        "unconnected (kind = \"independent\")", "ddp against single / 2"})
+        "unconnected (kind = \"independent\")", "in-step (kind = \"in-step\")", "ddp against single / 2"})
     CHECK_MESSAGE(contains(ladder.out, row), ladder.out);
   // Two replicas of 64 samples and one process with 128 in two parts are the same training.
   const Output rest = scratch.at(

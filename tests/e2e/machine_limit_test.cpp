@@ -16,10 +16,13 @@ TEST_CASE("independent runs at once train like single, and the speed-up figure h
 [[include]]
 strategy = "independent"
 seed = 0
+[[include]]
+strategy = "in-step"
+seed = 0
 )");
   const Output run = scratch.at({"run", "small.toml"});
   REQUIRE_MESSAGE(run.code == 0, run.err);
-  CHECK(contains(run.out, "5 runs finished"));
+  CHECK(contains(run.out, "6 runs finished"));
   CHECK_FALSE(contains(run.out, "independent  "));  // no verdict row
 
   const auto rows = [&](const std::string& sql) {
@@ -33,6 +36,7 @@ seed = 0
       "strategy = ";
   CHECK(rows(epochs + "'independent' ORDER BY epoch") == rows(epochs + "'single' ORDER BY epoch"));
   CHECK(rows(epochs + "'independent'").size() == 3);
+  CHECK(rows(epochs + "'in-step' ORDER BY epoch") == rows(epochs + "'single' ORDER BY epoch"));
   CHECK(rows("SELECT DISTINCT rank, replica, stage, world_size FROM process JOIN run USING (run_key) "
              "WHERE strategy_kind = 'independent' ORDER BY rank") ==
         nlohmann::json::parse(R"([{"rank": 0, "replica": 0, "stage": 0, "world_size": 2},

@@ -146,7 +146,8 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
   const std::string page = read_text("docs/strategies.md");
   CHECK(page.find("| the same for the other six models: not tested | | | |") != std::string::npos);
   for (const Proof& proof :
-       {Proof{"| every strategy except `independent` and asynchronous servers trains what one process "
+       {Proof{"| every strategy except `independent`, `in-step` and asynchronous servers trains what one "
+              "process "
               "trains, in "
               "float64, also with uneven batches | all eight | 20 | 1e-11 of the loss |",
               "tests/runner/parity/parity_test.cpp",

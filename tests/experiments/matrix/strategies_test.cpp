@@ -244,7 +244,8 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
   const std::string all =
-      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"parameter-server\", \"independent\"";
+      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"parameter-server\", \"independent\", "
+      "\"in-step\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command or a kind: " +
             all + ")");
