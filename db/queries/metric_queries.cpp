@@ -209,6 +209,39 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
   });
 }
 
+std::vector<RankCost> rank_costs(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      WITH amount AS (
+        SELECT e.rank, e.rank >= q.replicas * q.stages AS server, w.key AS what, n.key AS name,
+          CASE w.key WHEN 'sent_bytes' THEN SUM(n.value) * 1.0 / SUM(e.extra ->> '$.steps')
+                     WHEN 'held_bytes' THEN MAX(n.value) ELSE SUM(n.value) END AS amount
+        FROM attempt_chain k
+        JOIN run_state s ON s.run_key = k.run_key AND s.status = 'finished'
+        JOIN run q ON q.run_key = k.run_key
+        JOIN epoch e ON e.run_key = k.run_key AND e.attempt = k.attempt
+          AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
+        JOIN json_each(e.extra) w ON w.key IN ('sent_bytes', 'held_bytes', 'staleness') AND w.type = 'object'
+        JOIN json_each(w.value) n ON n.type IN ('integer', 'real')
+        WHERE k.run_key = ?
+        GROUP BY e.rank, w.key, n.key)
+      SELECT server, what, name, CASE what WHEN 'staleness' THEN SUM(amount) ELSE MAX(amount) END
+      FROM amount WHERE amount IS NOT NULL GROUP BY server, what, name)sql");
+    std::vector<RankCost> found;
+    for (const auto& [key, ranks] : planned_runs(database, experiment))
+      for (Bound rows(statement, key); rows.next();) {
+        RowReader row(rows.row());
+        RankCost& cost = found.emplace_back();
+        cost.run_key = key;
+        cost.server = row.integer() != 0;
+        cost.what = row.text();
+        cost.name = row.text();
+        cost.amount = row.number();
+      }
+    return found;
+  });
+}
+
 std::vector<StepEvent> step_events(const Database& database, const std::string& experiment) {
   const auto event_of = [](RowReader row) {
     return StepEvent{row.text(), row.integer(), row.integer(), row.integer(), row.integer(),

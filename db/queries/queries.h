@@ -153,6 +153,16 @@ struct TimeParts {
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
                                   const std::string& run_key = "");
 
+// What the ranks of a finished run have sent and held, over all epochs: of the replica, or of the server, with most of it.
+struct RankCost {
+  std::string run_key;
+  bool server = false;
+  std::string what;  // "sent_bytes" in a step, "held_bytes", "staleness" (updates of all servers)
+  std::string name;  // "replicas", "parameters", "3"
+  double amount = 0;
+};
+std::vector<RankCost> rank_costs(const Database& database, const std::string& experiment);
+
 // A part of a training step of one rank (`step_event`).
 struct StepEvent {
   std::string run_key;

@@ -416,6 +416,12 @@ std::vector<Key> strategy_keys() {
        .place = KeyPlace::strategy,
        .member = &Strategy::staleness,
        .has = has_servers},
+      {.parameter = text_row("placement", {"even", "whole"},
+                             "of parameters on servers. even: each server has an equal part; whole: a "
+                             "parameter is on one server, as in TensorFlow"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::placement,
+       .has = has_servers},
       {.parameter = integer_row(
            "micro_batches", from_one, Bound{65536},
            "parts of a replica's batch; different stages work on different parts at the same time"),

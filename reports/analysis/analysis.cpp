@@ -292,6 +292,7 @@ Report make_report(const ReportData& data) {
       if (cell.repeated) continue;
       add_curves(data, runs, cell);
       add_scaling(data, runs, cell, report.fairness);
+      add_rank_costs(data, runs, cell);
       add_part_changes(seconds, judged[i].compare, runs, cell);
     }
   return report;

@@ -112,6 +112,14 @@ struct PartChange {
   int n = 0;                     // pairs
 };
 
+// What a rank sends and holds: of the replica, or of the server, with most of it. Means over runs.
+struct RankCosts {
+  bool server = false;
+  std::map<std::string, double> sent_bytes;  // in a training step, by the group that it sends to
+  std::map<std::string, double> held_bytes;  // at most: "parameters", "gradients", "state" of the optimizer
+  std::map<std::string, double> staleness;   // of servers: share of the updates, by staleness
+};
+
 struct Arm {
   std::string value;         // of the compared axis: "ddp"
   std::vector<ArmRun> runs;  // as planned
@@ -131,6 +139,7 @@ struct Arm {
   // Those of the result first, and the largest part first. Empty: not looked for, as for the baseline itself.
   std::optional<std::vector<Cause>> causes = {};
   std::optional<std::vector<PartChange>> part_changes = {};
+  std::optional<std::vector<RankCosts>> rank_costs = {};  // replicas first; empty: nothing is recorded
   std::int64_t ranks() const { return replicas * stages + servers.value_or(0); }
 };
 

@@ -165,7 +165,12 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
               "tests/runner/trainer/pytorch_test.cpp",
               {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
                "for (const char* model : {\"mlp\", \"cnn\"}) {\n"
-               "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}}}) {
+               "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}},
+        Proof{
+            "| two replicas with two servers train what servers over PyTorch's rpc train | MLP | 12 | 1e-9 |",
+            "tests/runner/trainer/pytorch_test.cpp",
+            {"? 1e-5 : 1e-9", "make_case(\"mlp\", {3, 8, 8}, optimizer, 2)",
+             "served.run.strategy.servers = 2;"}}}) {
     CAPTURE(proof.claim);
     CHECK(page.find(proof.claim) != std::string::npos);
     const std::string test = read_text(proof.test);
