@@ -7,6 +7,7 @@
 Each attempt must fail with the cause, leave no process, and the next `run` must resume after the last whole epoch. At the end
 losses are those of a run that nobody killed, or the run can be replayed. Otherwise the exit code is 1."""
 import argparse
+import itertools
 import os
 import random
 import signal
@@ -28,7 +29,6 @@ train_samples = 600
 epochs = {epochs}
 batch = 30
 checkpoint = "epoch"
-max_retries = 0
 [strategy.sync]
 kind = "parameter-server"
 servers = 2
@@ -53,7 +53,7 @@ def losses(folder):
 
 def problems_of_kill(program, folder, chance):
     """Start or resume the run and kill one rank. Returns (whether a rank was killed, problems)."""
-    process = trainyard(program, folder, "run", "kills.toml", "--no-report")
+    process = trainyard(program, folder, "run", "kills.toml", "--no-report", "--max-retries", "0")
     deadline = time.monotonic() + chance.uniform(0.05, 2.5)
     while process.poll() is None and time.monotonic() < deadline:
         time.sleep(0.01)
@@ -85,8 +85,10 @@ def under_fire(program, strategy, kills, chance):
         whole.mkdir()
         (whole / "kills.toml").write_text(EXPERIMENT.format(strategy=strategy, epochs=EPOCHS))
         subprocess.run([program, "run", "kills.toml", "--no-report"], cwd=whole, check=True, capture_output=True)
-        while done < kills and not found:
-            folder = Path(name) / f"run-{done}"
+        for run in itertools.count():
+            if done == kills or found:
+                break
+            folder = Path(name) / f"run-{run}"
             folder.mkdir()
             (folder / "kills.toml").write_text(EXPERIMENT.format(strategy=strategy, epochs=EPOCHS))
             for _ in range(8):
