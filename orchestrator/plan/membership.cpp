@@ -56,14 +56,17 @@ void shrink_to_devices(PlannedRun& run, bool placed_by_launcher, std::optional<s
 }
 
 std::optional<std::int64_t> shared_tasks(const experiments::Machine& machine) {
-  const char* tasks = machine.allocation == "shared" ? std::getenv("SLURM_NTASKS") : nullptr;
+  const bool shares = machine.launcher == "slurm" && machine.allocation != "job";
+  const char* tasks = shares ? std::getenv("SLURM_NTASKS") : nullptr;
   return tasks == nullptr ? std::nullopt : parse_number<std::int64_t>(tasks);
 }
 
 std::vector<Device> devices_of_members(std::vector<Device> devices, std::int64_t replicas,
                                        const std::vector<std::string>& lost) {
-  std::ranges::stable_partition(
-      devices, [&](const Device& device) { return std::ranges::find(lost, device.name) == lost.end(); });
+  const auto is_kept = [&](const Device& device) {
+    return std::ranges::find(lost, device.name) == lost.end();
+  };
+  if (distinct_devices(devices) == devices.size()) std::ranges::stable_partition(devices, is_kept);
   devices.resize(static_cast<std::size_t>(replicas));
   return devices;
 }

@@ -29,7 +29,7 @@ void shrink_to_devices(PlannedRun& run, bool placed_by_launcher, std::optional<s
 // Tasks of the allocation that [machine] shares. Empty if it shares none, or if Slurm does not say.
 std::optional<std::int64_t> shared_tasks(const experiments::Machine& machine);
 
-// Devices of `replicas` ranks: first all that are not lost.
+// Devices of `replicas` ranks. If each rank has its own device, those of lost ranks are used last.
 std::vector<Device> devices_of_members(std::vector<Device> devices, std::int64_t replicas,
                                        const std::vector<std::string>& lost);
 

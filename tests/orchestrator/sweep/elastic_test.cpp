@@ -73,6 +73,9 @@ TEST_CASE("the device of a lost rank is left out first") {
   CHECK(names(devices_of_members(host_with(4), 2, {"cuda:0", "cuda:2"})) == "13");
   CHECK(names(devices_of_members(host_with(3), 2, {})) == "01");
   CHECK(names(devices_of_members(host_with(2), 2, {"cuda:0"})) == "10");  // it is needed
+  auto shared = host_with(2);
+  shared.push_back(shared.front());
+  CHECK(names(devices_of_members(shared, 2, {"cuda:1"})) == "01");  // not two ranks on one device
 }
 
 TEST_CASE("a retry after a killed rank has one replica fewer, on the devices of the others, and finishes") {
@@ -161,6 +164,9 @@ TEST_CASE("the first attempt of a run has all replicas, which may share cores, b
 TEST_CASE("in a shared Slurm allocation each task gets one replica") {
   experiments::Machine machine;
   ::setenv("SLURM_NTASKS", "3", 1);
+  CHECK(shared_tasks(machine) == std::nullopt);
+  machine.launcher = "slurm";
+  machine.allocation = "job";
   CHECK(shared_tasks(machine) == std::nullopt);
   machine.allocation = "shared";
   CHECK(shared_tasks(machine) == 3);
