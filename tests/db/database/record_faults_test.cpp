@@ -123,7 +123,7 @@ TEST_CASE(
   CHECK(resumable_attempts(yard.database, key(run)).back().whole_epochs == 4);
   attempt_of(yard, run, 3, ranks(3, {5, 6}), experiments::Resumes{2, 4});
   CHECK(fault_of(yard, run, 3) == "");
-  CHECK(state_of(yard) == "finished");
+  REQUIRE(state_of(yard) == "finished");
   CHECK(select(yard.database, "SELECT times_problem FROM final_metrics").rows[0][0] == "fewer replicas");
   CHECK(select(yard.database, "SELECT world_size FROM attempt ORDER BY attempt").rows[1][0] == 2);
   CHECK(select(yard.database, "SELECT COUNT(*) FROM epoch_average").rows[0][0] == 6);

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "experiments/matrix/stage_split.h"
 #include "tests/experiments/file/loading.h"
+#include "tests/support/contains.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -267,6 +268,13 @@ TEST_CASE("min_replicas is an error if an attempt with fewer replicas would comp
       {start + "strategy = [\"mp-ddp\"]\n[strategy.mp-ddp]\nmin_replicas = 1",
        "6:16: min_replicas is a key of ddp; strategy \"mp-ddp\" is mp-ddp"},
   });
+  const std::string vgg =
+      "name = \"x\"\n[matrix]\nmodel = [\"vgg11\"]\nstrategy = [\"ddp\"]\n[strategy.ddp]\nmin_replicas = 1\n"
+      "[defaults]\ncheckpoint = \"epoch\"\n";
+  const auto found = problems_of(vgg);
+  REQUIRE(found.size() == 1);
+  CHECK(contains(found[0], "6:16: warning: min_replicas changes the result a little: batch_norm \"local\""));
+  CHECK(problems_of(vgg + "batch_norm = \"sync\"\n").empty());
 }
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
