@@ -98,6 +98,7 @@ TEST_CASE("a retry after a killed rank has one replica fewer, on the devices of 
   REQUIRE(finals.size() == 1);
   CHECK_FALSE(finals[0].times_count);
   CHECK(finals[0].times_problem == cause);
+  CHECK(finals[0].fewer_replicas);
   CHECK(finals[0]["test_accuracy"] == doctest::Approx(0.9));
   CHECK(finals[0].epochs == 4);
   // The run has finished, and a plan does not begin it again.
@@ -124,6 +125,7 @@ TEST_CASE("a rank that ends with an error of its own is not lost, so its retry h
   bench.on_message("1", "second");
   CHECK(bench.sweep().finished == 1);
   CHECK(bench.launched(2).devices.size() == 3);
+  CHECK_FALSE(db::final_metrics(bench.database, "bench").at(0).fewer_replicas);
 }
 
 TEST_CASE(
