@@ -38,7 +38,7 @@ FinalMetrics final_of(RowReader row) {
   row.into(final.run_key, final.model, final.strategy, final.seed);
   for (const NamedColumn& value : final_columns()) final[value.column] = row.number();
   row.into(final.epochs, final.times_count, final.times_problem, final.other_share, final.others_limit,
-           final.timed_epochs, final.disturbed_epochs, final.attempt, final.launched);
+           final.timed_epochs, final.disturbed_epochs, final.attempt, final.launched, final.fewer_replicas);
   return final;
 }
 
@@ -47,8 +47,10 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
       database,
       fmt::format(
           "SELECT f.run_key, f.model, f.strategy, f.seed{}, s.epochs_done, s.times_count, s.times_problem, "
-          "s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs, s.attempt, a.created FROM "
-          "task_final_metrics f "
+          "s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs, s.attempt, a.created, "
+          "EXISTS (SELECT 1 FROM run_chain c JOIN run r ON r.run_key = c.run_key WHERE c.run_key = f.run_key "
+          "AND "
+          "c.world_size < r.replicas * r.stages + r.servers) FROM task_final_metrics f "
           "JOIN run_state s ON s.run_key = f.run_key "
           "JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt{}",
           listed(final_columns(), "f."), which),

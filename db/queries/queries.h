@@ -208,8 +208,9 @@ struct FinalMetrics : MetricValues {
   std::string strategy;
   std::int64_t seed = 0;
   std::int64_t epochs = 0;
-  bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
-  std::string times_problem;  // why they do not; empty if they count
+  bool times_count = true;      // host to itself, devices not shared, all of it under the same circumstances
+  std::string times_problem;    // why they do not; empty if they count
+  bool fewer_replicas = false;  // an attempt had fewer ranks than the run: no cost is that of the run
   double other_share = not_defined;   // of its cores, taken in these epochs; not defined: not recorded
   double others_limit = not_defined;  // up to which the times of an epoch count
   int timed_epochs = 0;               // whose times are used

@@ -222,13 +222,14 @@ struct RunRow {
   std::int64_t epochs = 0;  // asked for
   std::int64_t epochs_done = 0;
   std::int64_t attempts = 0;
-  double total_seconds = 0;               // launch to end, of all its attempts
-  std::string failure;                    // first error line, if it failed
-  bool has_result = false;                // finished, with final values
-  bool times_count = true;                // false: its times are not compared
-  int disturbed_epochs = 0;               // whose times are left out
-  std::map<std::string, Value> settings;  // every resolved value by name
-  std::map<std::string, double> values;   // final values by column: "validation_accuracy"; finite ones
+  double total_seconds = 0;                       // launch to end, of all its attempts
+  std::string failure;                            // first error line, if it failed
+  bool has_result = false;                        // finished, with final values
+  bool times_count = true;                        // false: its times are not compared
+  std::optional<std::string> times_problem = {};  // why they are not
+  int disturbed_epochs = 0;                       // whose times are left out
+  std::map<std::string, Value> settings;          // every resolved value by name
+  std::map<std::string, double> values;  // final values by column: "validation_accuracy"; finite ones
 };
 
 // Means over seeds along a numeric axis: "ddp", "ddp, batch 64".

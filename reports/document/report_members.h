@@ -183,6 +183,7 @@ inline constexpr auto members_of<RunRow> = std::tuple{Member{"key", &RunRow::key
                                                       Member{"failure", &RunRow::failure},
                                                       Member{"has_result", &RunRow::has_result},
                                                       Member{"times_count", &RunRow::times_count},
+                                                      Member{"times_problem", &RunRow::times_problem},
                                                       Member{"disturbed_epochs", &RunRow::disturbed_epochs},
                                                       Member{"settings", &RunRow::settings},
                                                       Member{"values", &RunRow::values}};

@@ -359,7 +359,8 @@ struct Measured {
 
 std::string remarks(const RunRow& run) {
   std::vector<std::string> texts;
-  if (!run.times_count) texts.emplace_back("times not compared");
+  if (!run.times_count)
+    texts.push_back("times not compared" + (run.times_problem ? ": " + *run.times_problem : ""));
   if (run.disturbed_epochs > 0)
     texts.push_back(fmt::format("times of {} left out", counted(run.disturbed_epochs, "epoch")));
   if (run.attempts > 1) texts.push_back(fmt::format("{} attempts", run.attempts));

@@ -111,3 +111,35 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
   checked_error(scratch.at({"run", "outside.toml", "--no-report", "--yard", "outside"}), 2,
                 "trainyard does not run inside a Slurm allocation");
 }
+
+TEST_CASE("an elastic run has as many replicas as its allocation has tasks, and trains the same") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  const std::string text = R"(name = "small"
+[matrix]
+model = ["mlp"]
+strategy = ["ddp"]
+[defaults]
+dataset = "synthetic-digits"
+train_samples = 300
+epochs = 3
+checkpoint = "epoch"
+[strategy.ddp]
+replicas = 3
+min_replicas = 2
+[machine]
+)" + std::string(two_nodes);
+  scratch.write("small.toml", text);
+  cluster->client({"salloc", "--no-shell", "--ntasks=2", "--nodes=2"});
+  const std::string allocation = nonempty_lines(cluster->client({"squeue", "-h", "--format=%i"})).at(0);
+  const auto run =
+      scratch.at({"run", "small.toml", "--no-report"}, {{"SLURM_JOB_ID", allocation}, {"SLURM_NTASKS", "2"}});
+  CHECK_MESSAGE(run.code == 0, (run.out + run.err));
+  cluster->client({"scancel", allocation});
+  CHECK(cluster->becomes_empty());
+  const auto show = scratch.at({"show", "last"}).out;
+  CHECK(contains(show, "attempt 1: finished"));
+  CHECK(contains(show, "times do not count: 2 of 3 replicas: the allocation has 2 tasks"));
+  CHECK_FALSE(contains(show, "log of rank 2"));
+}
