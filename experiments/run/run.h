@@ -35,6 +35,7 @@ struct Strategy {
   std::int64_t servers = 0;                    // ranks after the replicas that hold the parameters
   std::string mode = "sync";                   // of servers: "sync", "async"
   std::optional<std::int64_t> staleness = {};  // of "async": the bound
+  std::string sharding = "";                   // of zero: "optimizer", "gradients", "parameters"
   std::string schedule = "";                   // "gpipe", "1f1b"; empty if a step has one micro-batch
   std::int64_t micro_batches = 1;              // per replica and step
   // The first layers of stages 1 … S − 1, ascending. Empty for one stage, and for split = "auto" before
@@ -46,8 +47,8 @@ struct Strategy {
   std::map<std::string, std::string> environment = {};  // its own variables, placeholders replaced
   std::string folder = {};                              // working folder: that of the experiment file
   std::int64_t world_size() const { return replicas * stages + servers; }
-  // Ranks that write a checkpoint: those of replica 0, and the servers.
-  std::int64_t parts_of_checkpoint() const { return stages + servers; }
+  // Ranks that write a checkpoint: those of replica 0, the servers, and all replicas if each one has slices of the state.
+  std::int64_t parts_of_checkpoint() const { return (sharding.empty() ? stages : replicas) + servers; }
   bool independent() const;  // ranks share neither batch nor gradients
   bool foreign() const { return !command.empty(); }
   bool is_async() const { return mode == "async"; }

@@ -1,5 +1,7 @@
 #include "runner/optimizer/server_parts.h"
 
+#include <utility>
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -9,19 +11,15 @@
 
 namespace trainyard::runner {
 
-namespace {
-
-ShardLayout layout_of(const std::vector<networks::NamedParameter>& parameters) {
+ShardLayout layout_of_one_type(const std::vector<networks::NamedParameter>& parameters, Buckets buckets,
+                               const std::string& who) {
   for (const networks::NamedParameter& parameter : parameters)
     if (parameter.value.scalar_type() != parameters.front().value.scalar_type())
       throw UserError("parameter " + parameter.name + " has another type than " + parameters.front().name +
-                          ", and servers need one type",
+                          ", and " + who + " need one type",
                       "train this model with ddp");
-  const std::vector<at::Tensor> values = values_of(parameters);
-  return {values, cut_into_buckets(values, default_bucket_bytes)};
+  return {values_of(parameters), std::move(buckets)};
 }
-
-}  // namespace
 
 void wait_for(Works& works) {
   for (auto& work : works) work->wait();
@@ -29,7 +27,8 @@ void wait_for(Works& works) {
 }
 
 ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters, int servers)
-    : layout_(layout_of(parameters)),
+    : layout_(layout_of_one_type(parameters, cut_into_buckets(values_of(parameters), default_bucket_bytes),
+                                 "servers")),
       servers_(servers),
       options_(parameters.front().value.detach().options().requires_grad(false)) {}
 

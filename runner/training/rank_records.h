@@ -20,6 +20,7 @@
 #include "runner/device/device_use.h"
 #include "runner/device/step_times.h"
 #include "runner/optimizer/loss_scale.h"
+#include "runner/optimizer/update.h"
 #include "runner/parity/parity_check.h"
 #include "runner/trainer/mesh.h"
 
@@ -82,6 +83,7 @@ struct EpochOutcome {
   std::array<double, 2> learning_rates = {};  // of its first and its last step
   std::string weights = {};                   // hash of all parameters, of asynchronous servers; else empty
   std::map<std::int64_t, std::int64_t> staleness = {};  // of such a server: runner/optimizer/update.h
+  std::optional<HeldBytes> held = {};
 };
 
 class RankRecords {

@@ -158,6 +158,15 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
               "tests/runner/training/replay_test.cpp",
               {"async_run(small_vgg11()), async_run(small_seq2seq())", "CHECK(replayed(launch) == weights);",
                "run.data.train_samples = 130;"}},
+        Proof{"| `zero` over messages trains what `ddp` trains over shared memory | MLP | 8 | bit by bit |",
+              "tests/runner/optimizer/zero_test.cpp",
+              {"CHECK(same_bits(zero.parameters, ddp.parameters));", "3 * batch + 1", "epoch <= 2"}},
+        Proof{"| two replicas of `zero` over messages train what PyTorch's ZeRO and FSDP train | MLP and CNN "
+              "| 12 "
+              "| 1e-9 |",
+              "tests/runner/trainer/pytorch_test.cpp",
+              {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
+               "for (const char* sharding : {\"optimizer\", \"gradients\", \"parameters\"})"}},
         Proof{"| each network is the network of PyTorch | all eight | 10 | 1e-9 |",
               "tests/runner/parity/pytorch_training_test.cpp",
               {"constexpr std::int64_t steps = 10;", "<= 1e-9 * largest(expected)"}},

@@ -1,7 +1,7 @@
 """pytorch_reference.py FOLDER: train the cases of FOLDER/cases.json in PyTorch, in float64 or with bfloat16 autocast.
 
 Writes raw numbers to FOLDER/<name>.result: the losses of all steps, then all parameters. With replicas > 1 it uses
-DistributedDataParallel over gloo, one process per rank."""
+DistributedDataParallel over gloo, one process per rank, or with a sharding ZeroRedundancyOptimizer or FSDP2."""
 import json
 import multiprocessing
 import os
@@ -26,8 +26,11 @@ def train(folder, case, rank):
     dtype = torch.float32 if mixed else torch.float64
     network = peer_model.build(case["model"], case["shape"], case["classes"], case["hidden"], case["channels"]).to(dtype)
     peer_model.initialise(network, case["seed"])
-    optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"])
-    forward = torch.nn.parallel.DistributedDataParallel(network) if replicas > 1 else network
+    if case["sharding"]:
+        forward, optimizer = peer_model.sharded(network, case["sharding"], case["optimizer"])
+    else:
+        optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"])
+        forward = torch.nn.parallel.DistributedDataParallel(network) if replicas > 1 else network
     images = numbers(folder / case["images"], [-1, *case["shape"]]).to(dtype)
     labels = torch.tensor(case["labels"])
     losses = []
@@ -43,8 +46,9 @@ def train(folder, case, rank):
         if replicas > 1:
             torch.distributed.all_reduce(mean)
         losses.append(mean / replicas)
+    parameters = [peer_model.whole(p.detach()) for p in network.parameters()]
     if rank == 0:
-        values = torch.cat([torch.stack(losses)] + [p.detach().flatten() for p in network.parameters()])
+        values = torch.cat([torch.stack(losses)] + [p.flatten() for p in parameters])
         (folder / (case["name"] + ".result")).write_bytes(values.double().numpy().tobytes())
 
 

@@ -1,6 +1,6 @@
 // The runner compared with PyTorch, if there is a Python with torch.
 // The MLP and the CNN train from the same weights on the same batches, in float64.
-// Two ranks are compared with PyTorch's DDP, and an MLP in bfloat16 with autocast.
+// Two ranks are compared with PyTorch's DDP, ZeroRedundancyOptimizer and FSDP2, and an MLP in bfloat16 with autocast.
 #include <cstdlib>
 #include <fstream>
 
@@ -55,6 +55,11 @@ std::vector<Case> cases() {
   for (const char* model : {"mlp", "cnn"}) {
     all.push_back(make_case(model, {3, 8, 8}, heavy, 2));
     all.push_back(make_case(model, {1, 9, 8}, adam, 2));
+    for (const char* sharding : {"optimizer", "gradients", "parameters"}) {
+      all.push_back(make_case(model, {1, 9, 8}, adam, 2));
+      all.back().run.strategy.sharding = sharding;
+      all.back().name += std::string("-") + sharding;
+    }
   }
   all.push_back(make_case("mlp", {3, 8, 8}, plain, 1));
   all.back().run.precision = "bfloat16";
@@ -83,6 +88,7 @@ nlohmann::json describe(const Case& c, const models::Images& images) {
           {"steps", steps},
           {"replicas", c.run.strategy.replicas},
           {"precision", c.run.precision},
+          {"sharding", c.run.strategy.sharding},
           {"images", c.name + ".images"},
           {"labels", images.labels}};
 }
@@ -98,7 +104,7 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<double> values;
   std::mutex mutex;
-  run_mesh({replicas, 1}, [&](const Connections& ranks) {
+  const auto train = [&](const Connections& ranks) {
     Trainer trainer(resolve(c.run), {c.shape, 10}, ranks, dtype);
     const ImageDataset data = tensors_of(images, dtype, trainer.network().channels_last);
     const at::Tensor order = at::arange(images.size());
@@ -115,12 +121,13 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
       values.insert(values.end(), flat.const_data_ptr<double>(),
                     flat.const_data_ptr<double>() + flat.numel());
     }
-  });
+  };
+  run_mesh({replicas, 1}, train, c.run.strategy.sharding.empty() ? "auto" : "gloo");
   losses.insert(losses.end(), values.begin(), values.end());
   return losses;
 }
 
-TEST_CASE("networks, optimizers and gradient reduction equal PyTorch and its DistributedDataParallel") {
+TEST_CASE("networks, optimizers and gradient reduction equal PyTorch, its DDP, ZeRO and FSDP") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
   if (python.empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
