@@ -7,8 +7,6 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
-#include "runner/optimizer/server_parts.h"
-
 namespace trainyard::runner {
 
 namespace {
@@ -100,7 +98,9 @@ void UnitSlices::gather(std::size_t number) {
   unit.own_in_whole.copy_(unit.own);
   resize(unit.own, false);
   if (!measured) fullest.parameters = std::max(fullest.parameters, bytes_);
-  exchange(unit.whole, number);
+  Works works;
+  exchange(unit.whole, number, works);
+  wait_for(works);
 }
 
 void UnitSlices::free(std::size_t number) {
@@ -122,8 +122,10 @@ void UnitSlices::begin_step() {
 }
 
 void UnitSlices::exchange_kept() const {
+  Works works;
   for (std::size_t unit = 0; unit < units_.size(); ++unit)
-    if (!units_[unit].frees) exchange(units_[unit].whole, unit);
+    if (!units_[unit].frees) exchange(units_[unit].whole, unit, works);
+  wait_for(works);
 }
 
 at::Tensor UnitSlices::gathered(std::size_t unit, const at::Tensor& own) const {
@@ -131,19 +133,20 @@ at::Tensor UnitSlices::gathered(std::size_t unit, const at::Tensor& own) const {
   const Range place = range(unit, replicas_.rank()), last = range(unit, replicas_.size() - 1);
   at::Tensor memory = at::zeros({last.begin + last.count}, own.options());
   memory.narrow(0, place.begin, place.count).copy_(own);
-  exchange(memory, unit);
+  Works works;
+  exchange(memory, unit, works);
+  wait_for(works);
   return memory;
 }
 
 // Each replica sends its slice to all others.
-void UnitSlices::exchange(const at::Tensor& memory, std::size_t unit) const {
+void UnitSlices::exchange(const at::Tensor& memory, std::size_t unit, Works& works) const {
   const auto slice = [&](int replica) {
     const Range place = range(unit, replica);
     return memory.narrow(0, place.begin, place.count);
   };
   const bool has_messages = !replicas_.capabilities().ordered_messages;  // else only between neighbours
   const int tag = 2 * static_cast<int>(unit);
-  Works works;
   for (int replica = 0; replica < replicas_.size(); ++replica) {
     const at::Tensor own = slice(replicas_.rank()), other = slice(replica);
     if (!has_messages && other.numel() > 0) replicas_.broadcast(other, replica);
@@ -151,7 +154,6 @@ void UnitSlices::exchange(const at::Tensor& memory, std::size_t unit) const {
     if (own.numel() > 0) works.push_back(replicas_.send(own, replica, tag));
     if (other.numel() > 0) works.push_back(replicas_.receive(other, replica, tag));
   }
-  wait_for(works);
 }
 
 }  // namespace trainyard::runner

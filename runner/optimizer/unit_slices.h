@@ -16,6 +16,7 @@
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
 #include "runner/gradients/sharded_reducer.h"
+#include "runner/optimizer/server_parts.h"
 #include "runner/optimizer/update.h"
 
 namespace trainyard::runner {
@@ -84,7 +85,7 @@ class UnitSlices {
   };
 
   Range range(std::size_t unit, int replica) const;
-  void exchange(const at::Tensor& memory, std::size_t unit) const;
+  void exchange(const at::Tensor& memory, std::size_t unit, Works& works) const;
   void resize(const at::Tensor& memory, bool full);
 
   std::vector<networks::NamedParameter> parameters_;

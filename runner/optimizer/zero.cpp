@@ -1,6 +1,7 @@
 #include "runner/optimizer/zero.h"
 
 #include <algorithm>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -18,12 +19,14 @@ namespace {
 
 using Slices = std::shared_ptr<UnitSlices>;
 
-// Adds the gradients of this replica's slices. One unit at a time is in flight.
+// Adds the gradients of this replica's slices.
 class SlicedReducer final : public BucketedReducer {
  public:
+  // `turns`: as of BucketedReducer. If they are reduced one by one, only one unit at a time is in flight.
   SlicedReducer(std::vector<networks::NamedParameter> of, Slices slices, int turns)
       : BucketedReducer(std::move(of), slices->layout().buckets(), turns),
         slices_(std::move(slices)),
+        one_at_a_time_(turns > 0),
         whole_(parameters().size()),
         sums_(buckets().size()) {
     for (std::size_t unit = 0; unit < buckets().size(); ++unit) {
@@ -49,7 +52,7 @@ class SlicedReducer final : public BucketedReducer {
   struct Flight {
     std::size_t unit;
     std::vector<at::Tensor> received;  // per replica: its gradients of the own slice
-    Works works;
+    Works works = {};
   };
 
   int rank() const { return slices_->replicas().rank(); }
@@ -74,38 +77,39 @@ class SlicedReducer final : public BucketedReducer {
   }
 
   std::unique_ptr<Communicator::Work> start_reduction(std::size_t unit) override {
-    land();
+    while (one_at_a_time_ && !flights_.empty()) land();
     slices_->free(unit);
     Communicator& replicas = slices_->replicas();
-    flight_ = Flight{unit, std::vector<at::Tensor>(static_cast<std::size_t>(size())), {}};
+    Flight& flight =
+        flights_.emplace_back(Flight{unit, std::vector<at::Tensor>(static_cast<std::size_t>(size()))});
     if (replicas.capabilities().ordered_messages) {  // messages only between neighbours
-      for (const std::size_t i : buckets()[unit]) flight_->works.push_back(replicas.all_reduce(whole_[i]));
+      for (const std::size_t i : buckets()[unit]) flight.works.push_back(replicas.all_reduce(whole_[i]));
     } else {
       for (int other = 0; other < size(); ++other)
-        if (other != rank()) exchange_with(other);
+        if (other != rank()) exchange_with(other, flight);
     }
     measure();
     return finished_by([this, unit] {
-      if (flight_ && flight_->unit == unit) land();
+      while (!flights_.empty() && flights_.front().unit <= unit) land();
     });
   }
 
-  void exchange_with(int other) {
-    const std::size_t unit = flight_->unit;
+  void exchange_with(int other, Flight& flight) {
+    const std::size_t unit = flight.unit;
     const int tag = UnitSlices::gradient_tag(unit);
-    at::Tensor& slice = flight_->received[static_cast<std::size_t>(other)];
+    at::Tensor& slice = flight.received[static_cast<std::size_t>(other)];
     slice = at::zeros({slices_->slice_size(unit)}, whole_[buckets()[unit].front()].options());
     for (const UnitSlices::Piece& piece : slices_->pieces(unit, other))
-      flight_->works.push_back(slices_->replicas().send(piece.of(whole_[piece.parameter]), other, tag));
+      flight.works.push_back(slices_->replicas().send(piece.of(whole_[piece.parameter]), other, tag));
     for (const UnitSlices::Piece& piece : own_[unit])
-      flight_->works.push_back(slices_->replicas().receive(piece.in(slice), other, tag));
+      flight.works.push_back(slices_->replicas().receive(piece.in(slice), other, tag));
   }
 
-  // Waits for the unit in flight, adds the slices in the order of the replicas, and drops the whole gradients.
+  // Waits for the first unit in flight, adds the slices in the order of the replicas, and drops the whole gradients.
   void land() {
-    if (!flight_) return;
     const at::NoGradGuard no_grad;
-    Flight flight = std::move(*std::exchange(flight_, std::nullopt));
+    Flight flight = std::move(flights_.front());
+    flights_.pop_front();
     wait_for(flight.works);
     const at::Tensor sum = sum_of(flight);
     at::Tensor& all = sums_[flight.unit];
@@ -146,20 +150,22 @@ class SlicedReducer final : public BucketedReducer {
     }
     for (const at::Tensor& sum : sums_)
       gradients += sum.defined() ? static_cast<std::int64_t>(sum.nbytes()) : 0;
-    for (const at::Tensor& slice : flight_->received)
-      messages += slice.defined() ? static_cast<std::int64_t>(slice.nbytes()) : 0;
+    for (const Flight& flight : flights_)
+      for (const at::Tensor& slice : flight.received)
+        messages += slice.defined() ? static_cast<std::int64_t>(slice.nbytes()) : 0;
     HeldBytes& fullest = slices_->fullest;
     fullest.gradients = std::max(fullest.gradients, gradients);
     fullest.messages = std::max(fullest.messages, messages);
   }
 
   Slices slices_;
+  bool one_at_a_time_;
   std::vector<std::vector<UnitSlices::Piece>> own_;  // per unit
   std::vector<std::size_t> first_;                   // per unit: index in `gradients_`
   std::vector<at::Tensor> whole_;                    // per parameter: this replica's gradient
   std::vector<at::Tensor> sums_;                     // per unit: of the own slice
   std::vector<at::Tensor> gradients_;                // pieces of `sums_`
-  std::optional<Flight> flight_;
+  std::deque<Flight> flights_;                       // in the order of the units
 };
 
 // Updates the own slices.
