@@ -72,6 +72,7 @@ def sharded(network, sharding, settings, device="cpu"):
         rule, arguments = optimizer_class(**settings)
         zero = ZeroRedundancyOptimizer(network.parameters(), rule, **arguments)
         return nn.parallel.DistributedDataParallel(network), zero
+    network.to(memory_format=torch.contiguous_format)  # FSDP2 refuses another
     mesh = torch.distributed.device_mesh.init_device_mesh(device, (torch.distributed.get_world_size(),))
     for layer in [*network.children(), network]:
         if layer is network or list(layer.parameters()):
