@@ -6,7 +6,10 @@ import pathlib
 import sys
 
 import torch
+import torch.distributed
 from torch import nn
+from torch.distributed.fsdp import fully_shard
+from torch.distributed.optim import ZeroRedundancyOptimizer
 
 
 def stream(purpose, seed, detail):
@@ -51,7 +54,32 @@ def initialise(network, seed):
     return network
 
 
-def optimizer(parameters, kind, learning_rate, momentum, weight_decay, fused=None):
-    if kind == "adam":
-        return torch.optim.Adam(parameters, lr=learning_rate, weight_decay=weight_decay, fused=fused)
-    return torch.optim.SGD(parameters, lr=learning_rate, momentum=momentum, weight_decay=weight_decay, fused=fused)
+def optimizer_class(kind, learning_rate, momentum, weight_decay, fused=None):
+    """The optimizer of PyTorch and its arguments."""
+    more = {"momentum": momentum} if kind == "sgd" else {}
+    return (torch.optim.SGD if kind == "sgd" else torch.optim.Adam,
+            {"lr": learning_rate, "weight_decay": weight_decay, "fused": fused, **more})
+
+
+def optimizer(parameters, **settings):
+    rule, arguments = optimizer_class(**settings)
+    return rule(parameters, **arguments)
+
+
+def sharded(network, sharding, settings, device="cpu"):
+    """(forward, optimizer) with PyTorch's own sharding among all ranks: ZeRO 1, or FSDP2 with each layer as a unit."""
+    if sharding == "optimizer":
+        rule, arguments = optimizer_class(**settings)
+        zero = ZeroRedundancyOptimizer(network.parameters(), rule, **arguments)
+        return nn.parallel.DistributedDataParallel(network), zero
+    network.to(memory_format=torch.contiguous_format)  # FSDP2 refuses another
+    mesh = torch.distributed.device_mesh.init_device_mesh(device, (torch.distributed.get_world_size(),))
+    for layer in [*network.children(), network]:
+        if layer is network or list(layer.parameters()):
+            fully_shard(layer, mesh=mesh, reshard_after_forward=sharding == "parameters")
+    return network, optimizer(network.parameters(), **settings)
+
+
+def whole(parameter):
+    """All values of a parameter, which may be in slices."""
+    return parameter.full_tensor() if hasattr(parameter, "full_tensor") else parameter

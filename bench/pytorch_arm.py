@@ -9,6 +9,9 @@ Styles
   tuned    index, with the fused optimizer, channels_last, EmbeddingBag, gradients as bucket views, and a malloc that keeps
            freed memory
   compile  tuned, with torch.compile
+  zero1    tuned, with ZeroRedundancyOptimizer
+  fsdp2    tuned, with fully_shard for each layer, whose parameters stay whole until backward (ZeRO 2)
+  fsdp     the same, but parameters are freed after each layer (ZeRO 3)
   graphs   tuned, with one CUDA graph of the whole step per shape of a batch; only with --device cuda. Sentences are padded
            to multiples of four and encoded unpacked, because a graph cannot have packed sequences
 
@@ -158,6 +161,10 @@ def choose(name):
     return device
 
 
+# What is sharded by styles that shard.
+SHARDING = {"zero1": "optimizer", "fsdp2": "gradients", "fsdp": "parameters"}
+
+
 def parallel(network, style, tuned):
     if style == "compile":
         network = torch.compile(network, mode=None if next(network.parameters()).device.type == "cpu" else "max-autotune")
@@ -176,11 +183,11 @@ def terms(run, case, network):
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--style", choices=["loader", "index", "tuned", "compile", "graphs"], required=True)
+    options.add_argument("--style", choices=["loader", "index", "tuned", "compile", "graphs", *SHARDING], required=True)
     options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options.add_argument("--export", required=True)
     options = options.parse_args()
-    tuned = options.style in ("tuned", "compile", "graphs")
+    tuned = options.style not in ("loader", "index")
     device = choose(options.device)
     if tuned:
         keep_memory()
@@ -202,8 +209,12 @@ def main():
     network = build(run, case, tuned).to(device)
     records.write("start", world_size=REPLICAS, replica=RANK, stage=0, pid=os.getpid(), device=str(device), threads=threads,
                   **terms(run, case, network))
-    forward = parallel(network, options.style, tuned)
-    optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"], fused=True if tuned else None)
+    settings = {**case["optimizer"], "fused": True if tuned else None}
+    if options.style in SHARDING:
+        forward, optimizer = peer_model.sharded(network, SHARDING[options.style], settings, device.type)
+    else:
+        forward = parallel(network, options.style, tuned)
+        optimizer = peer_model.optimizer(network.parameters(), **settings)
     step = Step(task, forward, optimizer)
     if options.style == "graphs":
         if task == "translation":

@@ -168,6 +168,9 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
   // All schedules have the same order for one micro-batch.
   if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
     run.strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
+  const Setting* sharding = settings.find("sharding");
+  if (kind.sharding.any())
+    run.strategy.sharding = sharding ? std::get<std::string>(sharding->value) : "parameters";
   if (const Setting* bound = settings.find("staleness"))
     run.strategy.staleness = std::get<std::int64_t>(bound->value);
   if (const Setting* fewest = settings.find("min_replicas");

@@ -429,6 +429,14 @@ std::vector<Key> strategy_keys() {
        .place = KeyPlace::strategy,
        .member = &Strategy::min_replicas,
        .has = [](const Run& run) { return run.strategy.min_replicas.has_value(); }},
+      {.parameter = text_row(
+           "sharding", {"optimizer", "gradients", "parameters"},
+           "of what each replica keeps only a slice: the state of the optimizer; also the gradients; "
+           "also the parameters (ZeRO 1, 2, 3)",
+           "\"parameters\""),
+       .of = &StrategyKind::sharding,
+       .member = &Strategy::sharding,
+       .has = [](const Run& run) { return !run.strategy.sharding.empty(); }},
       {.parameter = integer_row(
            "micro_batches", from_one, Bound{65536},
            "parts of a replica's batch; different stages work on different parts at the same time"),

@@ -36,6 +36,7 @@ struct Strategy {
   std::string mode = "sync";                   // of servers: "sync", "async"
   std::optional<std::int64_t> staleness = {};  // of "async": the bound
   std::string placement = "even";              // of the parameters on servers: "even", "whole"
+  std::string sharding = "";                   // of zero: "optimizer", "gradients", "parameters"
   // Elastic: the fewest replicas of an attempt, less than `replicas`. Empty: each attempt has all.
   std::optional<std::int64_t> min_replicas = {};
   std::string schedule = "";       // "gpipe", "1f1b"; empty if a step has one micro-batch
@@ -49,8 +50,8 @@ struct Strategy {
   std::map<std::string, std::string> environment = {};  // its own variables, placeholders replaced
   std::string folder = {};                              // working folder: that of the experiment file
   std::int64_t world_size() const { return replicas * stages + servers; }
-  // Ranks that write a checkpoint: those of replica 0, and the servers.
-  std::int64_t parts_of_checkpoint() const { return stages + servers; }
+  // Ranks that write a checkpoint: those of replica 0, the servers, and all replicas if each one has slices of the state.
+  std::int64_t parts_of_checkpoint() const { return (sharding.empty() ? stages : replicas) + servers; }
   bool independent() const;  // ranks share neither batch nor gradients
   bool foreign() const { return !command.empty(); }
   bool is_async() const { return mode == "async"; }

@@ -34,6 +34,12 @@ std::span<const StrategyKind> strategy_kinds() {
            "and gets the parameters that they update",
        .replicas = {.fallback = 2, .minimum = 1, .maximum = 1024},
        .servers = {.fallback = 1, .minimum = 1, .maximum = 1024}},
+      {.name = "zero",
+       .about = "like ddp, but each replica keeps only a slice of the state of the optimizer, the gradients "
+                "and the "
+                "parameters",
+       .replicas = two_or_more,
+       .sharding = {.fallback = 3, .minimum = 1, .maximum = 3}},
       {.name = "independent",
        .about = "several unconnected copies of single at once: the limit of the machine, plotted beside the "
                 "speed-up",

@@ -24,7 +24,7 @@ Layer token_embedding(const models::Node& row, const Initialisation& start) {
     if (tied) made.push_back(w.alias());  // stages send no leaves
     return made;
   };
-  return {row.path, row.kind, {tokens, positions}, {}, std::move(forward)};
+  return {row.path, row.kind, {tokens, positions}, {}, std::move(forward), row.makes.size() > 1};
 }
 
 Layer layer_norm(const models::Node& row, const Initialisation& start) {

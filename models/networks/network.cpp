@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
+#include "models/networks/operator_call.h"
 #include "models/networks/operator_node.h"
 #include "models/networks/random_stream.h"
 #include "models/networks/stored_tensors.h"
@@ -179,7 +180,9 @@ Network::Network(const models::Graph& graph, const models::NodeRange& range, std
     auto& holder = tensor.value.requires_grad()                                                 ? parameters_
                    : stored.role == models::StoredTensor::Role::constant || first < range.first ? constants_
                                                                                                 : buffers_;
-    holder.push_back({slots.add(stored.value), std::move(tensor)});
+    const ParameterUse use{std::max(first, range.first) - range.first,
+                           first == last && !may_share_memory(graph.nodes[first])};
+    holder.push_back({slots.add(stored.value), std::move(tensor), use});
   }
   for (std::size_t i = range.first; i < range.last; ++i) {
     const models::Node& node = graph.nodes.at(i);
@@ -223,7 +226,7 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
   for (std::size_t i = 0; i < inputs.size(); ++i)
     values[inputs_[i]] = number_inputs_[i] ? number_tensor(inputs[i].item()) : inputs[i];
   for (const std::vector<Held>* held : {&parameters_, &buffers_, &constants_})
-    for (const auto& [slot, tensor] : *held) values[slot] = tensor.value;
+    for (const Held& each : *held) values[each.slot] = each.tensor.value;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const Wiring& wiring = wiring_[i];
     Activations read;
@@ -232,7 +235,9 @@ Activations Network::forward(const Activations& inputs, const ForwardContext& co
       read.push_back(last ? std::move(values[slot]) : values[slot]);
     if (context.positions.defined() && !selects_outputs_ && i + 1 == layers_.size())
       read.front() = read.front().flatten(0, 1).index_select(0, context.positions);
+    if (context.before_layer) context.before_layer(i);
     Activations made = layers_[i].forward(std::move(read), context);
+    if (context.after_layer) context.after_layer(i, made);
     for (std::size_t k = 0; k < wiring.makes.size(); ++k)
       if (wiring.makes[k]) values[*wiring.makes[k]] = std::move(made.at(k));
   }
@@ -273,6 +278,14 @@ std::int64_t Network::parameter_count() const {
   std::int64_t count = 0;
   for (const NamedParameter& parameter : parameters()) count += parameter.value.numel();
   return count;
+}
+
+std::vector<ParameterUse> Network::parameter_uses() const {
+  std::vector<ParameterUse> uses;
+  for (std::size_t i = 0; i < layers_.size(); ++i)
+    uses.insert(uses.end(), layers_[i].parameters.size(), {i, !layers_[i].passes_parameters});
+  for (const Held& held : parameters_) uses.push_back(held.use);
+  return uses;
 }
 
 bool take_value(const NamedParameter& to, const std::vector<NamedParameter>& values) {

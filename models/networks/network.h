@@ -42,6 +42,10 @@ struct ForwardContext {
   // Differentiable sum over all replicas. Every replica calls it in the same order. If it is set, batch
   // normalisation uses the statistics of all replicas.
   std::function<at::Tensor(const at::Tensor&)> sum_over_replicas;
+  // Called around each layer of the training graph with its index, if they are set. A layer reads its parameters
+  // between these calls, and in its backward pass.
+  std::function<void(std::size_t layer)> before_layer = {};
+  std::function<void(std::size_t layer, const Activations& made)> after_layer = {};
 };
 
 struct NamedParameter {
@@ -51,6 +55,12 @@ struct NamedParameter {
 };
 
 std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters);
+
+// The layers that read a parameter.
+struct ParameterUse {
+  std::size_t layer = 0;  // the first layer that reads it
+  bool only = true;       // no other layer reads its memory, neither itself nor a view of it
+};
 
 // A node of the graph.
 struct Layer {
@@ -62,6 +72,7 @@ struct Layer {
   // `forward(std::move(inputs), context)`, the layer may overwrite a tensor that has no other reader
   // (`has_single_reader`).
   std::function<Activations(Activations, const ForwardContext&)> forward;
+  bool passes_parameters = false;  // a value that it makes has the memory of a parameter
 };
 
 // Whether only the caller, who got `value` by value, can read its memory. Then an in-place operator is
@@ -104,6 +115,7 @@ class Network {
   std::vector<at::Tensor> parameter_values() const { return values_of(parameters()); }
   std::vector<models::GroupFactors> parameter_factors() const;  // in the same order
   std::int64_t parameter_count() const;
+  std::vector<ParameterUse> parameter_uses() const;  // in the order of `parameters`
 
   bool channels_last = false;  // the fastest memory order for images; other orders also work
 
@@ -125,6 +137,7 @@ class Network {
   struct Held {
     std::size_t slot = 0;
     NamedParameter tensor;
+    ParameterUse use = {};
   };
   std::vector<Held> parameters_, buffers_, constants_;
   const NamedParameter* held(const models::StoredTensor& stored) const;

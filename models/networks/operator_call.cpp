@@ -180,6 +180,11 @@ at::IValue OperatorCall::value_of(const Filled& argument, Activations& inputs) {
   return as_list(kind, argument.type.optional_items, std::move(items));
 }
 
+bool may_share_memory(const models::Node& node) {
+  return std::ranges::any_of(found(node).schema().returns(),
+                             [](const c10::Argument& result) { return result.alias_info() != nullptr; });
+}
+
 OperatorCall::OperatorCall(const models::Node& node, at::Device device)
     : name(described(node)),
       path(node.path),

@@ -20,6 +20,9 @@ using Stack = std::vector<at::IValue>;  // the arguments of a boxed call, then i
 // "node PATH of module MODULE (KIND)", for errors.
 std::string described(const models::Node& node);
 
+// Whether a result of the operator may have the memory of one of its inputs. UserError if there is no such operator.
+bool may_share_memory(const models::Node& node);
+
 class OperatorCall {
  public:
   // Replaces the arguments on the stack by the results.

@@ -100,35 +100,54 @@ Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t
   return buckets;
 }
 
-BucketedReducer::BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets)
+BucketedReducer::BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets, int turns)
     : parameters_(std::move(parameters)),
       buckets_(std::move(buckets)),
       bucket_of_(parameters_.size()),
-      missing_(buckets_.size()) {
+      missing_(buckets_.size()),
+      turns_(turns) {
   for (std::size_t b = 0; b < buckets_.size(); ++b)
     for (const std::size_t i : buckets_[b]) bucket_of_[i] = b;
   for (std::size_t i = 0; i < parameters_.size(); ++i) watch(i);
 }
 
 void BucketedReducer::prepare() {
-  last_ = false;
-  reductions_.clear();
+  last_ = turns_ > 0;
+  done_ = 0;
+  drop_sums();
   for (auto& parameter : parameters_) parameter.value.mutable_grad().reset();
+  begin_turn();
+}
+
+void BucketedReducer::begin_turn() {
+  reductions_.clear();
   for (std::size_t b = 0; b < buckets_.size(); ++b) missing_[b] = buckets_[b].size();
 }
 
 void BucketedReducer::finish() {
-  if (reductions_.size() < buckets_.size())
+  bool begun = turns_ == 0 || done_ > turns_;
+  for (std::size_t b = 0; b < buckets_.size(); ++b) begun = begun || missing_[b] < buckets_[b].size();
+  if (begun && reductions_.size() < buckets_.size())
     throw InternalError(without_gradient() + " has no gradient in this step");
+  if (turns_ == 0) wait();
+  while (done_ < turns_) add_zeros();
+}
+
+void BucketedReducer::wait() {
   for (auto& work : reductions_) std::exchange(work, nullptr)->wait();
 }
 
 void BucketedReducer::reduce_zeros() {
   prepare();
   last_ = true;
+  if (turns_ == 0) add_zeros();
+  finish();
+}
+
+void BucketedReducer::add_zeros() {
+  forward_of_zeros();
   for (const auto& bucket : buckets_)
     for (const std::size_t i : bucket) arrived(i, at::zeros_like(parameters_[i].value.detach()));
-  finish();
 }
 
 // Adds a hook that calls `arrived` when a backward has accumulated the gradient of a parameter.
@@ -146,12 +165,16 @@ void BucketedReducer::arrived(std::size_t parameter, const at::Tensor& gradient)
   --missing_[bucket_of_[parameter]];
   while (reductions_.size() < buckets_.size() && missing_[reductions_.size()] == 0)
     reductions_.push_back(start_reduction(reductions_.size()));
+  if (turns_ == 0 || reductions_.size() < buckets_.size()) return;
+  wait();
+  ++done_;
+  begin_turn();
 }
 
 std::string BucketedReducer::without_gradient() const {
-  for (const auto& parameter : parameters_) {
-    if (!parameter.value.grad().defined()) return "parameter " + parameter.name;
-  }
+  for (std::size_t i = 0; i < parameters_.size(); ++i)
+    if (missing_[bucket_of_[i]] > 0 && !parameters_[i].value.grad().defined())
+      return "parameter " + parameters_[i].name;
   return "a parameter";
 }
 

@@ -21,6 +21,13 @@
 
 namespace trainyard::runner {
 
+// The memory of a reducer, besides the gradients of the parameters themselves.
+struct HeldTensors {
+  std::vector<at::Tensor> gradients = {};
+  std::vector<at::Tensor> messages = {};  // what is sent to other ranks, or received from them
+  int sharing = 1;  // replicas that have the messages, the parameters and the state together
+};
+
 class Reducer {
  public:
   virtual ~Reducer() = default;
@@ -36,6 +43,7 @@ class Reducer {
   virtual bool sharded() const { return false; }
   // Complete gradients of all parameters, after the step's update. Collective.
   virtual std::vector<at::Tensor> whole_gradients() { return gradients(); }
+  virtual HeldTensors held() const { return {gradients()}; }
 };
 
 // Reducer for one rank.
@@ -61,7 +69,8 @@ Buckets cut_into_buckets(const std::vector<at::Tensor>& parameters, std::int64_t
 // and all buckets before it are full. So all ranks reduce the buckets in the same order.
 class BucketedReducer : public Reducer {
  public:
-  BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets);
+  // `turns`: a step has so many backward passes, and each one is reduced. 0: only the last one is.
+  BucketedReducer(std::vector<networks::NamedParameter> parameters, Buckets buckets, int turns = 0);
   BucketedReducer(const BucketedReducer&) = delete;
   BucketedReducer& operator=(const BucketedReducer&) = delete;
 
@@ -73,13 +82,20 @@ class BucketedReducer : public Reducer {
  protected:
   const std::vector<networks::NamedParameter>& parameters() const { return parameters_; }
   const Buckets& buckets() const { return buckets_; }
+  bool first_turn() const { return done_ == 0; }
 
  private:
   // Stores this rank's gradient of a parameter. It is sparse, or has the layout of the parameter.
   virtual void take(std::size_t parameter, const at::Tensor& gradient) = 0;
   // Starts to reduce a bucket after all its gradients were taken.
   virtual std::unique_ptr<Communicator::Work> start_reduction(std::size_t bucket) = 0;
+  virtual void drop_sums() {}  // of the step before
+  // A rank without samples takes part in what the other ranks do in their forward pass.
+  virtual void forward_of_zeros() {}
 
+  void begin_turn();
+  void add_zeros();
+  void wait();
   void watch(std::size_t parameter);
   void arrived(std::size_t parameter, const at::Tensor& gradient);
   std::string without_gradient() const;
@@ -91,6 +107,8 @@ class BucketedReducer : public Reducer {
   std::vector<std::unique_ptr<Communicator::Work>> reductions_;  // per bucket whose reduction has started
   std::vector<std::shared_ptr<void>> hooks_;                     // call `arrived`
   bool last_ = false;                                            // this backward is the last one of the step
+  int turns_;
+  int done_ = 0;  // turns that were reduced in this step
 };
 
 }  // namespace trainyard::runner

@@ -188,6 +188,7 @@ class ShardedReducer final : public BucketedReducer {
 
   const std::vector<at::Tensor>& gradients() const override { return gradients_; }
   bool sharded() const override { return true; }
+  HeldTensors held() const override { return {gradients_, {memory_}, replicas_.size()}; }
 
   std::vector<at::Tensor> whole_gradients() override {
     const at::NoGradGuard no_grad;

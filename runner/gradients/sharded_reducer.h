@@ -57,6 +57,8 @@ class ShardLayout {
   // Columns of a parameter that is divided between rows, else 0.
   std::int64_t columns(std::size_t parameter) const { return places_[parameter].columns; }
 
+  std::int64_t begin(std::size_t parameter) const { return places_[parameter].begin; }  // in memory
+
   // The view of a parameter in `memory` [numbers()], with the parameter's sizes and strides.
   at::Tensor in(const at::Tensor& memory, std::size_t parameter) const;
 

@@ -25,6 +25,7 @@ class PushingReducer final : public BucketedReducer {
         own_(rank->parts.new_memory()) {}
 
   const std::vector<at::Tensor>& gradients() const override { return none_; }
+  HeldTensors held() const override { return {{}, {own_}}; }
   std::vector<at::Tensor> whole_gradients() override {
     const at::Tensor sums = rank_->parts.new_memory();
     rank_->messages.receive_from_servers(sums);

@@ -1,5 +1,7 @@
 #include "runner/optimizer/server_parts.h"
 
+#include <utility>
+
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
@@ -11,18 +13,21 @@ namespace trainyard::runner {
 
 namespace {
 
-ShardLayout layout_of(const std::vector<networks::NamedParameter>& parameters, bool whole) {
-  for (const networks::NamedParameter& parameter : parameters)
-    if (parameter.value.scalar_type() != parameters.front().value.scalar_type())
-      throw UserError("parameter " + parameter.name + " has another type than " + parameters.front().name +
-                          ", and servers need one type",
-                      "train this model with ddp");
-  const std::vector<at::Tensor> values = values_of(parameters);
-  return {values, cut_into_buckets(values, whole ? 0 : default_bucket_bytes),
-          whole ? Division::whole : Division::numbers};
+bool is_whole(const experiments::Strategy& strategy) {
+  return strategy.placement == "whole";
 }
 
 }  // namespace
+
+ShardLayout layout_of_one_type(const std::vector<networks::NamedParameter>& parameters, Buckets buckets,
+                               const std::string& who, Division division) {
+  for (const networks::NamedParameter& parameter : parameters)
+    if (parameter.value.scalar_type() != parameters.front().value.scalar_type())
+      throw UserError("parameter " + parameter.name + " has another type than " + parameters.front().name +
+                          ", and " + who + " need one type",
+                      "train this model with ddp");
+  return {values_of(parameters), std::move(buckets), division};
+}
 
 void wait_for(Works& works) {
   for (auto& work : works) work->wait();
@@ -31,7 +36,9 @@ void wait_for(Works& works) {
 
 ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters,
                          const experiments::Strategy& strategy)
-    : layout_(layout_of(parameters, strategy.placement == "whole")),
+    : layout_(layout_of_one_type(
+          parameters, cut_into_buckets(values_of(parameters), is_whole(strategy) ? 0 : default_bucket_bytes),
+          "servers", is_whole(strategy) ? Division::whole : Division::numbers)),
       servers_(static_cast<int>(strategy.servers)),
       options_(parameters.front().value.detach().options().requires_grad(false)) {}
 

@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -18,6 +19,10 @@ namespace trainyard::runner {
 
 using Works = std::vector<std::unique_ptr<Communicator::Work>>;
 void wait_for(Works& works);  // and clears them
+
+// The layout of parameters in these buckets. UserError if they have different types, which `who` cannot have.
+ShardLayout layout_of_one_type(const std::vector<networks::NamedParameter>& parameters, Buckets buckets,
+                               const std::string& who, Division division = Division::lines);
 
 // All parameters in one memory, bucket after bucket. Each bucket is divided equally among the servers, or with the
 // placement "whole" each parameter belongs to one server, in turn.

@@ -38,12 +38,36 @@ class StepOrder {
   std::int64_t next_ = 0;
 };
 
+// Bytes of the tensors of a rank, in the fullest moment of its first step.
+struct HeldBytes {
+  std::int64_t parameters = 0;
+  std::int64_t gradients = 0;
+  std::int64_t state = 0;     // of the optimizer
+  std::int64_t messages = 0;  // copies that are sent to other ranks, or received from them
+};
+
+// The parameters of a rank: by default they are always whole. With `sharding = "parameters"` they are whole except
+// within `Trainer::train_epoch`: from the first step on, each replica keeps its slices and gathers the others for the
+// layers that need them (runner/optimizer/zero.h).
+class WholeParameters {
+ public:
+  virtual ~WholeParameters() = default;
+  virtual void begin_step(networks::ForwardContext& /*of_layers*/) {}
+  virtual void gather() {}  // makes all parameters whole until the next step; collective
+  // The parameters, gradients and messages of the steps so far. Empty if they are always whole.
+  virtual std::optional<HeldBytes> held() { return std::nullopt; }
+};
+
 // If replicas share memory, each one updates its own shards (runner/gradients/sharded_reducer.h). With servers, they do
 // (runner/optimizer/parameter_server.h).
 struct Update {
   std::unique_ptr<Reducer> reducer;
   std::unique_ptr<Optimizer> optimizer;
   std::unique_ptr<StepOrder> order = std::make_unique<StepOrder>();
+  std::unique_ptr<WholeParameters> whole = std::make_unique<WholeParameters>();
 };
+
+// Call it after the gradients of a step. Memory that replicas share counts in equal parts.
+HeldBytes held_bytes(const Update& update, const std::vector<at::Tensor>& parameters);
 
 }  // namespace trainyard::runner

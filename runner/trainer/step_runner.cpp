@@ -61,6 +61,7 @@ std::string why_not_captured(const experiments::Run& run, at::Device device, con
   if (run.optimizer.warmup_steps > 0 || find_schedule(run.optimizer.schedule).by_step)
     return "the learning rate changes from step to step";
   if (run.strategy.servers > 0) return "servers exchange messages with the host";
+  if (!run.strategy.sharding.empty()) return "slices of the parameters are gathered within a step";
   if (run.strategy.stages > 1) return "stages exchange messages within a step";
   const bool through_host = transport != "none" && transport != "nccl";
   return through_host ? "gradients are sent through the host" : "";

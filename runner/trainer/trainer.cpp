@@ -20,6 +20,7 @@
 #include "runner/optimizer/async_server.h"
 #include "runner/optimizer/parameter_server.h"
 #include "runner/optimizer/sharded_optimizer.h"
+#include "runner/optimizer/zero.h"
 #include "runner/trainer/mesh.h"
 #include "runner/trainer/translation.h"
 
@@ -73,6 +74,9 @@ Update usual_update(const experiments::Run& run, const networks::Network& networ
                   sharded_optimizer(settings, values, layout, replicas, factors)};
     if (update.reducer && update.optimizer) return update;
   }
+  if (!run.strategy.sharding.empty())
+    return zero_update(settings, network, factors, run.strategy.sharding,
+                       static_cast<int>(run.gradient_accumulation), replicas);
   return {bucket_reducer(network.parameters(), replicas), make_optimizer(settings, values, factors)};
 }
 
@@ -151,6 +155,11 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
 }
 
 void Trainer::step(const Dataset& data, const LocalBatch& local) {
+  take_step(data, local);
+  update_.whole->gather();
+}
+
+void Trainer::take_step(const Dataset& data, const LocalBatch& local) {
   steps_->run(data, local, steps_done_, times_);
   count(metrics_, data, local.indices);
   ++steps_done_;
@@ -172,12 +181,14 @@ void Trainer::compute(const Dataset& data, const StepInput& input, StepTimes& ti
   }
   if (resolved_.task.own_loss.is_weighted()) step_weight_.zero_();
   PartWatch watch(times);
+  update_.whole->begin_step(work.context);
   Reducer& reducer = *update_.reducer;
   Optimizer& optimizer = *update_.optimizer;
   reducer.prepare();
   const bool had_samples = executor_.run(training_, work, reducer, times);
   watch.skip();
   had_samples ? reducer.finish() : reducer.reduce_zeros();
+  if (!held_) held_ = held_bytes(update_, network_.parameter_values());
   if (resolved_.task.own_loss.is_weighted()) divide_by_weight();
   watch.lap(&TimeParts::exposed_communication);
   loss_scale_->unscale(reducer.gradients(), [this](const at::Tensor& own) { sum_over_whole_model(own); });
@@ -212,11 +223,12 @@ void Trainer::train_epoch(const Dataset& data, std::int64_t epoch, const Sampler
     const LocalBatch local = sampler.local_batch(samples, order, *k);
     watch.lap(&TimeParts::data);
     set_learning_rate(resolved_.learning_rate_at({epoch, *k, sampler.steps()}));
-    step(samples, local);
+    take_step(samples, local);
     done(*k + 1, metrics_);
     watch.skip();
   }
   steps_done_ = before + sampler.steps();
+  update_.whole->gather();
   watch.lap(&TimeParts::exposed_communication);
   times_.recording = false;
   times_.straggler = take_straggler_seconds(*ranks_.replicas);

@@ -47,7 +47,7 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains on this replica's share of a global batch, which may be empty. The gradient is the gradient of
+  // Trains on this replica's share of a global batch, which may be empty. All parameters are whole afterwards. The gradient is the gradient of
   // Σ over replicas of (summed loss / divisor). Collective: all ranks call it for every step.
   void step(const Dataset& data, const LocalBatch& local);
   // The share has only the samples `indices`, int64 [part].
@@ -84,6 +84,8 @@ class Trainer {
   // The loss scale and the steps that were skipped since the last call. Empty if the precision needs no
   // scale.
   std::optional<ScaledSteps> take_scaled_steps() { return loss_scale_->take_steps(); }
+  // The bytes of the tensors of this rank in its first step. Empty before it.
+  const std::optional<HeldBytes>& held() const { return held_; }
   // Restarts loss scaling with settings that differ from PyTorch's.
   void scale_loss(const LossScaling& scaling) { loss_scale_ = dynamic_loss_scale(ranks_.device, scaling); }
   void measure_seconds_on_core() { times_.on_core.emplace(); }
@@ -102,6 +104,7 @@ class Trainer {
  private:
   // For training and evaluation. The loss is added to `sums`.
   StageWork work_on(const Dataset& data, const StepInput& input, int micro_batches, MetricSums& sums) const;
+  void take_step(const Dataset& data, const LocalBatch& local);
   void compute(const Dataset& data, const StepInput& input, StepTimes& times);
   void count(MetricSums& sums, const Dataset& data, const at::Tensor& indices) const;
   std::int64_t recorded_step(std::int64_t epoch, std::int64_t steps) const;  // from 0; −1: none in this epoch
@@ -124,6 +127,7 @@ class Trainer {
   std::optional<double> learning_rate_;
   std::int64_t steps_done_ = 0;
   MetricSums metrics_;
+  std::optional<HeldBytes> held_;
   at::Tensor step_weight_;                    // double []: of a loss that is weighted
   std::shared_ptr<DeviceTimeline> timeline_;  // of a GPU; also in `times_`
   StepTimes times_;

@@ -146,14 +146,18 @@ Tensors receive(int stage, Communicator& stages) {
 
 bool Checkpoints::writes() const {
   return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() &&
-         (ranks_.position.replica == 0 || ranks_.position.is_server());
+         (ranks_.position.replica == 0 || part() >= ranks_.mesh.stages);
+}
+
+// Its file of the checkpoint: one per stage, then per server. Replicas with slices of the state have one each.
+int Checkpoints::part() const {
+  return ranks_.position.stage + (launch_.run.strategy.sharding.empty() ? 0 : ranks_.position.replica);
 }
 
 std::int64_t Checkpoints::resume(Trainer& trainer, WeightSaver& weights) const {
   const std::int64_t done = launch_.resumes ? launch_.resumes->after_epoch : 0;
-  const int stage = ranks_.position.stage;
   if (done > 0) {
-    const auto content = experiments::read_checkpoint(launch_.checkpoints, done, stage);
+    const auto content = experiments::read_checkpoint(launch_.checkpoints, done, part());
     check_is(content.checkpoint, launch_);
     const json& state = content.checkpoint.state;
     trainer.restore(tensors_of(state.at("tensors"), content.values), state.at("steps").get<std::int64_t>());
@@ -170,7 +174,7 @@ void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const W
                              RankRecords& records) const {
   if (!writes()) return;
   Stopwatch watch;
-  experiments::Checkpoint checkpoint{launch_.key, launch_.attempt, epoch, ranks_.position.stage, {}, {}};
+  experiments::Checkpoint checkpoint{launch_.key, launch_.attempt, epoch, part(), {}, {}};
   checkpoint.weights = keep_weights(epoch);
   const Tensors state = plain(trainer.state());
   checkpoint.state = {{"steps", trainer.steps_done()},
@@ -184,7 +188,7 @@ void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const W
 // Saves a copy of the weights, which is durable before the checkpoint that contains its hash.
 std::optional<experiments::FileSum> Checkpoints::keep_weights(std::int64_t epoch) const {
   const fs::path weights = launch_.records / weights_file_name;
-  if (ranks_.position.stage != 0 || !fs::exists(weights)) return std::nullopt;
+  if (part() != 0 || !fs::exists(weights)) return std::nullopt;
   const fs::path kept = experiments::kept_weights_file(launch_.checkpoints, epoch);
   link_or_copy(weights, kept);
   sync_file(kept);
@@ -194,7 +198,7 @@ std::optional<experiments::FileSum> Checkpoints::keep_weights(std::int64_t epoch
 // Removes files of this stage. The saved weights belong to stage 0.
 void Checkpoints::remove_all_but(std::int64_t first, std::int64_t last) const {
   for (const auto& file : experiments::checkpoint_files(launch_.checkpoints)) {
-    if (file.stage.value_or(0) != ranks_.position.stage) continue;
+    if (file.stage.value_or(0) != part()) continue;
     if (file.epoch < first || file.epoch > last) fs::remove(file.path);
   }
 }

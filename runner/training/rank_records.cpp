@@ -156,6 +156,11 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
   }
   if (!outcome.batches.empty()) body["batches"] = outcome.batches;
   if (!outcome.weights.empty()) body["weights"] = outcome.weights;
+  if (outcome.held)
+    body["held_bytes"] = {{"parameters", outcome.held->parameters},
+                          {"gradients", outcome.held->gradients},
+                          {"state", outcome.held->state},
+                          {"messages", outcome.held->messages}};
   for (const auto& [stale, updates] : outcome.staleness) body["staleness"][std::to_string(stale)] = updates;
   if (!outcome.sent_bytes.empty()) body["sent_bytes"] = outcome.sent_bytes;
   body["metrics"] = std::move(metrics);

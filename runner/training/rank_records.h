@@ -20,6 +20,7 @@
 #include "runner/device/device_use.h"
 #include "runner/device/step_times.h"
 #include "runner/optimizer/loss_scale.h"
+#include "runner/optimizer/update.h"
 #include "runner/parity/parity_check.h"
 #include "runner/trainer/mesh.h"
 
@@ -83,6 +84,7 @@ struct EpochOutcome {
   std::string weights = {};                   // hash of all parameters, of asynchronous servers; else empty
   std::map<std::int64_t, std::int64_t> staleness = {};  // of such a server: runner/optimizer/update.h
   std::map<std::string, std::int64_t> sent_bytes = {};  // in training: Connections::take_sent_bytes
+  std::optional<HeldBytes> held = {};
 };
 
 class RankRecords {

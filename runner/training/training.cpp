@@ -299,7 +299,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     records.epoch({epoch, timing.seconds, timing.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), epoch_runner.device_use(), trainer.take_metrics(),
                    std::move(validation), epoch_runner.batches(*data.train, epoch), timing.learning_rates,
-                   hash_of_async(trainer, run, ranks), log.staleness, timing.sent_bytes});
+                   hash_of_async(trainer, run, ranks), log.staleness, timing.sent_bytes, trainer.held()});
     records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }

@@ -163,6 +163,15 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
             "epoch | 1e-11 of the loss |",
             "tests/runner/training/checkpoints_test.cpp",
             {"doctest::Approx(last_losses(one)[phase]).epsilon(1e-11)", "run.precision = \"float64\";"}},
+        Proof{"| `zero` over messages trains what `ddp` trains over shared memory | MLP | 8 | bit by bit |",
+              "tests/runner/optimizer/zero_test.cpp",
+              {"CHECK(same_bits(zero.parameters, ddp.parameters));", "3 * batch + 1", "epoch <= 2"}},
+        Proof{"| two replicas of `zero` over messages train what PyTorch's ZeRO and FSDP train | MLP and CNN "
+              "| 12 "
+              "| 1e-9 |",
+              "tests/runner/trainer/pytorch_test.cpp",
+              {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
+               "for (const char* sharding : {\"optimizer\", \"gradients\", \"parameters\"})"}},
         Proof{"| each network is the network of PyTorch | all eight | 10 | 1e-9 |",
               "tests/runner/parity/pytorch_training_test.cpp",
               {"constexpr std::int64_t steps = 10;", "<= 1e-9 * largest(expected)"}},

@@ -191,6 +191,7 @@ TEST_CASE("the cost of an embedding stage is that of the bytes it moves") {
 TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, is an error at its place") {
   const std::string mp = start + "strategy = [\"mp\"]\n[strategy.mp]\n";
   const std::string tf = start + "strategy = [\"parameter-server\"]\n[strategy.parameter-server]\n";
+  const std::string zero = start + "strategy = [\"zero\"]\n[strategy.zero]\n";
   const std::string distributed =
       start + "strategy = [\"single\", \"ddp\"]\n[defaults]\nsampler = \"distributed\"\n";
   const std::string unequal =
@@ -221,6 +222,13 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
        "asynchronous"},
       {tf + "[defaults]\nprecision = \"float16\"",
        "7:13: servers cannot scale the loss, as float16 requires"},
+      {zero + "sharding = \"all\"",
+       "6:12: sharding must be one of \"optimizer\", \"gradients\", \"parameters\", but is \"all\""},
+      {zero + "replicas = 1", "6:12: replicas of strategy \"zero\" must be >= 2, but is 1"},
+      {zero + "stages = 2",
+       "6:10: stages of strategy \"zero\" must be 1, but is 2; strategies with stages are"},
+      {mp + "sharding = \"gradients\"",
+       "6:12: strategy \"mp\" has no sharding; strategies with one are zero"},
       {mp + "micro_batches = 2",
        "6:17: micro_batches of strategy \"mp\" must be 1, but is 2; strategies with micro_batches"},
       {mp + "schedule = \"gpipe\"",
@@ -279,7 +287,8 @@ TEST_CASE("min_replicas is an error if an attempt with fewer replicas would comp
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
   const std::string all =
-      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"parameter-server\", \"independent\", "
+      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"parameter-server\", \"zero\", "
+      "\"independent\", "
       "\"in-step\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command or a kind: " +

@@ -76,31 +76,35 @@ Trained train_virtually(const ParityModel& model, const experiments::Run& run, c
 }
 
 Trained train_on_ranks(const ParityModel& model, const experiments::Run& run, const Mesh& mesh, int steps,
-                       at::ScalarType dtype) {
+                       at::ScalarType dtype, const std::string& communicator) {
   Trained trained;
   trained.losses.resize(static_cast<std::size_t>(steps));
   std::mutex mutex;
-  run_mesh(mesh, [&](const Connections& ranks) {
-    Trainer trainer(resolve(run), model.input, ranks, dtype);
-    const auto data = data_of(model, samples, dtype, trainer.network().channels_last);
-    const Steps all(*data, run.seed);
-    for (int step = 0; step < steps; ++step) {
-      const at::Tensor indices = all.indices(step);
-      const Part part = ranks.position.is_server()
-                            ? Part()
-                            : part_of({0, indices.size(0)}, ranks.position.replica, mesh.replicas);
-      const std::int64_t weight = data->weight(indices);
-      trainer.step(*data, indices.slice(0, part.begin, part.end), weight);
-      const std::lock_guard lock(mutex);
-      trained.losses[static_cast<std::size_t>(step)] +=
-          trainer.take_metrics().loss() / static_cast<double>(weight);
-    }
-    if (!ranks.position.is_server())  // a server has only its own part
-      check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
-    const auto gradients = trainer.gradients();
-    const std::lock_guard lock(mutex);
-    if (ranks.position.replica == 0) put(trained.parameters, trainer.network(), gradients, trained.gradients);
-  });
+  run_mesh(
+      mesh,
+      [&](const Connections& ranks) {
+        Trainer trainer(resolve(run), model.input, ranks, dtype);
+        const auto data = data_of(model, samples, dtype, trainer.network().channels_last);
+        const Steps all(*data, run.seed);
+        for (int step = 0; step < steps; ++step) {
+          const at::Tensor indices = all.indices(step);
+          const Part part = ranks.position.is_server()
+                                ? Part()
+                                : part_of({0, indices.size(0)}, ranks.position.replica, mesh.replicas);
+          const std::int64_t weight = data->weight(indices);
+          trainer.step(*data, indices.slice(0, part.begin, part.end), weight);
+          const std::lock_guard lock(mutex);
+          trained.losses[static_cast<std::size_t>(step)] +=
+              trainer.take_metrics().loss() / static_cast<double>(weight);
+        }
+        if (!ranks.position.is_server())  // a server has only its own part
+          check_equal_parameters(trainer.network().parameters(), *ranks.replicas);
+        const auto gradients = trainer.gradients();
+        const std::lock_guard lock(mutex);
+        if (ranks.position.replica == 0)
+          put(trained.parameters, trainer.network(), gradients, trained.gradients);
+      },
+      communicator);
   return trained;
 }
 
@@ -132,7 +136,8 @@ void check_equal_first_step(const Trained& many, const Trained& one) {
   }
 }
 
-void check_parity(const std::string& model_name, const experiments::Strategy& strategy) {
+void check_parity(const std::string& model_name, const experiments::Strategy& strategy,
+                  const std::string& communicator = "auto") {
   const ParityModel model = parity_model(model_name);
   if (!model.exported_task.empty() && !have_exported_networks()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
@@ -146,11 +151,11 @@ void check_parity(const std::string& model_name, const experiments::Strategy& st
   constexpr int steps = 20;
 
   const Trained virtual_mesh = train_virtually(model, run, mesh, micro_batches, steps, at::kDouble);
-  check_equal_training(train_on_ranks(model, run, mesh, steps, at::kDouble), virtual_mesh);
+  check_equal_training(train_on_ranks(model, run, mesh, steps, at::kDouble, communicator), virtual_mesh);
   if (!model.batch_norm) {
     check_equal_training(virtual_mesh, train_virtually(model, run, {1, 1}, 1, steps, at::kDouble));
   }
-  check_equal_first_step(train_on_ranks(model, in_float32, mesh, 1, at::kFloat),
+  check_equal_first_step(train_on_ranks(model, in_float32, mesh, 1, at::kFloat, communicator),
                          train_virtually(model, in_float32, mesh, micro_batches, 1, at::kFloat));
 }
 
@@ -164,6 +169,13 @@ experiments::Strategy strategy(const char* kind, std::int64_t replicas, std::int
           .schedule = schedule,
           .micro_batches = micro_batches,
           .boundaries = {}};
+}
+
+// Over messages. Replicas that share memory do what those of ddp do.
+void check_zero(const std::string& model) {
+  experiments::Strategy zero = strategy("zero", 3, 1, "", 1);
+  zero.sharding = "parameters";
+  check_parity(model, zero, "gloo");
 }
 
 #define MODEL_UNDER_EVERY_STRATEGY(model)                              \
@@ -190,6 +202,9 @@ experiments::Strategy strategy(const char* kind, std::int64_t replicas, std::int
   }                                                                    \
   TEST_CASE(model ".servers-3x2") {                                    \
     check_parity(model, strategy("parameter-server", 3, 1, "", 1, 2)); \
+  }                                                                    \
+  TEST_CASE(model ".zero-3") {                                         \
+    check_zero(model);                                                 \
   }
 
 MODEL_UNDER_EVERY_STRATEGY("mlp")

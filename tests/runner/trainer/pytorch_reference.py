@@ -1,8 +1,8 @@
 """pytorch_reference.py FOLDER: train the cases of FOLDER/cases.json in PyTorch, in float64 or with bfloat16 autocast.
 
 Writes raw numbers to FOLDER/<name>.result: the losses of all steps, then all parameters. With replicas > 1 it uses
-DistributedDataParallel over gloo, one process per rank. With servers, further processes have parameters in turn, and replicas
-call them over torch.distributed.rpc."""
+DistributedDataParallel over gloo, one process per rank, or with a sharding ZeroRedundancyOptimizer or FSDP2. With servers,
+further processes have parameters in turn, and replicas call them over torch.distributed.rpc."""
 import json
 import multiprocessing
 import os
@@ -28,8 +28,8 @@ def network_of(case, dtype):
     return network
 
 
-def write_result(folder, case, losses, network):
-    values = torch.cat([torch.stack(losses)] + [p.detach().flatten() for p in network.parameters()])
+def write_result(folder, case, losses, parameters):
+    values = torch.cat([torch.stack(losses)] + [p.flatten() for p in parameters])
     (folder / (case["name"] + ".result")).write_bytes(values.double().numpy().tobytes())
 
 
@@ -47,8 +47,11 @@ def train(folder, case, rank):
     mixed = case["precision"] == "bfloat16"
     dtype = torch.float32 if mixed else torch.float64
     network = network_of(case, dtype)
-    optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"])
-    forward = torch.nn.parallel.DistributedDataParallel(network) if replicas > 1 else network
+    if case["sharding"]:
+        forward, optimizer = peer_model.sharded(network, case["sharding"], case["optimizer"])
+    else:
+        optimizer = peer_model.optimizer(network.parameters(), **case["optimizer"])
+        forward = torch.nn.parallel.DistributedDataParallel(network) if replicas > 1 else network
     images, labels = data_of(folder, case, dtype)
     losses = []
     for step in range(case["steps"]):
@@ -63,8 +66,9 @@ def train(folder, case, rank):
         if replicas > 1:
             torch.distributed.all_reduce(mean)
         losses.append(mean / replicas)
+    parameters = [peer_model.whole(p.detach()) for p in network.parameters()]
     if rank == 0:
-        write_result(folder, case, losses, network)
+        write_result(folder, case, losses, parameters)
 
 
 # Replicas push the gradients of their part of the mean over the batch.
@@ -81,7 +85,7 @@ def train_with_servers(folder, case, rank):
             gradients = torch.autograd.grad(loss, list(network.parameters()))
             losses.append(servers.update(network, gradients, loss.detach()))
         if rank == 0:
-            write_result(folder, case, losses, network)
+            write_result(folder, case, losses, [p.detach() for p in network.parameters()])
 
 
 def train_rank(folder, cases, rank, replicas):

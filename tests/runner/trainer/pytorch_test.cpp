@@ -1,7 +1,7 @@
 // The runner compared with PyTorch, if there is a Python with torch.
 // The MLP and the CNN train from the same weights on the same batches, in float64.
-// Two ranks are compared with PyTorch's DDP, replicas and servers with messages of torch.distributed.rpc, and an MLP in
-// bfloat16 with autocast.
+// Two ranks are compared with PyTorch's DDP, ZeroRedundancyOptimizer and FSDP2, replicas and servers with messages of
+// torch.distributed.rpc, and an MLP in bfloat16 with autocast.
 #include <cstdlib>
 #include <fstream>
 
@@ -56,6 +56,11 @@ std::vector<Case> cases() {
   for (const char* model : {"mlp", "cnn"}) {
     all.push_back(make_case(model, {3, 8, 8}, heavy, 2));
     all.push_back(make_case(model, {1, 9, 8}, adam, 2));
+    for (const char* sharding : {"optimizer", "gradients", "parameters"}) {
+      all.push_back(make_case(model, {1, 9, 8}, adam, 2));
+      all.back().run.strategy.sharding = sharding;
+      all.back().name += std::string("-") + sharding;
+    }
   }
   for (const auto& optimizer : {heavy, adam}) {
     Case& served = all.emplace_back(make_case("mlp", {3, 8, 8}, optimizer, 2));
@@ -91,6 +96,7 @@ nlohmann::json describe(const Case& c, const models::Images& images) {
           {"replicas", c.run.strategy.replicas},
           {"servers", c.run.strategy.servers},
           {"precision", c.run.precision},
+          {"sharding", c.run.strategy.sharding},
           {"images", c.name + ".images"},
           {"labels", images.labels}};
 }
@@ -107,7 +113,7 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<double> values;
   std::mutex mutex;
-  run_mesh({replicas, 1, servers}, [&](const Connections& ranks) {
+  const auto train = [&](const Connections& ranks) {
     Trainer trainer(resolve(c.run), {c.shape, 10}, ranks, dtype);
     const ImageDataset data = tensors_of(images, dtype, trainer.network().channels_last);
     const at::Tensor order = at::arange(images.size());
@@ -123,12 +129,13 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
       values.insert(values.end(), flat.const_data_ptr<double>(),
                     flat.const_data_ptr<double>() + flat.numel());
     }
-  });
+  };
+  run_mesh({replicas, 1, servers}, train, c.run.strategy.sharding.empty() ? "auto" : "gloo");
   losses.insert(losses.end(), values.begin(), values.end());
   return losses;
 }
 
-TEST_CASE("networks, optimizers and gradient reduction equal PyTorch and its DistributedDataParallel") {
+TEST_CASE("networks, optimizers and gradient reduction equal PyTorch, its DDP, ZeRO and FSDP") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
   if (python.empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
