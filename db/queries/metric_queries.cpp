@@ -84,7 +84,7 @@ using PlannedRuns = std::vector<std::pair<std::string, std::int64_t>>;  // each 
 // The runs of an experiment in order of first planning.
 PlannedRuns planned_runs(const Database& database, const std::string& experiment) {
   return read_all<PlannedRuns>(database, R"sql(
-    SELECT r.run_key, r.replicas * r.stages + r.servers FROM experiment_run m JOIN run r ON r.run_key = m.run_key
+    SELECT r.run_key, r.replicas * r.stages * r.tensor + r.servers FROM experiment_run m JOIN run r ON r.run_key = m.run_key
     WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position)sql",
                                experiment);
 }
@@ -104,7 +104,7 @@ std::string replicas_of_run() {
       "AS {phase}_{name}";
   return R"sql(
 WITH r AS (
-  SELECT r.run_key, r.model, m.strategy, r.seed, r.stages, r.replicas * r.stages AS workers, r.task
+  SELECT r.run_key, r.model, m.strategy, r.seed, r.stages * r.tensor AS stages, r.replicas * r.stages * r.tensor AS workers, r.task
   FROM run r JOIN experiment_run m ON m.run_key = r.run_key WHERE r.run_key = ?1 AND m.experiment = ?2
 ), times AS (
   SELECT e.epoch, e.rank / r.stages AS replica, MAX(e.train_seconds) AS train_seconds,

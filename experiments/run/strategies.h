@@ -23,6 +23,7 @@ struct StrategyKind {
   Range stages = {};
   Range micro_batches = {};
   Range servers = {.fallback = 0, .minimum = 0, .maximum = 0};
+  Range tensor = {};
   std::string schedule = "";  // default for several micro-batches; empty if there is always one
   // The ranks train at the same time without a connection: replicas share neither batch nor gradients. Such
   // runs get no verdict and keep no weights.

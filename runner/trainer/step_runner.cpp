@@ -62,6 +62,7 @@ std::string why_not_captured(const experiments::Run& run, at::Device device, con
     return "the learning rate changes from step to step";
   if (run.strategy.servers > 0) return "servers exchange messages with the host";
   if (run.strategy.stages > 1) return "stages exchange messages within a step";
+  if (run.strategy.tensor > 1) return "parts exchange sums within a step";
   const bool through_host = transport != "none" && transport != "nccl";
   return through_host ? "gradients are sent through the host" : "";
 }

@@ -1,6 +1,6 @@
 // Checkpoints of a rank's training, and the saved weights of a run. experiments/protocol/checkpoint.h has the
 // file format.
-// - If the run has checkpoints, replica 0 of each stage writes one after each epoch.
+// - If the run has checkpoints, replica 0 of each stage writes one after each epoch, and so does each of its parts.
 // - It contains the parameters, running statistics and optimizer state of the stage. It also contains the
 //   number of steps and the validation loss of the saved weights.
 // - Sample order, augmentation, dropout and learning rate are pure functions of seed, epoch and step. So a
@@ -72,6 +72,7 @@ class Checkpoints {
 
  private:
   bool writes() const;
+  int own_checkpoint() const { return ranks_.mesh.checkpoint_of(ranks_.position); }
   std::optional<experiments::FileSum> keep_weights(std::int64_t epoch) const;
   void remove_all_but(std::int64_t first, std::int64_t last) const;
 

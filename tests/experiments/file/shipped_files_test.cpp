@@ -165,7 +165,11 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
               "tests/runner/trainer/pytorch_test.cpp",
               {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
                "for (const char* model : {\"mlp\", \"cnn\"}) {\n"
-               "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}}}) {
+               "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}},
+        Proof{
+            "| two tensor parts train what PyTorch's own tensor parallelism trains | MLP | 12 | 1e-9 |",
+            "tests/runner/trainer/pytorch_test.cpp",
+            {".tensor = 2, .tensor_split = {1, 3}", "constexpr std::int64_t steps = 12;", "1e-5 : 1e-9"}}}) {
     CAPTURE(proof.claim);
     CHECK(page.find(proof.claim) != std::string::npos);
     const std::string test = read_text(proof.test);

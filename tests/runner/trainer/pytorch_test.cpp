@@ -1,11 +1,12 @@
 // The runner compared with PyTorch, if there is a Python with torch.
 // The MLP and the CNN train from the same weights on the same batches, in float64.
-// Two ranks are compared with PyTorch's DDP, and an MLP in bfloat16 with autocast.
+// Two ranks are compared with PyTorch's DDP and with its tensor parallelism, and an MLP in bfloat16 with autocast.
 #include <cstdlib>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "runner/trainer/whole_tensors.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/number_files.h"
 #include "tests/runner/support/replicas.h"
@@ -56,6 +57,12 @@ std::vector<Case> cases() {
     all.push_back(make_case(model, {3, 8, 8}, heavy, 2));
     all.push_back(make_case(model, {1, 9, 8}, adam, 2));
   }
+  for (const auto& optimizer : {heavy, decayed}) {
+    all.push_back(make_case("mlp", {1, 8, 8}, optimizer, 1));
+    all.back().run.hyperparameters["hidden"] = std::vector<std::int64_t>{12};  // PyTorch needs equal parts
+    all.back().name += "-tensor";
+    all.back().run.strategy = {.name = "tensor", .kind = "tensor", .tensor = 2, .tensor_split = {1, 3}};
+  }
   all.push_back(make_case("mlp", {3, 8, 8}, plain, 1));
   all.back().run.precision = "bfloat16";
   return all;
@@ -82,6 +89,7 @@ nlohmann::json describe(const Case& c, const models::Images& images) {
           {"batch", batch},
           {"steps", steps},
           {"replicas", c.run.strategy.replicas},
+          {"tensor", c.run.strategy.tensor},
           {"precision", c.run.precision},
           {"images", c.name + ".images"},
           {"labels", images.labels}};
@@ -98,7 +106,7 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<double> values;
   std::mutex mutex;
-  run_mesh({replicas, 1}, [&](const Connections& ranks) {
+  run_mesh({replicas, 1, 0, static_cast<int>(c.run.strategy.tensor)}, [&](const Connections& ranks) {
     Trainer trainer(resolve(c.run), {c.shape, 10}, ranks, dtype);
     const ImageDataset data = tensors_of(images, dtype, trainer.network().channels_last);
     const at::Tensor order = at::arange(images.size());
@@ -107,11 +115,13 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
       const Part part = sampler.part(k);
       trainer.step(data, order.slice(0, part.begin, part.end), batch);
       const std::lock_guard lock(mutex);
+      if (ranks.position.part > 0) continue;
       losses[static_cast<std::size_t>(k)] += trainer.take_metrics().loss() / static_cast<double>(batch);
     }
-    if (ranks.position.replica != 0) return;
-    for (const at::Tensor& value : values_of(trainer)) {
-      const at::Tensor flat = value.contiguous().flatten();
+    const auto parameters = whole_tensors(trainer.network().parameters(), *ranks.parts);
+    if (ranks.position.replica != 0 || ranks.position.part != 0) return;
+    for (const networks::NamedParameter& parameter : parameters) {
+      const at::Tensor flat = parameter.value.detach().to(at::kDouble).contiguous().flatten();
       values.insert(values.end(), flat.const_data_ptr<double>(),
                     flat.const_data_ptr<double>() + flat.numel());
     }
@@ -120,7 +130,9 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
   return losses;
 }
 
-TEST_CASE("networks, optimizers and gradient reduction equal PyTorch and its DistributedDataParallel") {
+TEST_CASE(
+    "networks, optimizers, replicas and parts equal PyTorch, its DistributedDataParallel and its tensor "
+    "parallelism") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
   if (python.empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");
