@@ -184,7 +184,7 @@ experiments::Strategy tensor(std::int64_t parts, const char* split) {
   return {.name = "tensor", .kind = "tensor", .tensor = parts, .split = split};
 }
 
-#define MODEL_UNDER_EVERY_STRATEGY(model)                              \
+#define NETWORK_UNDER_EVERY_STRATEGY(model)                            \
   TEST_CASE(model ".single") {                                         \
     check_parity(model, strategy("single", 1, 1, "", 1));              \
   }                                                                    \
@@ -211,23 +211,14 @@ experiments::Strategy tensor(std::int64_t parts, const char* split) {
   }
 
 // Layers of networks of PyTorch cannot be split.
-#define MODEL_UNDER_TENSOR(model)            \
+#define MODEL_UNDER_EVERY_STRATEGY(model)    \
+  NETWORK_UNDER_EVERY_STRATEGY(model)        \
   TEST_CASE(model ".tensor-2") {             \
     check_parity(model, tensor(2, "auto"));  \
   }                                          \
   TEST_CASE(model ".tensor-3") {             \
     check_parity(model, tensor(3, "given")); \
   }
-
-MODEL_UNDER_TENSOR("mlp")
-MODEL_UNDER_TENSOR("mlp-rows")
-MODEL_UNDER_TENSOR("cnn")
-MODEL_UNDER_TENSOR("vgg11")
-MODEL_UNDER_TENSOR("nbow")
-MODEL_UNDER_TENSOR("seq2seq")
-MODEL_UNDER_TENSOR("conv-autoencoder")
-MODEL_UNDER_TENSOR("mobilenet-v2")
-MODEL_UNDER_TENSOR("gpt")
 
 MODEL_UNDER_EVERY_STRATEGY("mlp")
 MODEL_UNDER_EVERY_STRATEGY("mlp-rows")
@@ -238,13 +229,13 @@ MODEL_UNDER_EVERY_STRATEGY("seq2seq")
 MODEL_UNDER_EVERY_STRATEGY("conv-autoencoder")
 MODEL_UNDER_EVERY_STRATEGY("mobilenet-v2")
 MODEL_UNDER_EVERY_STRATEGY("gpt")
-MODEL_UNDER_EVERY_STRATEGY("exported-resnet")
-MODEL_UNDER_EVERY_STRATEGY("exported-mobilenet")
-MODEL_UNDER_EVERY_STRATEGY("exported-vit")
-MODEL_UNDER_EVERY_STRATEGY("exported-transformer")
-MODEL_UNDER_EVERY_STRATEGY("exported-gpt")
-MODEL_UNDER_EVERY_STRATEGY("exported-lstm")
-MODEL_UNDER_EVERY_STRATEGY("exported-switching")
+NETWORK_UNDER_EVERY_STRATEGY("exported-resnet")
+NETWORK_UNDER_EVERY_STRATEGY("exported-mobilenet")
+NETWORK_UNDER_EVERY_STRATEGY("exported-vit")
+NETWORK_UNDER_EVERY_STRATEGY("exported-transformer")
+NETWORK_UNDER_EVERY_STRATEGY("exported-gpt")
+NETWORK_UNDER_EVERY_STRATEGY("exported-lstm")
+NETWORK_UNDER_EVERY_STRATEGY("exported-switching")
 
 // What passes between the stages of a run with two stages.
 struct Crossing {
