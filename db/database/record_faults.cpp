@@ -24,7 +24,8 @@ namespace {
 // - `wanted`: what the run requires. The sampler may repeat samples to fill the last step, and steps may end
 //   within a pass. Their number, or that of their tokens, depends on the epoch.
 // - `wall`: upper limit of the seconds from launch to end per attempt, with clock tolerance. NULL if unknown.
-// - `own`: the epochs of all attempts of the chain. `counts`: the chain uses this one.
+// - `own`: the epochs of all attempts of the chain. `counts`: the chain uses this one. `world_size`: of its attempt,
+//   which differs if the run is elastic.
 std::string tables_of_attempt() {
   return "WITH RECURSIVE " + attempt_chain_from_last() + R"sql(, wanted AS (
   SELECT r.epochs, a.world_size AS ranks, r.resolved ->> '$.sampler' = 'distributed'
@@ -39,9 +40,9 @@ std::string tables_of_attempt() {
     AS seconds
   FROM chain c
 ), own AS MATERIALIZED (
-  SELECT e.*, e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch AS counts
-  FROM chain c JOIN epoch e ON e.run_key = ?1 AND e.attempt = c.attempt
-  WHERE e.rank BETWEEN 0 AND (SELECT ranks - 1 FROM wanted)
+  SELECT e.*, e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch AS counts, a.world_size
+  FROM chain c JOIN attempt a ON a.run_key = ?1 AND a.attempt = c.attempt
+  JOIN epoch e ON e.run_key = ?1 AND e.attempt = c.attempt AND e.rank BETWEEN 0 AND a.world_size - 1
 )
 )sql";
 }
@@ -64,7 +65,7 @@ ORDER BY x.attempt, x.rank, x.seq)sql",
     R"sql(SELECT attempt, rank, 'epoch', epoch, printf('rank %d, epoch %d: the run asks for %d epochs', rank, epoch, epochs)
 FROM own JOIN wanted WHERE counts AND epoch > epochs ORDER BY attempt, epoch, rank)sql",
 
-    // Each rank has each epoch.
+    // Each rank has each epoch, except those of attempts with fewer ranks.
     R"sql(SELECT ?2, rank, 'end', 0, printf('rank %d finished, but its records lack %s %s of %d', rank,
     IIF(number = 1, 'epoch', 'epochs'), missing, epochs) || COALESCE((
     SELECT printf('; a record (seq %d) could not be read: %s', x.seq, x.problem) FROM extra_record x
@@ -78,6 +79,8 @@ FROM (
     FROM (
       SELECT rank, epoch, LAG(epoch, 1, 0) OVER (PARTITION BY rank ORDER BY epoch) AS before
       FROM (SELECT rank, epoch FROM own WHERE counts
+            UNION SELECT p.rank, o.epoch FROM own o JOIN process p ON p.run_key = ?1 AND p.attempt = ?2
+              AND p.rank >= o.world_size WHERE o.counts AND o.rank = 0
             UNION SELECT rank, epochs + 1 FROM process JOIN wanted WHERE run_key = ?1 AND attempt = ?2 AND rank < ranks))
     WHERE epoch > before + 1 ORDER BY rank, epoch)
   GROUP BY rank) m JOIN wanted ORDER BY rank)sql",

@@ -76,7 +76,7 @@ UPDATE attempt SET
     SELECT e.extra ->> '$.other_share', e.extra ->> '$.limit' FROM event e
     WHERE e.run_key = attempt.run_key AND e.attempt = attempt.attempt AND e.type = 'processor_use'
     ORDER BY e.seq DESC LIMIT 1),
-  times_problem = COALESCE(CASE WHEN launch ->> '$.times_needed' = 0 THEN ')sql") +
+  times_problem = COALESCE(launch ->> '$.membership.cause', CASE WHEN launch ->> '$.times_needed' = 0 THEN ')sql") +
          times_not_needed + R"sql(' WHEN NOT host_exclusive AND launch ->> '$.circumstances.release' = '' THEN
       'it was recorded without trainyard run, so the load of the host is not known'
     WHEN NOT host_exclusive THEN 'other runs shared the host' END,

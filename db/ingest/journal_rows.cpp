@@ -167,7 +167,7 @@ void AttemptRows::insert(const experiments::Launch& launch, const json& run_json
                              resumes_after_epoch, launch)
         VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?))sql"),
           launch.key, launch.attempt, launch.experiment, launch.records.string(), launch.created,
-          launch.run.strategy.world_size(), launch.host_exclusive, launch.devices_shared, hash,
+          launch.strategy().world_size(), launch.host_exclusive, launch.devices_shared, hash,
           run_json.at("circumstances"), launch.circumstances.host, launch.circumstances.processor,
           members.integer("resumes_attempt"), members.integer("resumes_after_epoch"), run_json);
 } catch (const Unreadable& error) {

@@ -38,7 +38,7 @@ FinalMetrics final_of(RowReader row) {
   row.into(final.run_key, final.model, final.strategy, final.seed);
   for (const NamedColumn& value : final_columns()) final[value.column] = row.number();
   row.into(final.epochs, final.times_count, final.times_problem, final.other_share, final.others_limit,
-           final.timed_epochs, final.disturbed_epochs, final.attempt, final.launched);
+           final.timed_epochs, final.disturbed_epochs, final.attempt, final.launched, final.fewer_replicas);
   return final;
 }
 
@@ -47,8 +47,10 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
       database,
       fmt::format(
           "SELECT f.run_key, f.model, f.strategy, f.seed{}, s.epochs_done, s.times_count, s.times_problem, "
-          "s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs, s.attempt, a.created FROM "
-          "task_final_metrics f "
+          "s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs, s.attempt, a.created, "
+          "EXISTS (SELECT 1 FROM run_chain c JOIN run r ON r.run_key = c.run_key WHERE c.run_key = f.run_key "
+          "AND "
+          "c.world_size < r.replicas * r.stages * r.tensor + r.servers) FROM task_final_metrics f "
           "JOIN run_state s ON s.run_key = f.run_key "
           "JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt{}",
           listed(final_columns(), "f."), which),
@@ -205,6 +207,39 @@ std::vector<TimeParts> time_parts(const Database& database, const std::string& e
       if (run_key.empty() || key == run_key)
         for (Bound rows(statement, key, experiment); rows.next();)
           found.push_back(time_parts_of(RowReader(rows.row())));
+    return found;
+  });
+}
+
+std::vector<RankCost> rank_costs(const Database& database, const std::string& experiment) {
+  return translated(database.connection(), [&] {
+    SQLite::Statement statement(database.connection(), R"sql(
+      WITH amount AS (
+        SELECT e.rank, e.rank >= q.replicas * q.stages * q.tensor AS server, w.key AS what, n.key AS name,
+          CASE w.key WHEN 'sent_bytes' THEN SUM(n.value) * 1.0 / SUM(e.extra ->> '$.steps')
+                     WHEN 'held_bytes' THEN MAX(n.value) ELSE SUM(n.value) END AS amount
+        FROM attempt_chain k
+        JOIN run_state s ON s.run_key = k.run_key AND s.status = 'finished'
+        JOIN run q ON q.run_key = k.run_key
+        JOIN epoch e ON e.run_key = k.run_key AND e.attempt = k.attempt
+          AND e.epoch > k.after_epoch AND e.epoch <= k.up_to_epoch
+        JOIN json_each(e.extra) w ON w.key IN ('sent_bytes', 'held_bytes', 'staleness') AND w.type = 'object'
+        JOIN json_each(w.value) n ON n.type IN ('integer', 'real')
+        WHERE k.run_key = ?
+        GROUP BY e.rank, w.key, n.key)
+      SELECT server, what, name, CASE what WHEN 'staleness' THEN SUM(amount) ELSE MAX(amount) END
+      FROM amount WHERE amount IS NOT NULL GROUP BY server, what, name)sql");
+    std::vector<RankCost> found;
+    for (const auto& [key, ranks] : planned_runs(database, experiment))
+      for (Bound rows(statement, key); rows.next();) {
+        RowReader row(rows.row());
+        RankCost& cost = found.emplace_back();
+        cost.run_key = key;
+        cost.server = row.integer() != 0;
+        cost.what = row.text();
+        cost.name = row.text();
+        cost.amount = row.number();
+      }
     return found;
   });
 }

@@ -154,6 +154,16 @@ struct TimeParts {
 std::vector<TimeParts> time_parts(const Database& database, const std::string& experiment,
                                   const std::string& run_key = "");
 
+// What the ranks of a finished run have sent and held, over all epochs: of the replica, or of the server, with most of it.
+struct RankCost {
+  std::string run_key;
+  bool server = false;
+  std::string what;  // "sent_bytes" in a step, "held_bytes", "staleness" (updates of all servers)
+  std::string name;  // "replicas", "parameters", "3"
+  double amount = 0;
+};
+std::vector<RankCost> rank_costs(const Database& database, const std::string& experiment);
+
 // A part of a training step of one rank (`step_event`).
 struct StepEvent {
   std::string run_key;
@@ -199,8 +209,9 @@ struct FinalMetrics : MetricValues {
   std::string strategy;
   std::int64_t seed = 0;
   std::int64_t epochs = 0;
-  bool times_count = true;    // host to itself, devices not shared, all of it under the same circumstances
-  std::string times_problem;  // why they do not; empty if they count
+  bool times_count = true;      // host to itself, devices not shared, all of it under the same circumstances
+  std::string times_problem;    // why they do not; empty if they count
+  bool fewer_replicas = false;  // an attempt had fewer ranks than the run: no cost is that of the run
   double other_share = not_defined;   // of its cores, taken in these epochs; not defined: not recorded
   double others_limit = not_defined;  // up to which the times of an epoch count
   int timed_epochs = 0;               // whose times are used

@@ -179,6 +179,9 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
     run.strategy.schedule = schedule ? std::get<std::string>(schedule->value) : kind.schedule;
   if (const Setting* bound = settings.find("staleness"))
     run.strategy.staleness = std::get<std::int64_t>(bound->value);
+  if (const Setting* fewest = settings.find("min_replicas");
+      fewest && fewest->value != Value(run.strategy.replicas))
+    run.strategy.min_replicas = std::get<std::int64_t>(fewest->value);
   check_mesh(settings, run, problems);
 }
 
@@ -209,6 +212,7 @@ class Check {
     batch();
     sampler();
     servers();
+    elastic();
     unused_keys();
     if (problems_.errors() == errors && !own_model() && !own_data() && sizes_fit) layers();
   }
@@ -340,6 +344,29 @@ class Check {
                       in_quotes(run_.model));
   }
 
+  // The cut of a batch may change between attempts only if the result stays the same.
+  void elastic() {
+    const Setting* fewest = settings_.find("min_replicas");
+    if (fewest == nullptr) return;
+    const auto refuse_if = [&](bool wrong, const std::string& why) {
+      if (wrong) problems_.error(fewest->at, "min_replicas " + why);
+    };
+    const Strategy& strategy = run_.strategy;
+    if (!settings_.kind().elastic)
+      return refuse_if(true,
+                       "is a key of ddp; strategy " + in_quotes(strategy.name) + " is " + strategy.kind);
+    refuse_if(strategy.min_replicas > strategy.replicas,
+              fmt::format("of strategy {} must be at most its {} replicas, but is {}",
+                          in_quotes(strategy.name), strategy.replicas, strategy.min_replicas.value_or(0)));
+    if (!strategy.min_replicas) return;
+    refuse_if(run_.batch_per == "replica",
+              "needs a batch over all replicas; write batch as one number, for example batch = 128");
+    refuse_if(run_.sampler == "distributed",
+              "needs sampler \"exact\", because padding depends on the replicas");
+    refuse_if(run_.checkpoint.empty(),
+              "needs checkpoint = \"epoch\" in [defaults], because attempts resume from checkpoints");
+  }
+
   Location place_of_parts() const {
     for (const char* name : {"batch", "micro_batches", "gradient_accumulation"})
       if (settings_.find(name) != nullptr) return settings_.place(name);
@@ -374,6 +401,11 @@ class Check {
         !warn_unused("batch_norm",
                      "is not used by model " + in_quotes(run_.model) + ", which has no batch normalisation"))
       run_.batch_norm = "local";
+    if (run_.strategy.min_replicas && run_.batch_norm == "local" && std::ranges::any_of(nodes, normalises))
+      warn_unused(
+          "min_replicas",
+          "changes the result a little: batch_norm \"local\" takes the statistics of each replica; use "
+          "\"sync\"");
     if (run_.exported && !split_of_batch(nodes)) split_of_batch(graph.evaluation->nodes);
     if (run_.strategy.stages > 1) stages(nodes);
     if (run_.strategy.tensor > 1) tensor(graph);

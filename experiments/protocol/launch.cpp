@@ -87,6 +87,12 @@ std::string gpu_of_task(std::size_t rank) {
   return "cuda of task " + std::to_string(rank);
 }
 
+Strategy Launch::strategy() const {
+  Strategy own = run.strategy;
+  if (membership) own.replicas = membership->replicas;
+  return own;
+}
+
 json to_json(const Launch& launch) {
   json object = {{"v", format_version},
                  {"run", launch.key},
@@ -103,7 +109,7 @@ json to_json(const Launch& launch) {
                  {"probe", launch.probe},
                  {"circumstances", to_json(launch.circumstances)},
                  {"circumstances_hash", circumstances_hash(launch.circumstances)},
-                 {"world_size", launch.run.strategy.world_size()},
+                 {"world_size", launch.strategy().world_size()},
                  {"created", launch.created}};
   object["axes"] = object["work"]["axes"];
   if (!launch.commit.empty()) object["commit"] = launch.commit;
@@ -114,6 +120,8 @@ json to_json(const Launch& launch) {
     object["resumes_attempt"] = launch.resumes->attempt;
     object["resumes_after_epoch"] = launch.resumes->after_epoch;
   }
+  if (launch.membership)
+    object["membership"] = {{"replicas", launch.membership->replicas}, {"cause", launch.membership->cause}};
   return object;
 }
 
@@ -141,6 +149,9 @@ Launch launch_from_json(const json& object) try {
   if (object.contains("resumes_attempt"))
     launch.resumes = Resumes{read_as<int>(object.at("resumes_attempt")),
                              read_as<std::int64_t>(object.at("resumes_after_epoch"))};
+  if (const auto found = object.find("membership"); found != object.end())
+    launch.membership =
+        Membership{read_as<std::int64_t>(found->at("replicas")), found->at("cause").get<std::string>()};
   return launch;
 } catch (const json::exception& error) {
   throw InternalError(std::string("not the JSON of a launch: ") + error.what());

@@ -60,6 +60,13 @@ struct Resumes {
   bool operator==(const Resumes&) const = default;
 };
 
+// Replicas of an attempt that has fewer than its run (`min_replicas`). Its times do not count.
+struct Membership {
+  std::int64_t replicas = 0;
+  std::string cause;  // "2 of 3 replicas: rank 2 was killed in attempt 1"
+  bool operator==(const Membership&) const = default;
+};
+
 struct Launch {
   std::string key;
   int attempt = 1;
@@ -74,10 +81,13 @@ struct Launch {
   bool probe = false;                   // do the parity check first: runner/parity/parity_check.h
   int retries_left = 0;                 // further attempts if this one fails
   Circumstances circumstances;
-  std::filesystem::path checkpoints;  // the run's folder for them, absolute; empty: no checkpoints
-  std::optional<Resumes> resumes;     // empty: starts at epoch 1
-  std::string created;                // UTC
-  std::string commit;                 // of trainyard; empty: not known
+  std::filesystem::path checkpoints;     // the run's folder for them, absolute; empty: no checkpoints
+  std::optional<Resumes> resumes;        // empty: starts at epoch 1
+  std::optional<Membership> membership;  // empty: all replicas of `run`
+  std::string created;                   // UTC
+  std::string commit;                    // of trainyard; empty: not known
+
+  Strategy strategy() const;  // that of the run, with the replicas of this attempt
 };
 
 // Device of a rank on a cluster: "cuda of task R". Only the rank itself finds out which GPU its task has.
@@ -86,7 +96,7 @@ std::string gpu_of_task(std::size_t rank);
 // Members: v, run (key), attempt, records, experiment, seed, epochs, axes, work (the Run), devices, cores,
 // host_exclusive, devices_shared, probe, circumstances,
 // circumstances_hash, world_size, created. The file has `crc` too.
-// Optional: checkpoints, commit, retries_left, resumes_attempt, resumes_after_epoch, times_needed.
+// Optional: checkpoints, commit, membership, retries_left, resumes_attempt, resumes_after_epoch, times_needed.
 nlohmann::json to_json(const Launch& launch);
 Launch launch_from_json(const nlohmann::json& json);
 // Writes run.json in `records`, atomically and durably, with a seal (seal.h) as the last member `crc`.

@@ -420,6 +420,19 @@ std::vector<Key> strategy_keys() {
        .place = KeyPlace::strategy,
        .member = &Strategy::staleness,
        .has = has_servers},
+      {.parameter = text_row("placement", {"even", "whole"},
+                             "of parameters on servers. even: each server has an equal part; whole: a "
+                             "parameter is on one server, as in TensorFlow"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::placement,
+       .has = has_servers},
+      {.parameter = integer_row("min_replicas", from_one, Bound{1024},
+                                "of ddp: the fewest replicas with which an attempt may resume, if devices "
+                                "or ranks were lost",
+                                "replicas"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::min_replicas,
+       .has = [](const Run& run) { return run.strategy.min_replicas.has_value(); }},
       {.parameter = integer_row(
            "micro_batches", from_one, Bound{65536},
            "parts of a replica's batch; different stages work on different parts at the same time"),

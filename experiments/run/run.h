@@ -35,8 +35,11 @@ struct Strategy {
   std::int64_t servers = 0;                    // ranks after the replicas that hold the parameters
   std::string mode = "sync";                   // of servers: "sync", "async"
   std::optional<std::int64_t> staleness = {};  // of "async": the bound
-  std::string schedule = "";                   // "gpipe", "1f1b"; empty if a step has one micro-batch
-  std::int64_t micro_batches = 1;              // per replica and step
+  std::string placement = "even";              // of the parameters on servers: "even", "whole"
+  // Elastic: the fewest replicas of an attempt, less than `replicas`. Empty: each attempt has all.
+  std::optional<std::int64_t> min_replicas = {};
+  std::string schedule = "";       // "gpipe", "1f1b"; empty if a step has one micro-batch
+  std::int64_t micro_batches = 1;  // per replica and step
   // The first layers of stages 1 … S − 1, ascending. Empty for one stage, and for split = "auto" before
   // `resolve_data`.
   std::vector<std::int64_t> boundaries = {};

@@ -12,7 +12,8 @@ std::span<const StrategyKind> strategy_kinds() {
       {.name = "ddp",
        .about =
            "data parallel: each replica takes its part of the batch, gradients are summed over all replicas",
-       .replicas = two_or_more},
+       .replicas = two_or_more,
+       .elastic = true},
       {.name = "mp",
        .about = "layer-wise model parallel: each stage has consecutive layers, one stage works at a time",
        .stages = two_or_more},

@@ -29,6 +29,7 @@ struct StrategyKind {
   // runs get no verdict and keep no weights.
   bool independent = false;
   bool in_step = false;  // independent ranks that wait for one another before each step
+  bool elastic = false;  // an attempt may have fewer replicas: `min_replicas`
 };
 
 std::span<const StrategyKind> strategy_kinds();

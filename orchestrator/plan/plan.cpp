@@ -13,6 +13,7 @@
 #include "experiments/design/cell_place.h"
 #include "experiments/run/keys.h"
 #include "experiments/run/run.h"
+#include "orchestrator/plan/membership.h"
 
 namespace trainyard::orchestrator {
 
@@ -44,12 +45,6 @@ std::optional<double> Plan::expected_seconds() const {
 }
 
 namespace {
-
-std::size_t distinct_devices(const std::vector<Device>& devices) {
-  std::set<std::string> names;
-  for (const Device& device : devices) names.insert(device.name);
-  return names.size();
-}
 
 PlannedRun placed(const experiments::Run& run, std::string key, const std::vector<Device>& host,
                   std::optional<int> wanted, const experiments::Circumstances& machine,
@@ -204,6 +199,9 @@ Plan make_plan(const experiments::Experiment& experiment, const std::vector<Devi
     if (options.failed_only) keep_failed(plan, *database);
   }
   reattach(plan, live);
+  if (database != nullptr)
+    for (PlannedRun& run : plan.runs)
+      if (plan.waits(run)) shrink_to_devices(run, plan.placed_by_launcher, shared_tasks(where), *database);
   if (database != nullptr) choose_probes(plan, *database);
   plan.order.resize(plan.runs.size());
   std::iota(plan.order.begin(), plan.order.end(), 0);

@@ -27,12 +27,13 @@ struct PlannedRun {
   experiments::Run run;
   std::string key;
   PlanState state = PlanState::to_run;
-  std::vector<Device> devices;  // one per rank
+  std::vector<Device> devices;  // one per rank of the next attempt
   bool devices_shared = false;  // more ranks than devices, or more threads than cores
   experiments::Circumstances circumstances;
-  bool probe = false;                      // the parity check comes first
-  std::optional<int> adopts;               // attempt of an earlier sweep that is still running
-  std::optional<double> expected_seconds;  // from finished runs of the same kind
+  bool probe = false;                                 // the parity check comes first
+  std::optional<int> adopts;                          // attempt of an earlier sweep that is still running
+  std::optional<experiments::Membership> membership;  // of an elastic run with fewer replicas: membership.h
+  std::optional<double> expected_seconds;             // from finished runs of the same kind
   // Why the times of a finished run do not count, if training it again would help. Else empty.
   std::string times_problem;
 };

@@ -21,6 +21,9 @@ struct RunOutcome {
   std::string first_error;              // of the failing rank
   std::string log;                      // its log file
   std::optional<double> retry_seconds;  // until the retry; empty: no retry
+  // After a lost rank of an elastic run: the replicas of the retry, and the device of the rank.
+  std::optional<experiments::Membership> membership;
+  std::string lost_device;  // empty: not known
 };
 
 class Status {

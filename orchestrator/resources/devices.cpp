@@ -119,6 +119,13 @@ std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy
   return groups;
 }
 
+// An elastic strategy has at most one replica per GPU (orchestrator/plan/membership.h).
+experiments::Strategy fitted(experiments::Strategy strategy, const std::vector<Device>& devices) {
+  if (strategy.min_replicas && !devices.front().gpu.empty())
+    strategy.replicas = std::clamp(std::ssize(devices), *strategy.min_replicas, strategy.replicas);
+  return strategy;
+}
+
 [[noreturn]] void no_gpu(const std::string& cuda) {
   if (cuda.empty())
     throw UserError("`[machine] accelerator` is \"cuda\", but trainyard-runner was built for the CPU only",
@@ -172,6 +179,12 @@ std::vector<Device> devices_for(const experiments::Run& run, const std::vector<D
   if (wanted) most = std::min<std::int64_t>(most, *wanted);
   if (std::cmp_less(most, devices.size())) devices.resize(static_cast<std::size_t>(most));
   return devices;
+}
+
+std::size_t distinct_devices(const std::vector<Device>& devices) {
+  std::set<std::string> names;
+  for (const Device& device : devices) names.insert(device.name);
+  return names.size();
 }
 
 std::size_t leased_devices(const std::vector<Device>& devices) {
@@ -228,7 +241,7 @@ std::vector<Problem> device_problems(const experiments::Experiment& experiment,
   for (std::size_t i = 0; i < experiment.runs.size(); ++i) {
     const experiments::Run& run = experiment.runs[i];
     const std::vector<Device> own = devices_for(run, devices, experiment.machine.devices);
-    if (run.strategy.world_size() <= static_cast<std::int64_t>(own.size())) continue;
+    if (fitted(run.strategy, own).world_size() <= static_cast<std::int64_t>(own.size())) continue;
     std::string on = counted(own.size(), "device");
     if (run.threads && is_cores(own.front())) on += " of " + counted(own.front().cores.size(), "core");
     const Problem problem{
@@ -268,7 +281,8 @@ void check_transport(const experiments::Experiment& experiment, const std::vecto
     if (strategy.foreign()) continue;
     try {
       const auto own = devices_for(experiment.runs[i], devices, experiment.machine.devices);
-      for (const auto& gpus : gpus_of_groups(strategy, place_ranks(strategy, own)))
+      const auto fit = fitted(strategy, own);
+      for (const auto& gpus : gpus_of_groups(fit, place_ranks(fit, own)))
         experiments::transport_of(experiment.machine.communicator, gpus, support);
     } catch (const UserError& error) {
       throw UserError("strategy \"" + strategy.name + "\": " + error.what(), "", place_of(experiment, i));

@@ -59,6 +59,9 @@ std::vector<Device> divide_cores(const std::vector<int>& cores, std::optional<in
 std::vector<Device> devices_for(const experiments::Run& run, const std::vector<Device>& host,
                                 std::optional<int> wanted);
 
+// Devices with different names.
+std::size_t distinct_devices(const std::vector<Device>& devices);
+
 // Number of the host's devices among these: each core, GPU or slot counts once.
 std::size_t leased_devices(const std::vector<Device>& devices);
 

@@ -9,6 +9,7 @@
 #include "base/text.h"
 #include "db/database/record_faults.h"
 #include "db/queries/queries.h"
+#include "orchestrator/plan/membership.h"
 #include "orchestrator/rank/log_limit.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/yard/record_log_tail.h"
@@ -77,8 +78,11 @@ void Attempt::end_at_once() {
 }
 
 AttemptPlace Attempt::make_place() const {
-  return assignment_.adopts ? known_attempt(workplace_.yard, planned(), *assignment_.adopts)
-                            : new_attempt(workplace_.yard, workplace_.database, planned());
+  const auto ranks = static_cast<int>(assignment_.devices.size());
+  if (!assignment_.adopts) return new_attempt(workplace_.yard, workplace_.database, planned(), ranks);
+  AttemptPlace place = known_attempt(workplace_.yard, planned(), *assignment_.adopts, ranks);
+  place.world_size = static_cast<int>(experiments::read_launch(run_file_of(place)).strategy().world_size());
+  return place;
 }
 
 ResumePoint Attempt::resume_point() const {
@@ -142,6 +146,9 @@ void Attempt::report_start() {
   } else if (!begins_.problems.empty()) {
     log_.message("starts from the beginning");
   }
+  if (!assignment_.membership) return;
+  log_.message(assignment_.membership->cause);
+  log_.write(log::Level::warning, "fewer replicas", {{"why", assignment_.membership->cause}});
 }
 
 void Attempt::log_launch(const char* event, const nlohmann::ordered_json& marks) const {
@@ -228,11 +235,22 @@ void Attempt::finish(const RankGroupEnd& group) {
   report_times_problem();
   const AttemptEvidence seen = evidence(group);
   conclude(end_of(seen), seen.failures);
+  shrink_retry(seen);
   collector_.collect();
   outcome_.seconds = log_.seconds();
   outcome_.test_accuracy = collector_.test_mean("correct");
   outcome_.test_loss = collector_.test_mean("loss");
   report_messages();
+}
+
+// A retry of an elastic run after a lost rank has one replica fewer.
+void Attempt::shrink_retry(const AttemptEvidence& seen) {
+  const Loss loss = loss_of(seen);
+  if (loss.what.empty()) return;
+  outcome_.membership = membership_of(planned().run.strategy, place_.world_size - 1,
+                                      fmt::format("{} in attempt {}", loss.what, place_.attempt));
+  if (loss.rank && std::cmp_less(*loss.rank, assignment_.devices.size()))
+    outcome_.lost_device = assignment_.devices[static_cast<std::size_t>(*loss.rank)].name;
 }
 
 // `ended`: those that the launcher has ended already.

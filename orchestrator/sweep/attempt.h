@@ -64,6 +64,7 @@ class Attempt {
   void note_over_limits();
   void shorten_logs();
   void finish(const RankGroupEnd& group);
+  void shrink_retry(const AttemptEvidence& seen);
   void end_leftovers(int ended);
   void end_at_once();
   void record_other_use();

@@ -52,4 +52,17 @@ AttemptEnd end_of(const AttemptEvidence& seen) {
   return {EndReason::stopped, {}, seen.why_ended};
 }
 
+Loss loss_of(const AttemptEvidence& seen) {
+  const AttemptEnd end = end_of(seen);
+  if (end.reason == EndReason::preempted && seen.group.why.find("NODE_FAIL") != std::string::npos)
+    return {"a node failed", {}};
+  const RankFailure* cause = cause_of(seen.failures);
+  if (cause == nullptr || end.rank != cause->rank || end.reason != EndReason::failed || seen.ruled_out)
+    return {};
+  if (cause->status.signal != 0) return {fmt::format("rank {} was killed", cause->rank), cause->rank};
+  if (cause->error.find("CUDA error") != std::string::npos)
+    return {fmt::format("the device of rank {} failed", cause->rank), cause->rank};
+  return {};
+}
+
 }  // namespace trainyard::orchestrator

@@ -43,6 +43,13 @@ struct AttemptEvidence {
 
 AttemptEnd end_of(const AttemptEvidence& seen);
 
+// A rank that was killed, or whose device or node failed. Empty text: none, or the attempt did not fail by it.
+struct Loss {
+  std::string what;         // "rank 2 was killed"
+  std::optional<int> rank;  // empty: not known
+};
+Loss loss_of(const AttemptEvidence& seen);
+
 // The failure that caused the others. Null if there is none.
 const RankFailure* cause_of(const std::vector<RankFailure>& failures);
 

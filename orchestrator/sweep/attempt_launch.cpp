@@ -16,15 +16,15 @@ namespace trainyard::orchestrator {
 
 namespace fs = std::filesystem;
 
-AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int attempt) {
+AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int attempt, int ranks) {
   const bool elsewhere = planned.devices.front().cores.empty();  // on hosts that the launcher chooses
-  return {yard.attempt(planned.key, attempt), planned.key, attempt, static_cast<int>(planned.devices.size()),
-          elsewhere};
+  return {yard.attempt(planned.key, attempt), planned.key, attempt, ranks, elsewhere};
 }
 
 // Removed folders had numbers too. The database has them. The folder of the yard is not created: if it is missing, the yard
 // was moved. The target of a link is.
-AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned) {
+AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned,
+                         int ranks) {
   if (yard.leads_out(planned.key))
     throw UserError(yard.run(planned.key).string() + " is a link",
                     "move it away: the folder of a run must be in the yard itself");
@@ -35,7 +35,7 @@ AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const P
   fs::create_directory(yard.run(planned.key));
   const int last =
       std::max(last_attempt(yard.run(planned.key)), db::last_known_attempt(database, planned.key));
-  AttemptPlace place = known_attempt(yard, planned, last + 1);
+  AttemptPlace place = known_attempt(yard, planned, last + 1, ranks);
   fs::create_directory(place.directory);
   return place;
 }
@@ -60,12 +60,15 @@ experiments::Launch launch_of(const Assignment& assignment, const AttemptPlace& 
   launch.run = planned.run;
   launch.host_exclusive = assignment.host_exclusive;
   launch.times_needed = assignment.times_needed;
-  launch.devices_shared = planned.devices_shared;
+  launch.devices_shared =
+      planned.devices_shared &&
+      (!assignment.membership || distinct_devices(assignment.devices) < assignment.devices.size());
   launch.probe = planned.probe;
   launch.retries_left = assignment.retries_left;
   launch.circumstances = planned.circumstances;
   if (!planned.run.checkpoint.empty()) launch.checkpoints = make_checkpoints_folder(yard, planned.key);
   launch.resumes = resumes;
+  launch.membership = assignment.membership;
   launch.created = experiments::utc_now();
   launch.commit = commit();
   for (const Device& device : assignment.devices) {

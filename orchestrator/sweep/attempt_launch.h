@@ -21,13 +21,15 @@ struct Assignment {
   std::vector<Device> devices;  // one per rank, as leased
   bool host_exclusive = false;  // no other run starts meanwhile
   bool times_needed = true;
-  int retries_left = 0;       // number of attempts that may follow
+  int retries_left = 0;                               // number of attempts that may follow
+  std::optional<experiments::Membership> membership;  // empty: all replicas
   std::optional<int> adopts;  // attempt to continue, launched by an earlier orchestrator
 };
 
 // Creates the folder of a new attempt. UserError if the run's folder is a link.
-AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned);
-AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int attempt);
+AttemptPlace new_attempt(const Yard& yard, const db::Database& database, const PlannedRun& planned,
+                         int ranks);
+AttemptPlace known_attempt(const Yard& yard, const PlannedRun& planned, int attempt, int ranks);
 
 std::filesystem::path run_file_of(const AttemptPlace& place);
 std::filesystem::path rank_log_of(const AttemptPlace& place, int rank);

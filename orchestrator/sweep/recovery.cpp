@@ -202,7 +202,7 @@ void recover_attempt(const Unfinished& unfinished, const db::Database& database,
     throw UserError("its run file belongs to another run or attempt", "move the folder away",
                     {.file = unfinished.directory.string()});
   const AttemptPlace place{unfinished.directory, launch.key, launch.attempt,
-                           static_cast<int>(launch.run.strategy.world_size())};
+                           static_cast<int>(launch.strategy().world_size())};
   cut_zeros(unfinished.directory / experiments::orchestrator_records_name);
   for (int rank = 0; rank < place.world_size; ++rank)
     cut_zeros(unfinished.directory / experiments::rank_records_name(rank));

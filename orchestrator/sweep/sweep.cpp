@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "db/ingest/ingest.h"
+#include "orchestrator/plan/membership.h"
 #include "orchestrator/rank/orphans.h"
 #include "orchestrator/resources/device_pool.h"
 #include "orchestrator/sweep/attempt.h"
@@ -42,6 +43,8 @@ struct Waiting {
   int times_taken_away = 0;
   std::optional<int> adopts;  // attempt that is already running
   Clock::time_point not_before;
+  std::optional<experiments::Membership> membership = {};  // of an elastic run with fewer replicas
+  std::vector<std::string> lost_devices = {};              // of its lost ranks
 };
 
 struct Active {
@@ -72,7 +75,7 @@ class Sweep {
       place_[index] = waiting_.size();
       const PlannedRun& run = plan.runs[index];
       waiting_.insert(run.adopts ? waiting_.begin() : waiting_.end(),
-                      {index, leased_devices(run.devices), 0, 0, run.adopts, {}});
+                      {index, leased_devices(run.devices), 0, 0, run.adopts, {}, run.membership});
     }
     result_.skipped = static_cast<int>(plan.finished_before());
     result_.not_needed = static_cast<int>(plan.in_state(PlanState::not_needed));
@@ -188,15 +191,19 @@ class Sweep {
       waiting_.erase(found);
       const PlannedRun& planned = plan_.runs[next.run];
       const bool times_needed = !is_untimed(next.run);
+      const std::vector<Device> devices =
+          next.membership ? devices_of_members(granted->devices, next.membership->replicas, next.lost_devices)
+                          : granted->devices;
       log::debug("leased", {{"run", planned.key},
                             {"places", granted->grant.devices.size()},
                             {"failed_tries", next.failed_tries},
                             {"waiting", waiting_.size()}});
-      active_.push_back({next, granted->devices, trains_alone(next.run),
-                         std::make_unique<Attempt>(
-                             Assignment{planned, granted->devices, exclusive_host_ && times_needed,
-                                        times_needed, options().max_retries - next.failed_tries, next.adopts},
-                             workplace_)});
+      active_.push_back(
+          {next, granted->devices, trains_alone(next.run),
+           std::make_unique<Attempt>(
+               Assignment{planned, devices, exclusive_host_ && times_needed, times_needed,
+                          options().max_retries - next.failed_tries, next.membership, next.adopts},
+               workplace_)});
     }
   }
 
@@ -282,17 +289,19 @@ class Sweep {
         continue;
       }
       any_ended = true;
-      const Active ended = std::move(*active);
+      Active ended = std::move(*active);
       active = active_.erase(active);
       pool_.release(ended.waited.run);
       if (leases() != nullptr) leases()->give_back(ended.devices);
-      end(ended);
+      end(std::move(ended));
     }
     return any_ended;
   }
 
-  void end(const Active& ended) {
+  void end(Active ended) {
     RunOutcome outcome = ended.attempt->outcome();
+    if (outcome.membership) ended.waited.membership = outcome.membership;
+    if (!outcome.lost_device.empty()) ended.waited.lost_devices.push_back(outcome.lost_device);
     const PlannedRun& planned = ended.attempt->planned();
     const bool taken_away = starts_again(outcome.reason);
     if (outcome.reason == EndReason::finished) ++result_.finished;

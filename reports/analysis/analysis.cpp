@@ -193,6 +193,7 @@ RunRow row_of(const db::RunSummary& run, const db::FinalMetrics* final) {
              .values = {}};
   if (final == nullptr) return row;
   row.times_count = final->times_count;
+  if (!final->times_problem.empty()) row.times_problem = final->times_problem;
   row.disturbed_epochs = final->disturbed_epochs;
   for (const db::NamedColumn& column : db::final_columns())
     if (const double value = (*final)[column.column]; std::isfinite(value)) row.values[column.name] = value;
@@ -293,6 +294,7 @@ Report make_report(const ReportData& data) {
       if (cell.repeated) continue;
       add_curves(data, runs, cell);
       add_scaling(data, runs, cell, report.fairness);
+      add_rank_costs(data, runs, cell);
       add_part_changes(seconds, judged[i].compare, runs, cell);
     }
   return report;

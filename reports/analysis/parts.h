@@ -26,6 +26,9 @@ void add_curves(const ReportData& data, const CellRuns& runs, Cell& cell);
 void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
                  std::vector<Statement>& statements);
 
+// Adds what the ranks of each arm have sent and held.
+void add_rank_costs(const ReportData& data, const CellRuns& runs, Cell& cell);
+
 // Studies of numeric axes: final metrics and time per epoch over learning rate, batch, threads … One study per axis that is
 // not of the model, the strategy, the seed or the pairing. Axes that change together are one study.
 std::vector<ParameterStudy> parameter_studies(const ReportData& data,

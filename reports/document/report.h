@@ -112,6 +112,14 @@ struct PartChange {
   int n = 0;                     // pairs
 };
 
+// What a rank sends and holds: of the replica, or of the server, with most of it. Means over runs.
+struct RankCosts {
+  bool server = false;
+  std::map<std::string, double> sent_bytes;  // in a training step, by the group that it sends to
+  std::map<std::string, double> held_bytes;  // at most: "parameters", "gradients", "state" of the optimizer
+  std::map<std::string, double> staleness;   // of servers: share of the updates, by staleness
+};
+
 struct Arm {
   std::string value;         // of the compared axis: "ddp"
   std::vector<ArmRun> runs;  // as planned
@@ -132,6 +140,7 @@ struct Arm {
   // Those of the result first, and the largest part first. Empty: not looked for, as for the baseline itself.
   std::optional<std::vector<Cause>> causes = {};
   std::optional<std::vector<PartChange>> part_changes = {};
+  std::optional<std::vector<RankCosts>> rank_costs = {};  // replicas first; empty: nothing is recorded
   std::int64_t ranks() const { return replicas * stages * tensor.value_or(1) + servers.value_or(0); }
 };
 
@@ -214,13 +223,14 @@ struct RunRow {
   std::int64_t epochs = 0;  // asked for
   std::int64_t epochs_done = 0;
   std::int64_t attempts = 0;
-  double total_seconds = 0;               // launch to end, of all its attempts
-  std::string failure;                    // first error line, if it failed
-  bool has_result = false;                // finished, with final values
-  bool times_count = true;                // false: its times are not compared
-  int disturbed_epochs = 0;               // whose times are left out
-  std::map<std::string, Value> settings;  // every resolved value by name
-  std::map<std::string, double> values;   // final values by column: "validation_accuracy"; finite ones
+  double total_seconds = 0;                       // launch to end, of all its attempts
+  std::string failure;                            // first error line, if it failed
+  bool has_result = false;                        // finished, with final values
+  bool times_count = true;                        // false: its times are not compared
+  std::optional<std::string> times_problem = {};  // why they are not
+  int disturbed_epochs = 0;                       // whose times are left out
+  std::map<std::string, Value> settings;          // every resolved value by name
+  std::map<std::string, double> values;  // final values by column: "validation_accuracy"; finite ones
 };
 
 // Means over seeds along a numeric axis: "ddp", "ddp, batch 64".

@@ -112,6 +112,11 @@ inline constexpr auto members_of<PartChange> =
                Member{"ci95", &PartChange::ci95}, Member{"n", &PartChange::n}};
 
 template <>
+inline constexpr auto members_of<RankCosts> =
+    std::tuple{Member{"server", &RankCosts::server}, Member{"sent_bytes", &RankCosts::sent_bytes},
+               Member{"held_bytes", &RankCosts::held_bytes}, Member{"staleness", &RankCosts::staleness}};
+
+template <>
 inline constexpr auto members_of<Arm> = std::tuple{Member{"value", &Arm::value},
                                                    Member{"runs", &Arm::runs},
                                                    Member{"replicas", &Arm::replicas},
@@ -126,7 +131,8 @@ inline constexpr auto members_of<Arm> = std::tuple{Member{"value", &Arm::value},
                                                    Member{"time_parts", &Arm::time_parts},
                                                    Member{"timeline", &Arm::timeline},
                                                    Member{"causes", &Arm::causes},
-                                                   Member{"part_changes", &Arm::part_changes}};
+                                                   Member{"part_changes", &Arm::part_changes},
+                                                   Member{"rank_costs", &Arm::rank_costs}};
 
 template <>
 inline constexpr auto members_of<MachineLimit> =
@@ -178,6 +184,7 @@ inline constexpr auto members_of<RunRow> = std::tuple{Member{"key", &RunRow::key
                                                       Member{"failure", &RunRow::failure},
                                                       Member{"has_result", &RunRow::has_result},
                                                       Member{"times_count", &RunRow::times_count},
+                                                      Member{"times_problem", &RunRow::times_problem},
                                                       Member{"disturbed_epochs", &RunRow::disturbed_epochs},
                                                       Member{"settings", &RunRow::settings},
                                                       Member{"values", &RunRow::values}};

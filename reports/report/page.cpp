@@ -252,6 +252,15 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
   return out;
 }
 
+Markup page_ranks(const Content& content) {
+  Markup out;
+  Table table = rank_costs(*content.report).table;
+  if (table.rows.empty()) return out;
+  out.open("section", {{"id", "sent"}}).leaf("h2", {}, "What ranks send and hold");
+  out.leaf("p", {{"class", "sub"}}, std::exchange(table.caption, "Per step, and at most, in megabytes"));
+  return out.add(html_table(table, "numbers")).close();
+}
+
 Markup page_results(const Content& content) {
   Markup out;
   Table table = content.results.table.table;
@@ -350,7 +359,8 @@ struct Measured {
 
 std::string remarks(const RunRow& run) {
   std::vector<std::string> texts;
-  if (!run.times_count) texts.emplace_back("times not compared");
+  if (!run.times_count)
+    texts.push_back("times not compared" + (run.times_problem ? ": " + *run.times_problem : ""));
   if (run.disturbed_epochs > 0)
     texts.push_back(fmt::format("times of {} left out", counted(run.disturbed_epochs, "epoch")));
   if (run.attempts > 1) texts.push_back(fmt::format("{} attempts", run.attempts));
@@ -490,6 +500,7 @@ std::string page_html(const Content& content, const std::set<std::string>& forma
   out.add(page_figures("scaling", "Speed-up and efficiency of all models", content.scaling, formats)).line();
   for (const CellFigures& figures : content.figures) out.add(page_panels(figures, formats)).line();
   out.add(page_breakdown(content.breakdown, formats)).line();
+  out.add(page_ranks(content)).line();
   out.add(page_figures("timeline", "Timeline of one step", content.timelines, formats)).line();
   out.add(page_figures("data", "Data", content.data_figures, formats)).line();
   out.add(page_runs(content)).line();

@@ -92,6 +92,8 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
   writer.write("tables/results.csv", csv_table(content.results.numbers));
   writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.report->comparisons)));
   writer.write("tables/runs.csv", csv_table(run_numbers(*content.report)));
+  if (const Table ranks = rank_costs(*content.report).table; !ranks.rows.empty())
+    writer.write("tables/ranks.csv", csv_table(ranks));
   if (!content.report->published_numbers.empty())
     writer.write("tables/published-numbers.csv", csv_table(published_numbers_in_full(*content.report)));
 }

@@ -245,7 +245,8 @@ std::vector<CellRuns> make_cells(const ReportData& data, const experiments::Comp
 
 bool value_counts(const Observation& observation, const Metric& metric) {
   if (!metric.kind->is_cost() || observation.final->times_count) return true;
-  return !metric.kind->depends_on_others && observation.final->times_problem != db::times_not_needed;
+  return !metric.kind->depends_on_others && !observation.final->fewer_replicas &&
+         observation.final->times_problem != db::times_not_needed;
 }
 
 const Observation* partner_of(const Observation& run, const ArmRuns& arm) {

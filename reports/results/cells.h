@@ -46,7 +46,7 @@ const Observation* compared_with(const ArmRuns& baseline, const ArmRuns& arm, st
 bool is_open(const Observation& observation);  // planned, and neither finished nor failed
 
 // Whether the value of a finished run may be used. Other processes, runs or a changed machine spoil times and
-// energy (`times_problem`).
+// energy (`times_problem`). An attempt with fewer replicas spoils every cost, also memory and processor time.
 bool value_counts(const Observation& observation, const Metric& metric);
 
 // Varying axes other than model, strategy and seed, for the columns of run tables: those of the matrix, then

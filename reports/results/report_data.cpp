@@ -104,6 +104,7 @@ ReportData gather(const db::Database& database, const std::string& experiment) {
   if (!data.own_metrics.empty()) add_own_metrics(database, data);  // to the averages
   data.times = db::time_parts(database, experiment);
   data.step_events = db::step_events(database, experiment);
+  data.rank_costs = db::rank_costs(database, experiment);
   data.packed = db::packed_runs(database);
   return data;
 }

@@ -44,6 +44,7 @@ struct ReportData {
   std::vector<db::EpochRow> replicas;
   std::vector<db::TimeParts> times;
   std::vector<db::StepEvent> step_events;
+  std::vector<db::RankCost> rank_costs;
   std::vector<db::PackedRun> packed;                // of the whole database
   std::vector<experiments::OwnMetric> own_metrics;  // of the user, in the file or in records
   std::vector<std::string> odd_metrics;  // what is left out because definitions differ: "reward: 4 runs …"

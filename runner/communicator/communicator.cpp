@@ -111,6 +111,7 @@ class HostCopies final : public Communicator {
     if (rank() != root) tensor.copy_(copy);
   }
   void barrier() override { through_->barrier(); }
+  std::int64_t take_sent_bytes() override { return through_->take_sent_bytes(); }
 
  private:
   bool copied(const at::Tensor& tensor) const { return tensor.device() == device_; }

@@ -82,6 +82,20 @@ class Communicator {
   // Replaces the group by a new one with the same ranks. Collective. No operation may be in flight.
   // Needed after a failed capture: the old group must not be used again (NCCL user guide, "Error handling").
   virtual void renew() {}
+  // Bytes of tensors that this rank has sent since the last call. An all-reduce counts as in a ring: 2 (n - 1) / n of the
+  // tensor on n ranks.
+  virtual std::int64_t take_sent_bytes() { return std::exchange(sent_bytes_, 0); }
+  // Also counts what a rank writes to shared memory for others.
+  void count_sent(std::size_t bytes) { sent_bytes_ += static_cast<std::int64_t>(bytes); }
+
+ protected:
+  void count_all_reduce(const at::Tensor& tensor) {
+    const auto ranks = static_cast<std::size_t>(size());
+    count_sent(2 * tensor.nbytes() * (ranks - 1) / ranks);
+  }
+
+ private:
+  std::int64_t sent_bytes_ = 0;
 };
 
 // Work that calls `finish` in `wait`.

@@ -23,10 +23,12 @@ class GlooCommunicator final : public Communicator {
   int size() const override { return group_->getSize(); }
   const char* transport() const override { return "gloo"; }
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    count_all_reduce(tensor);
     std::vector<at::Tensor> tensors{tensor};
     return start_work(rank(), "all-reduce", [&] { return group_->allreduce(tensors); });
   }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    count_sent(tensor.nbytes());
     std::vector<at::Tensor> tensors{tensor};
     return start_work(rank(), "sending a message", [&] { return group_->send(tensors, to, tag); });
   }
@@ -43,6 +45,7 @@ class GlooCommunicator final : public Communicator {
     });
   }
   void broadcast(const at::Tensor& tensor, int root) override {
+    if (rank() == root) count_sent(tensor.nbytes());
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;

@@ -53,11 +53,13 @@ class ProcessGroups final : public Communicator {
 
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     if (!on_device(tensor)) return host_->all_reduce(tensor);
+    count_all_reduce(tensor);
     std::vector<at::Tensor> tensors{tensor};
     return start_work(rank(), "all-reduce", [&] { return all_->allreduce(tensors); });
   }
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
     if (!on_device(tensor)) return host_->send(tensor, to, tag);
+    count_sent(tensor.nbytes());
     std::vector<at::Tensor> tensors{tensor};
     const DeviceGroup& group = link(rank(), to);
     return start_work(rank(), "sending a message", [&] { return group->send(tensors, receiver, tag); });
@@ -71,6 +73,7 @@ class ProcessGroups final : public Communicator {
   // On the current stream if the group supports that. Then there is no work to wait for.
   void broadcast(const at::Tensor& tensor, int root) override {
     if (!on_device(tensor)) return host_->broadcast(tensor, root);
+    if (rank() == root) count_sent(tensor.nbytes());
     std::vector<at::Tensor> tensors{tensor};
     c10d::BroadcastOptions options;
     options.rootRank = root;
@@ -80,6 +83,9 @@ class ProcessGroups final : public Communicator {
     });
   }
   void barrier() override { host_->barrier(); }
+  std::int64_t take_sent_bytes() override {
+    return Communicator::take_sent_bytes() + host_->take_sent_bytes();
+  }
   void renew() override {
     guarded(rank(), "renewing the group", [&] {
       before_.push_back(std::exchange(all_, nullptr));

@@ -192,17 +192,20 @@ class SharedMemoryCommunicator final : public Communicator, private SharedMemory
   }
 
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
+    count_all_reduce(tensor);
     const std::uint64_t number = begin({Collective::all_reduce, 0, share(tensor)}, tensor);
     advance();
     return finished_by([this, number] { complete("all-reduce", number); });
   }
   void broadcast(const at::Tensor& tensor, int root) override {
+    if (rank() == root) count_sent(tensor.nbytes());
     complete("broadcast",
              begin({Collective::broadcast, root, rank() == root ? share(tensor) : Shared{tensor}}, tensor));
   }
   void barrier() override { complete("barrier", begin({Collective::barrier, 0, {}}, {})); }
 
   std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
+    count_sent(tensor.nbytes());
     return messages_.send(tensor, to, tag);
   }
   std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {

@@ -15,7 +15,11 @@ namespace trainyard::runner {
 
 namespace {
 
-constexpr std::int64_t line = 64;  // values: no two replicas write to the same cache line
+// Values.
+std::int64_t unit_of(Division division) {
+  constexpr std::int64_t line = 64;
+  return division == Division::lines ? line : 1;
+}
 
 std::int64_t rounded_up(std::int64_t count, std::int64_t unit) {
   return (count + unit - 1) / unit * unit;
@@ -127,7 +131,8 @@ at::Tensor sum_in_order(const at::Tensor& own, const std::vector<at::Tensor>& pu
 
 // Publishes `gradient`, sparse and coalesced or dense, without the shard `own` of this replica. `own` may be
 // empty.
-void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
+// Returns the number of published values.
+std::int64_t publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedRows& to) {
   const bool some = gradient.is_sparse();
   auto* const numbers = to.numbers.mutable_data_ptr<std::int64_t>();
   std::int64_t first = own.first_row(), last = own.last_row();
@@ -144,6 +149,7 @@ void publish_rows(const at::Tensor& gradient, const Shard& own, const PublishedR
   const std::int64_t count = values.size(0);
   to.values.slice(0, 0, first).copy_(values.slice(0, 0, first));
   to.values.slice(0, last, count).copy_(values.slice(0, last, count));
+  return (first + count - last) * gradient.size(1);
 }
 
 // `sum_in_order` for the rows of the shard `slice`: [rows of the shard, columns]. The sum is sparse and
@@ -242,11 +248,14 @@ class ShardedReducer final : public BucketedReducer {
     gradients_in_[parameter] = densify_if_full(coalesced(gradient));
     if (rows_[parameter].empty()) {
       gradients_in_[parameter] = whole(gradients_in_[parameter]);
-      for (const PeerShard& part : peer_shards_[parameter])
+      for (const PeerShard& part : peer_shards_[parameter]) {
         part.to.copy_(part.slice.of(gradients_in_[parameter]));
+        replicas_.count_sent(part.to.nbytes());
+      }
     } else {
       const PublishedRows& to = rows_[parameter][static_cast<std::size_t>(replicas_.rank())];
-      publish_rows(gradients_in_[parameter], own_slice_of(parameter), to);
+      const std::int64_t published = publish_rows(gradients_in_[parameter], own_slice_of(parameter), to);
+      replicas_.count_sent(static_cast<std::size_t>(published) * gradient.element_size());
     }
   }
 
@@ -293,8 +302,8 @@ at::Tensor Shard::of(const at::Tensor& whole) const {
   return whole.as_strided({last_row() - first_row(), columns}, {columns, 1}, start);
 }
 
-ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets)
-    : buckets_(std::move(buckets)), places_(parameters.size()) {
+ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets, Division division)
+    : buckets_(std::move(buckets)), division_(division), places_(parameters.size()) {
   for (const auto& bucket : buckets_) {
     for (const std::size_t i : bucket) {
       const at::Tensor& parameter = parameters[i];
@@ -303,7 +312,7 @@ ShardLayout::ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buck
                     .begin = numbers_,
                     .end = numbers_ + parameter.numel(),
                     .columns = bucket.size() == 1 ? columns_of(parameter) : 0};
-      numbers_ = rounded_up(places_[i].end, line);
+      numbers_ = rounded_up(places_[i].end, unit_of(division));
     }
   }
 }
@@ -318,8 +327,12 @@ MemoryRange ShardLayout::range(std::size_t bucket, int rank, int size) const {
   const std::int64_t start = places_[members.front()].begin;
   const std::int64_t count = places_[members.back()].end - start;
   const std::int64_t columns = places_[members.front()].columns;
+  if (division_ == Division::whole) {
+    const bool own = static_cast<int>(members.front()) % size == rank;
+    return {start, start + (own ? count : 0)};
+  }
   const auto edge = [&](int r) {
-    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : line));
+    return start + std::min(count, rounded_up(count * r / size, columns > 0 ? columns : unit_of(division_)));
   };
   return {edge(rank), edge(rank + 1)};
 }

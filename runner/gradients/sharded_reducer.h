@@ -35,13 +35,21 @@ struct MemoryRange {
   std::int64_t end = 0;
 };
 
+// How the memory of a bucket is divided among ranks.
+enum class Division {
+  lines,    // equally; parts and parameters begin at cache lines, so that no two ranks write to the same one
+  numbers,  // equally, without gaps
+  whole     // each parameter belongs to one rank, in turn; it is alone in its bucket
+};
+
 // Layout of the shards of all parameters. The parameters are in one memory, bucket after bucket
 // (runner/gradients/reducer.h). Each bucket is divided into one shard per replica, so that all replicas have
 // equal work at any time of backward.
 class ShardLayout {
  public:
   // `parameters` are dense and have one type. A matrix that is alone in its bucket is divided between rows.
-  ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets);
+  ShardLayout(const std::vector<at::Tensor>& parameters, Buckets buckets,
+              Division division = Division::lines);
 
   std::size_t parameters() const { return places_.size(); }
   const Buckets& buckets() const { return buckets_; }
@@ -80,6 +88,7 @@ class ShardLayout {
   };
 
   Buckets buckets_;
+  Division division_;
   std::vector<Place> places_;  // per parameter
   std::int64_t numbers_ = 0;
 };

@@ -241,14 +241,14 @@ class AppliedGradients final : public Optimizer {
 
 Update async_update(const experiments::Optimizer& settings,
                     const std::vector<networks::NamedParameter>& parameters,
-                    const std::vector<models::GroupFactors>& factors, Communicator& ranks, int servers,
-                    std::optional<std::int64_t> staleness) {
-  const auto rank = std::make_shared<AsyncRank>(parameters, ranks, servers);
+                    const std::vector<models::GroupFactors>& factors, Communicator& ranks,
+                    const experiments::Strategy& strategy) {
+  const auto rank = std::make_shared<AsyncRank>(parameters, ranks, strategy);
   const int own = rank->messages.server();
   if (own < 0)
     return {local_reducer(parameters), std::make_unique<SentGradient>(rank),
             std::make_unique<AskedOrder>(rank)};
-  const auto server = std::make_shared<AsyncServer>(rank, staleness);
+  const auto server = std::make_shared<AsyncServer>(rank, strategy.staleness);
   auto optimizer = rank->parts.optimizer_of(settings, rank->memory, factors, own);
   return {std::make_unique<NoGradients>(), std::make_unique<AppliedGradients>(server, std::move(optimizer)),
           std::make_unique<ServerOrder>(server)};

@@ -7,8 +7,6 @@
 // - At the end of an epoch all replicas read the parameters after its last update.
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "experiments/run/run.h"
@@ -18,10 +16,10 @@
 
 namespace trainyard::runner {
 
-// As of `served_update`. `staleness`: the bound; empty: none.
+// As of `served_update`.
 Update async_update(const experiments::Optimizer& settings,
                     const std::vector<networks::NamedParameter>& parameters,
-                    const std::vector<models::GroupFactors>& factors, Communicator& ranks, int servers,
-                    std::optional<std::int64_t> staleness);
+                    const std::vector<models::GroupFactors>& factors, Communicator& ranks,
+                    const experiments::Strategy& strategy);
 
 }  // namespace trainyard::runner

@@ -129,8 +129,9 @@ class ServedParameters final : public Optimizer {
 
 Update served_update(const experiments::Optimizer& settings,
                      const std::vector<networks::NamedParameter>& parameters,
-                     const std::vector<models::GroupFactors>& factors, Communicator& ranks, int servers) {
-  const auto rank = std::make_shared<const ServedRank>(parameters, ranks, servers);
+                     const std::vector<models::GroupFactors>& factors, Communicator& ranks,
+                     const experiments::Strategy& strategy) {
+  const auto rank = std::make_shared<const ServedRank>(parameters, ranks, strategy);
   if (rank->messages.server() < 0)
     return {std::make_unique<PushingReducer>(parameters, rank), std::make_unique<PulledParameters>(rank)};
   return {std::make_unique<AddingReducer>(rank), std::make_unique<ServedParameters>(settings, factors, rank)};

@@ -21,6 +21,7 @@ namespace trainyard::runner {
 // - `ranks` has the replicas, then the servers. It must outlive the update.
 Update served_update(const experiments::Optimizer& settings,
                      const std::vector<networks::NamedParameter>& parameters,
-                     const std::vector<models::GroupFactors>& factors, Communicator& ranks, int servers);
+                     const std::vector<models::GroupFactors>& factors, Communicator& ranks,
+                     const experiments::Strategy& strategy);
 
 }  // namespace trainyard::runner

@@ -23,7 +23,7 @@ class Replay {
          const std::vector<models::GroupFactors>& factors, const experiments::Strategy& strategy,
          std::function<std::vector<ServerEvents>()> logs)
       : next_logs_(std::move(logs)),
-        parts_(network.parameters(), static_cast<int>(strategy.servers)),
+        parts_(network.parameters(), strategy),
         computed_(parts_.moved(network.parameters())),
         memory_(computed_.clone()),
         buffers_(network.buffers()) {

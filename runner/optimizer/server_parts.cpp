@@ -11,14 +11,15 @@ namespace trainyard::runner {
 
 namespace {
 
-ShardLayout layout_of(const std::vector<networks::NamedParameter>& parameters) {
+ShardLayout layout_of(const std::vector<networks::NamedParameter>& parameters, bool whole) {
   for (const networks::NamedParameter& parameter : parameters)
     if (parameter.value.scalar_type() != parameters.front().value.scalar_type())
       throw UserError("parameter " + parameter.name + " has another type than " + parameters.front().name +
                           ", and servers need one type",
                       "train this model with ddp");
   const std::vector<at::Tensor> values = values_of(parameters);
-  return {values, cut_into_buckets(values, default_bucket_bytes)};
+  return {values, cut_into_buckets(values, whole ? 0 : default_bucket_bytes),
+          whole ? Division::whole : Division::numbers};
 }
 
 }  // namespace
@@ -28,9 +29,10 @@ void wait_for(Works& works) {
   works.clear();
 }
 
-ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters, int servers)
-    : layout_(layout_of(parameters)),
-      servers_(servers),
+ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters,
+                         const experiments::Strategy& strategy)
+    : layout_(layout_of(parameters, strategy.placement == "whole")),
+      servers_(static_cast<int>(strategy.servers)),
       options_(parameters.front().value.detach().options().requires_grad(false)) {}
 
 at::Tensor ServerParts::new_memory() const {

@@ -7,6 +7,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "experiments/run/run.h"
 #include "models/graph.h"
 #include "models/networks/network.h"
 #include "runner/communicator/communicator.h"
@@ -18,11 +19,12 @@ namespace trainyard::runner {
 using Works = std::vector<std::unique_ptr<Communicator::Work>>;
 void wait_for(Works& works);  // and clears them
 
-// All parameters in one memory, bucket after bucket. Each bucket is divided equally among the servers.
+// All parameters in one memory, bucket after bucket. Each bucket is divided equally among the servers, or with the
+// placement "whole" each parameter belongs to one server, in turn.
 class ServerParts {
  public:
   // UserError if the parameters have different types.
-  ServerParts(const std::vector<networks::NamedParameter>& parameters, int servers);
+  ServerParts(const std::vector<networks::NamedParameter>& parameters, const experiments::Strategy& strategy);
 
   int servers() const { return servers_; }
   std::size_t buckets() const { return layout_.buckets().size(); }
@@ -84,8 +86,9 @@ class ServerMessages {
 
 // A replica or a server, for its reducer and its optimizer. Moves the parameters to `memory`.
 struct ServedRank {
-  ServedRank(const std::vector<networks::NamedParameter>& parameters, Communicator& ranks, int servers)
-      : parts(parameters, servers), messages(parts, ranks), memory(parts.moved(parameters)) {}
+  ServedRank(const std::vector<networks::NamedParameter>& parameters, Communicator& ranks,
+             const experiments::Strategy& strategy)
+      : parts(parameters, strategy), messages(parts, ranks), memory(parts.moved(parameters)) {}
   ServedRank(const ServedRank&) = delete;
   ServedRank& operator=(const ServedRank&) = delete;
 

@@ -127,6 +127,16 @@ void Connections::barrier() const {
   replicas->barrier();  // so all ranks of all replicas
 }
 
+std::map<std::string, std::int64_t> Connections::take_sent_bytes() const {
+  std::map<std::string, std::int64_t> sent;
+  for (const auto& [name, ranks] :
+       {std::pair("replicas", replicas.get()), std::pair("stages", stages.get()),
+        std::pair("parts", parts.get()), std::pair("servers", with_servers.get())})
+    if (const std::int64_t bytes = ranks == nullptr ? 0 : ranks->take_sent_bytes(); bytes > 0)
+      sent[name] = bytes;
+  return sent;
+}
+
 Connections unconnected(at::Device device) {
   return {{}, {}, single_communicator(), single_communicator(), nullptr, device};
 }

@@ -8,7 +8,10 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
+#include <map>
 #include <memory>
+#include <string>
 
 #include "experiments/run/run.h"
 #include "models/graph.h"
@@ -79,6 +82,8 @@ struct Connections {
   Communicator& with_equal_layers() const { return with_servers ? *with_servers : *replicas; }
   bool last_stage() const { return position.stage == mesh.stages - 1; }
   void barrier() const;  // of all ranks
+  // What this rank has sent since the last call: bytes by communicator ("replicas"), if there were any.
+  std::map<std::string, std::int64_t> take_sent_bytes() const;
 };
 
 // The connections of a single rank.

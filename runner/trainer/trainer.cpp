@@ -58,11 +58,9 @@ Update usual_update(const experiments::Run& run, const networks::Network& networ
   const experiments::Optimizer& settings = run.optimizer;
   const auto values = network.parameter_values();
   const auto factors = group_factors(settings, values, network.parameter_factors());
-  if (ranks.with_servers && run.strategy.is_async())
-    return async_update(settings, network.parameters(), factors, *ranks.with_servers, ranks.mesh.servers,
-                        run.strategy.staleness);
   if (ranks.with_servers)
-    return served_update(settings, network.parameters(), factors, *ranks.with_servers, ranks.mesh.servers);
+    return (run.strategy.is_async() ? async_update : served_update)(settings, network.parameters(), factors,
+                                                                    *ranks.with_servers, run.strategy);
   if (ranks.in_step)
     return {local_reducer(network.parameters()), make_optimizer(settings, values, factors),
             std::make_unique<StepsTogether>(*ranks.in_step)};

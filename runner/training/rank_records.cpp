@@ -158,6 +158,7 @@ void RankRecords::epoch(const EpochOutcome& outcome) {
   if (!outcome.batches.empty()) body["batches"] = outcome.batches;
   if (!outcome.weights.empty()) body["weights"] = outcome.weights;
   for (const auto& [stale, updates] : outcome.staleness) body["staleness"][std::to_string(stale)] = updates;
+  if (!outcome.sent_bytes.empty()) body["sent_bytes"] = outcome.sent_bytes;
   body["metrics"] = std::move(metrics);
   if (times.recorded)
     writer_.append("step", {{"epoch", outcome.epoch},

@@ -82,6 +82,7 @@ struct EpochOutcome {
   std::array<double, 2> learning_rates = {};  // of its first and its last step
   std::string weights = {};                   // hash of all parameters, of asynchronous servers; else empty
   std::map<std::int64_t, std::int64_t> staleness = {};  // of such a server: runner/optimizer/update.h
+  std::map<std::string, std::int64_t> sent_bytes = {};  // in training: Connections::take_sent_bytes
 };
 
 class RankRecords {

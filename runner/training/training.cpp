@@ -61,6 +61,7 @@ struct EpochTiming {
   double seconds;                        // from a barrier to this rank's last optimizer step
   double processor_seconds;              // of all threads of the process in this time
   std::array<double, 2> learning_rates;  // of the first and the last step
+  std::map<std::string, std::int64_t> sent_bytes;
 };
 
 // Passes over this replica's part of the data.
@@ -79,6 +80,7 @@ class EpochRunner {
     records_.progress(Phase::train, epoch, 0, sampler.steps(), {}, true);
     seen_.begin();
     ranks_.barrier();
+    ranks_.take_sent_bytes();  // drops those of before
     meter_.training_begins();
     const std::clock_t processor = std::clock();
     Stopwatch watch;
@@ -92,7 +94,7 @@ class EpochRunner {
     const auto rate = [&](std::int64_t step) {
       return resolved_.learning_rate_at({epoch, step, sampler.steps()});
     };
-    return {seconds, processor_seconds, {rate(0), rate(sampler.steps() - 1)}};
+    return {seconds, processor_seconds, {rate(0), rate(sampler.steps() - 1)}, ranks_.take_sent_bytes()};
   }
   // Hash of the epoch's batches. It is computed after the epoch, so that no step waits for it. Empty on all
   // stages but the first, which records it.
@@ -309,7 +311,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
     records.epoch({epoch, timing.seconds, timing.processor_seconds, validation_seconds, trainer.take_times(),
                    trainer.take_scaled_steps(), epoch_runner.device_use(), trainer.take_metrics(),
                    std::move(validation), epoch_runner.batches(*data.train, epoch), timing.learning_rates,
-                   hash_of_async(trainer, run, ranks), log.staleness});
+                   hash_of_async(trainer, run, ranks), log.staleness, timing.sent_bytes});
     records.replayed_steps(trainer.why_not_captured());
     checkpoints.epoch_done(epoch, trainer, weights, records);
   }

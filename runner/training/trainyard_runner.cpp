@@ -95,6 +95,7 @@ void require_no_records(const std::filesystem::path& file) {
     log::to_standard_error(log::level_from_environment());
     const runner::Environment environment = runner::read_environment();
     experiments::Launch launch = experiments::read_launch(environment.run_file);
+    launch.run.strategy = launch.strategy();
     if (records_folder) {
       std::filesystem::create_directories(*records_folder);
       launch.records = *records_folder;

@@ -45,7 +45,7 @@ std::string mixed_file(const std::string& machine) {
   return R"(name = "mixed"
 [matrix]
 model = ["mlp"]
-strategy = ["single", "ddp", "mine"]
+strategy = ["single", "ddp", "tf", "mine"]
 seed = [3]
 [defaults]
 dataset = "synthetic-digits"
@@ -54,6 +54,9 @@ epochs = 2
 learning_rate = 0.1
 [strategy.ddp]
 replicas = 2
+[strategy.tf]
+kind = "parameter-server"
+servers = 1
 [strategy.mine]
 command = [")" TRAINYARD_PYTHON R"(", "train.py", "--lr", "{learning_rate}", "--batch", "{batch}"]
 files = ["train.py"]

@@ -26,7 +26,8 @@ void check_nothing_left(const Scratch& scratch) {
 }  // namespace
 
 TEST_CASE(
-    "a sweep with one rank, two ranks and a user program has the same rows under mpirun as on this host") {
+    "a sweep with one rank, two ranks, a server and a user program has the same rows under mpirun as on this "
+    "host") {
   if (!installed({"mpirun"})) return;
   const Scratch scratch;
   scratch.write("hosts", "localhost slots=2\n");

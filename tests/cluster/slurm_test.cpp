@@ -25,7 +25,8 @@ constexpr const char* two_nodes = "launcher = \"slurm\"\nnodes = 2\nexclusive = 
 }  // namespace
 
 TEST_CASE(
-    "a sweep with one rank, two ranks and a user program has the same rows as Slurm jobs as on this host") {
+    "a sweep with one rank, two ranks, a server and a user program has the same rows as Slurm jobs as on "
+    "this host") {
   auto* cluster = slurm();
   if (cluster == nullptr) return;
   const Scratch scratch;
@@ -37,7 +38,7 @@ TEST_CASE(
   CHECK(contains(cluster->client({"squeue", "-h", "--states=all", "--format=%j %N"}), " n[1-2]\n"));
   CHECK(cluster->becomes_empty());
   const auto again = scratch.at({"run", "slurm.toml", "--no-report", "--yard", "there"});
-  CHECK(contains(again.out, "0 runs finished, 3 were finished before"));
+  CHECK(contains(again.out, "0 runs finished, 4 were finished before"));
 }
 
 TEST_CASE("an orchestrator that was killed and restarted resumes its jobs and submits none of them twice") {
@@ -109,4 +110,36 @@ TEST_CASE("inside an allocation runs are job steps with the same rows, even if t
   scratch.write("outside.toml", sleeping_file(1, 1, std::string(two_nodes) + "allocation = \"shared\"\n"));
   checked_error(scratch.at({"run", "outside.toml", "--no-report", "--yard", "outside"}), 2,
                 "trainyard does not run inside a Slurm allocation");
+}
+
+TEST_CASE("an elastic run has as many replicas as its allocation has tasks, and trains the same") {
+  auto* cluster = slurm();
+  if (cluster == nullptr) return;
+  const Scratch scratch;
+  const std::string text = R"(name = "small"
+[matrix]
+model = ["mlp"]
+strategy = ["ddp"]
+[defaults]
+dataset = "synthetic-digits"
+train_samples = 300
+epochs = 3
+checkpoint = "epoch"
+[strategy.ddp]
+replicas = 3
+min_replicas = 2
+[machine]
+)" + std::string(two_nodes);
+  scratch.write("small.toml", text);
+  cluster->client({"salloc", "--no-shell", "--ntasks=2", "--nodes=2"});
+  const std::string allocation = nonempty_lines(cluster->client({"squeue", "-h", "--format=%i"})).at(0);
+  const auto run =
+      scratch.at({"run", "small.toml", "--no-report"}, {{"SLURM_JOB_ID", allocation}, {"SLURM_NTASKS", "2"}});
+  CHECK_MESSAGE(run.code == 0, (run.out + run.err));
+  cluster->client({"scancel", allocation});
+  CHECK(cluster->becomes_empty());
+  const auto show = scratch.at({"show", "last"}).out;
+  CHECK(contains(show, "attempt 1: finished"));
+  CHECK(contains(show, "times do not count: 2 of 3 replicas: the allocation has 2 tasks"));
+  CHECK_FALSE(contains(show, "log of rank 2"));
 }

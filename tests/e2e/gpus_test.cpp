@@ -77,6 +77,19 @@ TEST_CASE("two ranks on one GPU with NCCL are refused before launch, with advice
   CHECK_MESSAGE(run.code == 0, run.err);
 }
 
+TEST_CASE("elastic replicas never share a GPU, so NCCL can connect them") {
+  const GpuHost host;
+  host.write("communicator = \"nccl\"\n[strategy.ddp]\nmin_replicas = 1\n");
+  const std::vector<std::string> run = {"run",     "small.toml",  "--no-report", "--set", "checkpoint=epoch",
+                                        "--where", "strategy=ddp"};
+  const Output one = host.at(run, {{"FAKE_RANK_GPUS", "1"}});
+  CHECK_MESSAGE(one.code == 0, one.err);
+  CHECK_FALSE(contains(one.err, "share"));
+  const std::string sql = "SELECT world_size, launch ->> '$.membership.cause' FROM attempt ORDER BY attempt";
+  CHECK(contains(host.at({"sql", sql, "--format", "csv"}, {}).out,
+                 "1,\"1 of 2 replicas: there is 1 device, not 2\"\n"));
+}
+
 TEST_CASE("accelerator \"cuda\" fails without a GPU, and \"cpu\" uses the CPU even with GPUs") {
   const GpuHost host;
   host.write("accelerator = \"cuda\"\n");

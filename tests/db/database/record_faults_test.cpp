@@ -33,6 +33,8 @@ void attempt_of(Yard& yard, const experiments::Run& run, int number,
                 std::optional<experiments::Resumes> resumes = {}, bool finished = true) {
   auto launch = make_launch(run, number);
   launch.resumes = resumes;
+  if (run.strategy.min_replicas && std::cmp_less(ranks.size(), run.strategy.replicas))
+    launch.membership = experiments::Membership{std::ssize(ranks), "fewer replicas"};
   yard.ingest.run_file(experiments::to_json(launch));
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
     RecordLog log(run, number, static_cast<int>(rank));
@@ -101,6 +103,37 @@ TEST_CASE("epochs of resumed attempts count together, and a fault in any of them
   attempt_of(yard, run, 4, epochs({3, 4}, 1), experiments::Resumes{3, 2});
   CHECK(fault_of(yard, run, 4).empty());
   CHECK(state_of(yard) == "finished");
+}
+
+TEST_CASE(
+    "ranks of an elastic run have the epochs of the attempts that they are in, and no others are missed") {
+  CheckedYard yard;
+  auto run = make_run("mlp", 3, 0, 6);
+  run.strategy.min_replicas = 1;
+  yard.plan({run});
+  using Records = std::vector<std::pair<std::string, json>>;
+  const auto ranks = [](std::size_t number, std::initializer_list<int> epochs) {
+    Records records;
+    for (const int epoch : epochs)
+      records.emplace_back("epoch", epoch_of(epoch, sums(1, 12.0 / static_cast<double>(number))));
+    return std::vector<Records>(number, records);
+  };
+  attempt_of(yard, run, 1, ranks(3, {1, 2}), {}, false);
+  attempt_of(yard, run, 2, ranks(2, {3, 4}), experiments::Resumes{1, 2}, false);
+  CHECK(resumable_attempts(yard.database, key(run)).back().whole_epochs == 4);
+  attempt_of(yard, run, 3, ranks(3, {5, 6}), experiments::Resumes{2, 4});
+  CHECK(fault_of(yard, run, 3) == "");
+  REQUIRE(state_of(yard) == "finished");
+  CHECK(select(yard.database, "SELECT times_problem FROM final_metrics").rows[0][0] == "fewer replicas");
+  CHECK(select(yard.database, "SELECT world_size FROM attempt ORDER BY attempt").rows[1][0] == 2);
+  CHECK(select(yard.database, "SELECT COUNT(*) FROM epoch_average").rows[0][0] == 6);
+
+  auto lacking = ranks(3, {5, 6});
+  lacking[2].erase(lacking[2].begin());
+  attempt_of(yard, run, 4, lacking, experiments::Resumes{2, 4});
+  CHECK(fault_of(yard, run, 4) == "rank 2 finished, but its records lack epoch 5 of 6");
+  attempt_of(yard, run, 5, ranks(2, {3, 4, 5, 6}), experiments::Resumes{1, 2});
+  CHECK(fault_of(yard, run, 5) == "");
 }
 
 TEST_CASE("the total weight of a phase stays the same over all ranks, however the ranks share it") {

@@ -17,6 +17,10 @@ namespace {
 const std::string servers = R"([strategy.tf]
 kind = "parameter-server"
 servers = 2
+[strategy.whole]
+kind = "parameter-server"
+servers = 3
+placement = "whole"
 [strategy.async]
 kind = "parameter-server"
 mode = "async"
@@ -45,16 +49,17 @@ std::string losses_of(const Scratch& scratch, const std::string& strategy) {
 
 TEST_CASE("servers train what ddp trains bit by bit, and asynchronous ones can be replayed") {
   const Scratch scratch;
-  scratch.write("small.toml", sweep_file(3, R"("single", "ddp", "tf", "async")", 1) + servers);
+  scratch.write("small.toml", sweep_file(3, R"("single", "ddp", "tf", "whole", "async")", 1) + servers);
   const auto run = scratch.at({"run", "small.toml"});
   CHECK_MESSAGE(run.code == 0, (run.out + run.err));
   CHECK(losses_of(scratch, "tf") == losses_of(scratch, "ddp"));
+  CHECK(losses_of(scratch, "whole") == losses_of(scratch, "ddp"));
   CHECK(losses_of(scratch, "async") != losses_of(scratch, "ddp"));
   CHECK(values_of(scratch, "SELECT strategy, replicas, stages, servers FROM run_summary ORDER BY 1") ==
-        "[\"async\",2,1,1]\n[\"ddp\",2,1,0]\n[\"single\",1,1,0]\n[\"tf\",2,1,2]\n");
+        "[\"async\",2,1,1]\n[\"ddp\",2,1,0]\n[\"single\",1,1,0]\n[\"tf\",2,1,2]\n[\"whole\",2,1,3]\n");
   // a server is not a replica
   CHECK(values_of(scratch, "SELECT strategy, MAX(replica) FROM epoch_replica GROUP BY 1 ORDER BY 1") ==
-        "[\"async\",1]\n[\"ddp\",1]\n[\"single\",0]\n[\"tf\",1]\n");
+        "[\"async\",1]\n[\"ddp\",1]\n[\"single\",0]\n[\"tf\",1]\n[\"whole\",1]\n");
 
   const auto compared = scratch.at({"compare"});
   CHECK(contains(
@@ -65,6 +70,13 @@ TEST_CASE("servers train what ddp trains bit by bit, and asynchronous ones can b
   const auto page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "and those of asynchronous servers with their replay"));
   CHECK(contains(page, "2 replicas and 2 servers"));
+  CHECK(contains(page, "What ranks send and hold"));
+  const auto ranks = scratch.at({"report", "--format", "csv", "--out", "csv"});
+  CHECK_MESSAGE(ranks.code == 0, (ranks.out + ranks.err));
+  const auto table = tests::read_text(scratch.path() / "csv/tables/ranks.csv");
+  CHECK(contains(table, ",tf,server,"));
+  CHECK(contains(table, ",async,server,"));
+  CHECK(contains(table, "\"0: "));
 
   const auto key_of = [&](const std::string& strategy) {
     const std::string row =

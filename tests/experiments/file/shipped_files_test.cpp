@@ -158,6 +158,11 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
               "tests/runner/training/replay_test.cpp",
               {"async_run(small_vgg11()), async_run(small_seq2seq())", "CHECK(replayed(launch) == weights);",
                "run.data.train_samples = 130;"}},
+        Proof{
+            "| an attempt with two of three replicas trains what one process trains, in float64 | MLP | one "
+            "epoch | 1e-11 of the loss |",
+            "tests/runner/training/checkpoints_test.cpp",
+            {"doctest::Approx(last_losses(one)[phase]).epsilon(1e-11)", "run.precision = \"float64\";"}},
         Proof{"| each network is the network of PyTorch | all eight | 10 | 1e-9 |",
               "tests/runner/parity/pytorch_training_test.cpp",
               {"constexpr std::int64_t steps = 10;", "<= 1e-9 * largest(expected)"}},
@@ -166,6 +171,11 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
               {"constexpr std::int64_t steps = 12;", "? 1e-5 : 1e-9",
                "for (const char* model : {\"mlp\", \"cnn\"}) {\n"
                "    all.push_back(make_case(model, {3, 8, 8}, heavy, 2));"}},
+        Proof{
+            "| two replicas with two servers train what servers over PyTorch's rpc train | MLP | 12 | 1e-9 |",
+            "tests/runner/trainer/pytorch_test.cpp",
+            {"? 1e-5 : 1e-9", "make_case(\"mlp\", {3, 8, 8}, optimizer, 2)",
+             "served.run.strategy.servers = 2;"}},
         Proof{
             "| two tensor parts train what PyTorch's own tensor parallelism trains | MLP | 12 | 1e-9 |",
             "tests/runner/trainer/pytorch_test.cpp",

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "experiments/matrix/stage_split.h"
 #include "tests/experiments/file/loading.h"
+#include "tests/support/contains.h"
 
 using namespace trainyard;
 using namespace trainyard::experiments;
@@ -282,6 +283,40 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
   });
   CHECK(problem_of(distributed + "batch = \"65 per replica\"\n[compare]\ndiffers = [\"batch\"]").empty());
   CHECK(problem_of(distributed + "batch = 64").empty());
+}
+
+TEST_CASE("min_replicas makes ddp elastic, and its default changes no run key") {
+  const std::string ddp =
+      start + "strategy = [\"ddp\"]\n[defaults]\ncheckpoint = \"epoch\"\n[strategy.ddp]\nreplicas = 4\n";
+  const Run plain = loaded(ddp).runs.front();
+  const Run elastic = loaded(ddp + "min_replicas = 2\n").runs.front();
+  CHECK_FALSE(plain.strategy.min_replicas.has_value());
+  CHECK(elastic.strategy.min_replicas == 2);
+  CHECK(run_key(loaded(ddp + "min_replicas = 4\n").runs.front()) == run_key(plain));
+  CHECK(run_key(elastic) != run_key(plain));
+  CHECK(canonical_work(plain).find("min_replicas") == std::string::npos);
+  CHECK(run_from_json(to_json(elastic)) == elastic);
+}
+
+TEST_CASE("min_replicas is an error if an attempt with fewer replicas would compute something else") {
+  const std::string ddp = start + "strategy = [\"ddp\"]\n[strategy.ddp]\nreplicas = 4\nmin_replicas = ";
+  const std::string kept = "\n[defaults]\ncheckpoint = \"epoch\"\n";
+  check_all({
+      {ddp + "5" + kept, "7:16: min_replicas of strategy \"ddp\" must be at most its 4 replicas, but is 5"},
+      {ddp + "0" + kept, "7:16: min_replicas must be an integer in [1, 1024], but is 0"},
+      {ddp + "2", "7:16: min_replicas needs checkpoint = \"epoch\" in [defaults]"},
+      {ddp + "2" + kept + "batch = \"64 per replica\"", "7:16: min_replicas needs a batch over all replicas"},
+      {ddp + "2" + kept + "sampler = \"distributed\"", "7:16: min_replicas needs sampler \"exact\""},
+      {start + "strategy = [\"mp-ddp\"]\n[strategy.mp-ddp]\nmin_replicas = 1",
+       "6:16: min_replicas is a key of ddp; strategy \"mp-ddp\" is mp-ddp"},
+  });
+  const std::string vgg =
+      "name = \"x\"\n[matrix]\nmodel = [\"vgg11\"]\nstrategy = [\"ddp\"]\n[strategy.ddp]\nmin_replicas = 1\n"
+      "[defaults]\ncheckpoint = \"epoch\"\n";
+  const auto found = problems_of(vgg);
+  REQUIRE(found.size() == 1);
+  CHECK(contains(found[0], "6:16: warning: min_replicas changes the result a little: batch_norm \"local\""));
+  CHECK(problems_of(vgg + "batch_norm = \"sync\"\n").empty());
 }
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {

@@ -80,6 +80,21 @@ TEST_CASE("run.json survives writing and reading, and no other file is left in t
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
 }
 
+TEST_CASE("run.json has the replicas of an attempt that has fewer than its run, and the run keeps its own") {
+  const tests::ScratchFolder folder;
+  Launch launch = example_launch(folder.path());
+  CHECK_FALSE(to_json(launch).contains("membership"));
+  launch.run.strategy.replicas = 3;
+  launch.membership = Membership{2, "2 of 3 replicas: rank 2 was killed in attempt 1"};
+  write_launch(launch);
+  const Launch back = read_launch(folder / run_file_name);
+  CHECK(back.membership == launch.membership);
+  CHECK(back.run == launch.run);
+  CHECK(back.strategy().replicas == 2);
+  CHECK(to_json(back).at("world_size") == 2);
+  CHECK(to_json(back).at("work").at("strategy").at("replicas") == 3);
+}
+
 TEST_CASE("the seal of run.json follows the bytes that it had before, and a flipped bit is an error") {
   const tests::ScratchFolder folder;
   const Launch launch = example_launch(folder.path());

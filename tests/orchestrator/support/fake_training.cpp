@@ -112,6 +112,8 @@ void write_training(Records& records, const experiments::Launch& launch, const P
   const auto none = nlohmann::ordered_json::array();
   Memory memory(launch, place);
   const std::int64_t done = launch.resumes ? launch.resumes->after_epoch : 0;
+  // The replicas of an elastic run together see each sample once, however many there are.
+  const bool sees = place.last() && (place.replica == 0 || !launch.run.strategy.min_replicas);
   for (std::int64_t epoch = done + 1; epoch <= launch.run.epochs; ++epoch) {
     auto all = metrics("train", 40 + memory.after(epoch), 60, 80);
     for (const auto& metric : metrics("validation", 5, 8, 10)) all.push_back(metric);
@@ -126,11 +128,10 @@ void write_training(Records& records, const experiments::Launch& launch, const P
                                {"bubble", 0},
                                {"optimizer", 0},
                                {"other", 0}}},
-                             {"metrics", place.last() ? all : none}});
+                             {"metrics", sees ? all : none}});
     memory.keep(epoch, records);
   }
-  records.append("test",
-                 {{"seconds", 0.000125}, {"metrics", place.last() ? metrics("test", 5, 9, 10) : none}});
+  records.append("test", {{"seconds", 0.000125}, {"metrics", sees ? metrics("test", 5, 9, 10) : none}});
 }
 
 void write_end(Records& records) {

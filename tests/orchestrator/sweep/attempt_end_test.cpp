@@ -75,6 +75,25 @@ TEST_CASE("a job over its limits fails, and the log is that of the rank that die
   check_end(seen, EndReason::over_limits, 1, "OUT_OF_MEMORY");
 }
 
+TEST_CASE(
+    "a rank is lost if it was killed, or if its device or node failed, but not by an error of its own") {
+  const auto loss = [](const AttemptEvidence& seen) {
+    const Loss found = loss_of(seen);
+    return found.what + (found.rank ? " [" + std::to_string(*found.rank) + "]" : "");
+  };
+  CHECK(loss({.failures = {failed_rank(0, 1, 0, EndReason::peer_lost), failed_rank(2, -1, SIGKILL)}}) ==
+        "rank 2 was killed [2]");
+  RankFailure on_gpu = failed_rank(1, 1);
+  on_gpu.error = "CUDA error: uncorrectable ECC error encountered";
+  CHECK(loss({.failures = {on_gpu}}) == "the device of rank 1 failed [1]");
+  CHECK(loss({.group = {EndReason::preempted, "its Slurm job 7: NODE_FAIL (NodeDown)"}}) == "a node failed");
+  CHECK(loss({.group = {EndReason::preempted, "its Slurm job 7: PREEMPTED"}}) == "");
+  CHECK(loss({.failures = {failed_rank(1, 3)}}) == "");
+  CHECK(loss({.group = {EndReason::over_limits, "OUT_OF_MEMORY"},
+              .failures = {failed_rank(1, -1, SIGKILL)}}) == "");
+  CHECK(loss({.finished = true, .failures = {failed_rank(1, -1, SIGKILL)}}) == "");
+}
+
 TEST_CASE("the failure of a rank has priority over a hang, and a hang over a requested end") {
   AttemptEvidence seen{.hang = AttemptEnd{EndReason::failed, 1, "no progress for 3 s"},
                        .why_ended = "no progress for 3 s"};

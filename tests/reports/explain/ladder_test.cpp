@@ -42,10 +42,11 @@ TEST_CASE("the steps change one value each, and each keeps the changes before it
   CHECK(std::get<double>(ladder.remedies[0].settings.back().second) == doctest::Approx(0.2));
   CHECK(ladder.remedies[1].settings.back().first == "warmup_steps");
 
-  REQUIRE(ladder.of_times.size() == 1);  // a process with 64 samples is the baseline
+  REQUIRE(ladder.of_times.size() == 2);  // a process with 64 samples is the baseline
   CHECK(ladder.of_times[0].name == "unconnected");
+  CHECK(ladder.of_times[1].name == "in-step");
   const auto smaller = ladder_between(run_with("single", 1, 64, 0.1), run_with("ddp", 2, 64, 0.1)).of_times;
-  REQUIRE(smaller.size() == 2);
+  REQUIRE(smaller.size() == 3);
   CHECK(std::get<std::int64_t>(smaller[0].settings.back().second) == 32);
 
   const auto scaled = ladder_between(run_with("single", 1, 64, 0.1), run_with("ddp", 2, 128, 0.2));

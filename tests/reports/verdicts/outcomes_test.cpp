@@ -70,6 +70,20 @@ TEST_CASE("a metric that a model does not have has no verdict") {
   CHECK(cells.front().find("ddp", "train-loss") != nullptr);
 }
 
+TEST_CASE("other processes spoil times, and fewer replicas also processor time, but neither spoils a loss") {
+  db::FinalMetrics final;
+  final.times_count = false;
+  final.times_problem = "2 of 3 replicas: rank 1 was killed in attempt 1";
+  Observation run;
+  run.final = &final;
+  for (const bool fewer : {false, true}) {
+    final.fewer_replicas = fewer;
+    CHECK_FALSE(value_counts(run, find_metric("train-seconds")));
+    CHECK(value_counts(run, find_metric("train-processor-seconds")) == !fewer);
+    CHECK(value_counts(run, find_metric("train-loss")));
+  }
+}
+
 TEST_CASE("times that do not count are in no time verdict, and their runs are named") {
   ReportData data = one_model();
   const auto spoil = [&](const char* strategy, int seed, double share) {

@@ -55,13 +55,16 @@ void train_launched(const experiments::Launch& launch, const std::function<void(
   const experiments::Strategy& strategy = launch.run.strategy;
   const Mesh mesh{static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages),
                   static_cast<int>(strategy.servers), static_cast<int>(strategy.tensor)};
-  run_mesh(mesh, [&](Connections& ranks) {
-    if (prepare) prepare(ranks);
-    const int worker =
-        (ranks.position.replica * mesh.stages + ranks.position.stage) * mesh.tensor + ranks.position.part;
-    RankRecords records(launch, ranks.with_servers ? ranks.with_servers->rank() : worker);
-    train(launch, ranks, 1, records);
-  });
+  run_mesh(
+      mesh,
+      [&](Connections& ranks) {
+        if (prepare) prepare(ranks);
+        const int worker =
+            (ranks.position.replica * mesh.stages + ranks.position.stage) * mesh.tensor + ranks.position.part;
+        RankRecords records(launch, ranks.with_servers ? ranks.with_servers->rank() : worker);
+        train(launch, ranks, 1, records);
+      },
+      launch.circumstances.communicator);
 }
 
 models::Images random_images(const models::ImageShape& shape, std::int64_t samples, std::int64_t classes) {

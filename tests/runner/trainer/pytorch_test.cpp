@@ -1,6 +1,7 @@
 // The runner compared with PyTorch, if there is a Python with torch.
 // The MLP and the CNN train from the same weights on the same batches, in float64.
-// Two ranks are compared with PyTorch's DDP and with its tensor parallelism, and an MLP in bfloat16 with autocast.
+// Two ranks are compared with PyTorch's DDP and with its tensor parallelism, replicas and servers with messages of
+// torch.distributed.rpc, and an MLP in bfloat16 with autocast.
 #include <cstdlib>
 #include <fstream>
 
@@ -63,6 +64,12 @@ std::vector<Case> cases() {
     all.back().name += "-tensor";
     all.back().run.strategy = {.name = "tensor", .kind = "tensor", .tensor = 2, .tensor_split = {1, 3}};
   }
+  for (const auto& optimizer : {heavy, adam}) {
+    Case& served = all.emplace_back(make_case("mlp", {3, 8, 8}, optimizer, 2));
+    served.name += "-servers";
+    served.run.strategy.kind = "parameter-server";
+    served.run.strategy.servers = 2;
+  }
   all.push_back(make_case("mlp", {3, 8, 8}, plain, 1));
   all.back().run.precision = "bfloat16";
   return all;
@@ -90,6 +97,7 @@ nlohmann::json describe(const Case& c, const models::Images& images) {
           {"steps", steps},
           {"replicas", c.run.strategy.replicas},
           {"tensor", c.run.strategy.tensor},
+          {"servers", c.run.strategy.servers},
           {"precision", c.run.precision},
           {"images", c.name + ".images"},
           {"labels", images.labels}};
@@ -103,17 +111,17 @@ bool is_mixed(const Case& c) {
 std::vector<double> train_here(const Case& c, const models::Images& images) {
   const at::ScalarType dtype = is_mixed(c) ? at::kFloat : at::kDouble;
   const auto replicas = static_cast<int>(c.run.strategy.replicas);
+  const auto servers = static_cast<int>(c.run.strategy.servers);
   std::vector<double> losses(static_cast<std::size_t>(steps));
   std::vector<double> values;
   std::mutex mutex;
-  run_mesh({replicas, 1, 0, static_cast<int>(c.run.strategy.tensor)}, [&](const Connections& ranks) {
+  run_mesh({replicas, 1, servers, static_cast<int>(c.run.strategy.tensor)}, [&](const Connections& ranks) {
     Trainer trainer(resolve(c.run), {c.shape, 10}, ranks, dtype);
     const ImageDataset data = tensors_of(images, dtype, trainer.network().channels_last);
     const at::Tensor order = at::arange(images.size());
     const Sampler sampler(images.size(), batch, ranks.position.replica, replicas);
     for (std::int64_t k = 0; k < steps; ++k) {
-      const Part part = sampler.part(k);
-      trainer.step(data, order.slice(0, part.begin, part.end), batch);
+      trainer.step(data, sampler.local_batch(data, order, k));
       const std::lock_guard lock(mutex);
       if (ranks.position.part > 0) continue;
       losses[static_cast<std::size_t>(k)] += trainer.take_metrics().loss() / static_cast<double>(batch);

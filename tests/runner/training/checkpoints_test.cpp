@@ -81,6 +81,38 @@ TEST_CASE("a resumed run trains the same bits as the uninterrupted run, under ev
     }
 }
 
+// The loss of the last epoch over all ranks, of training and of validation.
+std::vector<double> last_losses(const experiments::Launch& launch) {
+  std::map<std::string, double> sums;
+  for (int rank = 0; rank < launch.run.strategy.world_size(); ++rank)
+    for (const json& record : records_of(launch, rank))
+      if (record.at("type") == "epoch" && record.at("epoch") == epochs)
+        for (const json& metric : record.at("metrics"))
+          if (metric.at("name") == "loss") sums[metric.at("phase")] += metric.at("sum").get<double>();
+  return {sums.at("train"), sums.at("validation")};
+}
+
+TEST_CASE("an attempt with fewer replicas trains what one process and what all replicas train") {
+  experiments::Run run = small_mlp();
+  run.sampler = "exact";
+  run.precision = "float64";
+  run.global_batch = 100;  // not a multiple of 3
+  const ScratchFolder alone, together;
+  const auto one = launch_in(alone.path(), shaped(run, single), "");
+  const auto whole = launch_in(together.path(), shaped(run, ddp), "epoch");
+  train_launched(one);
+  train_launched(whole);
+  auto resumed = after(whole, epochs - 1);
+  resumed.membership = experiments::Membership{2, "2 of 3 replicas: rank 1 was killed in attempt 1"};
+  resumed.run.strategy = resumed.strategy();
+  train_launched(resumed);
+  CHECK(records_of(resumed, 0).front().at("world_size") == 2);
+  for (std::size_t phase = 0; phase < 2; ++phase) {
+    CHECK(last_losses(resumed)[phase] == doctest::Approx(last_losses(one)[phase]).epsilon(1e-11));
+    CHECK(last_losses(resumed)[phase] == doctest::Approx(last_losses(whole)[phase]).epsilon(1e-11));
+  }
+}
+
 TEST_CASE("a float16 run resumes with its loss scale") {
   const ScratchFolder folder;
   experiments::Run run = shaped(small_mlp(), mp_ddp);

@@ -233,7 +233,8 @@ PlanOutlook plan_outlook(const Experiment& experiment) {
 }
 
 std::string devices_text(const orchestrator::PlannedRun& run) {
-  return joined(run.devices, &orchestrator::Device::name, " ") + (run.devices_shared ? " (shared)" : "");
+  return joined(run.devices, &orchestrator::Device::name, " ") + (run.devices_shared ? " (shared)" : "") +
+         (run.membership ? " (" + run.membership->cause + ")" : "");
 }
 
 // "GPUs: cuda:0 NVIDIA H200 (cores 0-7), …"; empty for a plan on CPU cores.

@@ -155,7 +155,11 @@ void print_warnings(const std::vector<db::Warning>& warnings, int attempt) {
                 << warning.text << '\n';
 }
 
-void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks,
+std::int64_t ranks_of(const db::Attempt& attempt) {
+  return attempt.launch.at("world_size").get<std::int64_t>();
+}
+
+void print_attempt(const db::Attempt& attempt, const fs::path& folder,
                    const std::map<int, std::string>& jobs) {
   const auto job = jobs.find(attempt.attempt);
   const std::string where = job == jobs.end() ? "" : ", Slurm job " + job->second;
@@ -171,13 +175,14 @@ void print_attempt(const db::Attempt& attempt, const fs::path& folder, std::int6
     std::cout << '\n';
   }
   if (!attempt.times_problem.empty()) std::cout << "  times do not count: " << attempt.times_problem << '\n';
-  for (std::int64_t rank = 0; rank < ranks; ++rank)
+  for (std::int64_t rank = 0; rank < ranks_of(attempt); ++rank)
     std::cout << "  log of rank " << rank << ": "
               << (folder / experiments::rank_log_name(static_cast<int>(rank))).string() << '\n';
 }
 
 // Print how to run a rank by hand. Its records go to another folder, so that those of the attempt stay.
-void print_by_hand(const db::Attempt& attempt, const fs::path& folder, std::int64_t ranks) {
+void print_by_hand(const db::Attempt& attempt, const fs::path& folder) {
+  const std::int64_t ranks = ranks_of(attempt);
   const auto& strategy = attempt.launch.at("work").at("strategy");
   if (strategy.contains("command")) {  // the user's own program
     std::cout << fmt::format("\ncommand of each rank, in {}: {}\n", strategy.value("folder", std::string()),
@@ -217,7 +222,6 @@ reports::ReportData values_of(const db::Database& database, const db::RunSummary
 }
 
 void print_run(const db::Database& database, const orchestrator::Yard& yard, const db::RunSummary& run) {
-  const auto ranks = run.ranks();
   std::cout << fmt::format("{}  {} {} seed {}: {}, experiment {}\n\n", run.run_key, run.model, run.strategy,
                            run.seed, run.status, run.experiment)
             << aligned_table(values_table(run)) << '\n';
@@ -225,13 +229,13 @@ void print_run(const db::Database& database, const orchestrator::Yard& yard, con
   const auto jobs = db::jobs_of_run(database, run.run_key);
   const auto warnings = db::warnings_of_run(database, run.run_key);
   for (const auto& attempt : attempts) {
-    print_attempt(attempt, folder_of(attempt, yard, run.run_key), ranks, jobs);
+    print_attempt(attempt, folder_of(attempt, yard, run.run_key), jobs);
     print_warnings(warnings, attempt.attempt);
   }
   const reports::ReportData data = values_of(database, run);
   if (!data.averages.empty()) std::cout << '\n' << aligned_table(epochs_table(run, data.averages));
   std::cout << test_text(run, data.finals) << parts_text(database, run);
-  if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key), ranks);
+  if (!attempts.empty()) print_by_hand(attempts.back(), folder_of(attempts.back(), yard, run.run_key));
 }
 
 int show(const ShowOptions& options) {

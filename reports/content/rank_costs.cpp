@@ -1,0 +1,85 @@
+#include <cmath>
+#include <set>
+
+#include <fmt/format.h>
+
+#include "base/named_row.h"
+#include "base/text.h"
+#include "reports/content/paper_tables.h"
+#include "reports/format/number_text.h"
+
+namespace trainyard::reports {
+
+namespace {
+
+constexpr double megabyte = 1e6;
+
+struct Row {
+  const Cell* cell;
+  const Arm* arm;
+  const RankCosts* costs;
+};
+
+std::vector<Row> rows_of(const Report& report) {
+  std::vector<Row> rows;
+  for (const Comparison& comparison : report.comparisons)
+    for (const Cell& cell : comparison.cells)
+      for (const Arm* arm : cell.compared())
+        if (arm->rank_costs && !cell.repeated)
+          for (const RankCosts& costs : *arm->rank_costs) rows.push_back({&cell, arm, &costs});
+  return rows;
+}
+
+std::string rank_text(const Row& row) {
+  if (row.costs->server) return "server";
+  return row.arm->ranks() == 1 ? "the only one" : "replica";
+}
+
+// "0: 4 %, 1: 93 %, 2: 3 %"
+std::string staleness_text(const std::map<std::string, double>& shares) {
+  std::map<int, double> ascending;
+  for (const auto& [stale, share] : shares) ascending[std::stoi(stale)] = share;
+  return joined(ascending, [](const auto& one) {
+    return fmt::format("{}: {} %", one.first, fixed(100 * one.second, one.second < 0.01 ? 1 : 0));
+  });
+}
+
+TableValue megabytes(const std::map<std::string, double>& of, const std::string& name) {
+  const double* const found = value_or_null(of, name);
+  return found == nullptr ? NAN : *found / megabyte;
+}
+
+}  // namespace
+
+PaperTable rank_costs(const Report& report) {
+  PaperTable paper{.slug = "ranks", .table = {}};
+  const std::vector<Row> rows = rows_of(report);
+  std::set<std::string> sent, held;
+  bool stale = false;
+  for (const Row& row : rows) {
+    for (const auto& [name, bytes] : row.costs->sent_bytes) sent.insert(name);
+    for (const auto& [name, bytes] : row.costs->held_bytes) held.insert(name);
+    stale = stale || !row.costs->staleness.empty();
+  }
+  if (sent.empty()) return paper;
+  Table& table = paper.table;
+  table.columns = {left_column("Cell", 0.14), left_column("Arm", 0.14), left_column("Rank", 0.1)};
+  for (const std::string& name : sent) table.columns.push_back(right_column("to " + name, 0.1));
+  for (const std::string& name : held) table.columns.push_back(right_column(name, 0.11));
+  if (stale) table.columns.push_back(left_column("Staleness", 0.17));
+  table.caption =
+      "Megabytes that a rank sends in a training step, and at most holds of the model: that replica or "
+      "server that has "
+      "most. Replicas that share memory write gradients for one another, and share the rest.";
+  if (stale) table.caption += " Staleness: updates that came between, with the share of such updates.";
+  for (const Row& row : rows) {
+    TableRow cells{row.cell->label, row.arm->value, rank_text(row)};
+    for (const std::string& name : sent) cells.push_back(megabytes(row.costs->sent_bytes, name));
+    for (const std::string& name : held) cells.push_back(megabytes(row.costs->held_bytes, name));
+    if (stale) cells.emplace_back(staleness_text(row.costs->staleness));
+    table.rows.push_back(std::move(cells));
+  }
+  return paper;
+}
+
+}  // namespace trainyard::reports
