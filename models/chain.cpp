@@ -42,7 +42,8 @@ Chain& Chain::add(const std::string& kind, std::map<std::string, std::int64_t> s
                           .sizes = std::move(sizes),
                           .reads = {last_},
                           .parameters = parameters,
-                          .forward_flops = 2.0 * static_cast<double>(multiply_adds)});
+                          .forward_flops = 2.0 * static_cast<double>(multiply_adds),
+                          .numbers = shape_.pixels() * tokens_});
   last_ = new_value();
   return *this;
 }
@@ -175,7 +176,7 @@ Chain& Chain::causal_attention(std::int64_t heads, double dropout) {
 
 Chain& Chain::tied_linear() {
   const std::int64_t inputs = std::exchange(shape_.channels, input_.vocabulary);
-  add("tied_linear", {}, 0, inputs * input_.vocabulary * tokens_);
+  add("tied_linear", {{"outputs", input_.vocabulary}}, 0, inputs * input_.vocabulary * tokens_);
   graph_.nodes.back().reads.push_back(tied_);
   return *this;
 }

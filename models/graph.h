@@ -65,6 +65,29 @@ struct InitialRule {
   std::optional<std::int64_t> zero_row = {};  // that of padding, in an embedding
 };
 
+// A part of a dimension with outer · units · inner numbers: the units begin … end − 1 of each outer one.
+struct Cut {
+  std::int64_t outer = 1;
+  std::int64_t units = 1;
+  std::int64_t inner = 1;
+  std::int64_t begin = 0;
+  std::int64_t end = 1;
+  std::int64_t dimension = 0;  // of a parameter
+  std::int64_t size() const { return outer * (end - begin) * inner; }
+};
+
+// A rank's part of a node, if the layer is split over ranks: see models/tensor_split.h.
+struct NodePart {
+  enum class Kind {
+    columns,   // reads a whole value and makes a part of one
+    gathered,  // the same, and the parts are put together
+    rows,  // reads a part of a value, or has some rows of an embedding; the results of all parts are added up
+    passes  // reads and makes a part of a value
+  };
+  Kind kind = Kind::columns;
+  Cut cut = {};  // of the value that it makes; of rows: of the value that it reads, or of the vocabulary
+};
+
 // One node: a layer of trainyard, or an operator of PyTorch.
 struct Node {
   std::string path;  // "0", "1", …, or the name in the file: part of the names of random streams
@@ -82,11 +105,13 @@ struct Node {
   std::int64_t parameters = 0;    // number of trainable values
   double forward_flops = 0;       // multiply-adds × 2 for one typical sample
   double forward_bytes = 0;       // bytes moved for one typical sample; for embeddings only
+  std::int64_t numbers = 0;       // of the first value that a layer of trainyard makes for one typical sample
   bool may_begin_stage = true;    // false if a stage must not begin here: see models/exported/cuts.h
   bool begins_block = true;       // preferred beginning of a stage
   std::size_t in_evaluation = 0;  // a stage that begins here begins at this node of `Graph::evaluation`
   bool draws = false;             // random numbers, other than those of each sample
   std::optional<SampleRule> by_sample = {};  // of a node whose random numbers depend on the sample
+  std::optional<NodePart> part = {};         // if the layer is split over ranks
 };
 
 // Whether the node makes numbers, such as the size of a batch, and no tensors.

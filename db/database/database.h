@@ -19,7 +19,7 @@ namespace trainyard::db {
 
 // `PRAGMA user_version`. Increase it with every change of a table (db/database/schema.h). A new metric
 // increases it too, because each metric has columns.
-inline constexpr int schema_version = 13 + static_cast<int>(models::all_metrics.size());
+inline constexpr int schema_version = 14 + static_cast<int>(models::all_metrics.size());
 
 // Why times do not count that nobody needs: `times_problem` of a run whose run.json has `times_needed` false.
 inline constexpr const char* times_not_needed =

@@ -74,6 +74,7 @@ CREATE TABLE run (
   replicas INTEGER NOT NULL,
   stages INTEGER NOT NULL,
   servers INTEGER NOT NULL,
+  tensor INTEGER NOT NULL,
   seed INTEGER NOT NULL,
   epochs INTEGER NOT NULL,
   resolved TEXT NOT NULL,

@@ -96,7 +96,7 @@ CREATE VIEW run_summary AS
 SELECT r.run_key, m.experiment, r.model, COALESCE(m.strategy, r.strategy) AS strategy, r.seed,
   COALESCE(s.status, 'planned') AS status, r.epochs, s.total_train_seconds,
   COALESCE(s.epochs_done, 0) AS epochs_done, COALESCE(s.attempts, 0) AS attempts,
-  r.dataset, r.data_source, r.replicas, r.stages, r.servers, s.total_seconds, s.test_accuracy,
+  r.dataset, r.data_source, r.replicas, r.stages, r.servers, r.tensor, s.total_seconds, s.test_accuracy,
   s.times_count, a.circumstances_hash, s.failure,
   COALESCE(s.updated, (SELECT j.time FROM journal j WHERE j.id = m.latest_journal_id)) AS updated,
   m.latest_journal_id = n.journal_id AS in_latest_plan, s.energy_joules, s.peak_device_bytes, s.times_problem,
@@ -142,19 +142,20 @@ CROSS JOIN epoch e
   ON e.run_key = c.run_key AND e.attempt = c.attempt AND e.epoch > c.after_epoch AND e.epoch <= c.up_to_epoch)sql";
 }
 
-// A replica is `stages` consecutive ranks. Only its last stage writes metrics. Its times are those of the
-// slowest stage. Servers follow the replicas and belong to none.
+// A replica is `stages` · `tensor` consecutive ranks. Only one of its last stage writes metrics. Its times are those of the
+// slowest rank. Servers follow the replicas and belong to none.
 std::string epoch_replica() {
   return "CREATE VIEW epoch_replica AS\n"
-         "SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / r.stages AS replica, "
+         "SELECT e.run_key, e.experiment, e.model, e.strategy, e.seed, e.rank / (r.stages * r.tensor) AS "
+         "replica, "
          "e.epoch" +
          each_mean(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(,
   MAX(e.train_seconds) AS train_seconds, MAX(e.validation_seconds) AS validation_seconds,
   MAX(e.processor_seconds) AS processor_seconds)sql" +
          each_loss_part(epoch_phases, "MAX(e.{phase}_{name}) AS {phase}_{name}") + R"sql(
-FROM epoch_rank e JOIN run r ON r.run_key = e.run_key AND e.rank < r.replicas * r.stages
-GROUP BY e.run_key, e.experiment, e.rank / r.stages, e.epoch
-HAVING COUNT(*) = r.stages)sql";
+FROM epoch_rank e JOIN run r ON r.run_key = e.run_key AND e.rank < r.replicas * r.stages * r.tensor
+GROUP BY e.run_key, e.experiment, e.rank / (r.stages * r.tensor), e.epoch
+HAVING COUNT(*) = r.stages * r.tensor)sql";
 }
 
 // Epochs whose times are compared (db/database/run_states.cpp).
@@ -185,7 +186,7 @@ FROM run_in_experiment r
 CROSS JOIN timed_epoch t ON t.run_key = r.run_key
 CROSS JOIN run q ON q.run_key = r.run_key
 CROSS JOIN epoch e ON e.run_key = t.run_key AND e.attempt = t.attempt AND e.epoch = +t.epoch
-  AND e.rank < q.replicas * q.stages
+  AND e.rank < q.replicas * q.stages * q.tensor
 GROUP BY r.run_key, r.experiment)sql";
 }
 
@@ -258,8 +259,8 @@ std::vector<std::string> fixed_columns() {
 }
 
 // Columns that have the value of the axis of the same name in every view.
-constexpr std::array<std::string_view, 8> same_value{"model",   "strategy", "seed",   "epochs",
-                                                     "dataset", "replicas", "stages", "servers"};
+constexpr std::array<std::string_view, 9> same_value{"model",    "strategy", "seed",    "epochs", "dataset",
+                                                     "replicas", "stages",   "servers", "tensor"};
 
 std::string lower_case(std::string_view text) {
   std::string out(text);

@@ -112,19 +112,19 @@ void RunRows::put(const std::string& key, const json& resolved, RunOrigin origin
     throw InternalError("the work of run " + key + " has the key " + actual);
   const int changes =
       execute(prepared_(R"sql(
-        INSERT INTO run (run_key, model, dataset, data_source, strategy, strategy_kind, replicas, stages, servers, seed,
+        INSERT INTO run (run_key, model, dataset, data_source, strategy, strategy_kind, replicas, stages, servers, tensor, seed,
                          epochs, resolved, from_journal, task)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
         ON CONFLICT (run_key) DO UPDATE SET
           model = excluded.model, dataset = excluded.dataset, data_source = excluded.data_source,
           strategy = excluded.strategy, strategy_kind = excluded.strategy_kind, replicas = excluded.replicas,
-          stages = excluded.stages, servers = excluded.servers, seed = excluded.seed, epochs = excluded.epochs,
+          stages = excluded.stages, servers = excluded.servers, tensor = excluded.tensor, seed = excluded.seed, epochs = excluded.epochs,
           resolved = excluded.resolved, from_journal = excluded.from_journal, task = excluded.task
         WHERE excluded.from_journal > from_journal
            OR (excluded.from_journal = from_journal AND excluded.resolved <> resolved))sql"),
               key, run.model, run.data.dataset, run.data.source, run.strategy.name, run.strategy.kind,
-              run.strategy.replicas, run.strategy.stages, run.strategy.servers, run.seed, run.epochs,
-              json_text(resolved), static_cast<int>(origin), task_of(run));
+              run.strategy.replicas, run.strategy.stages, run.strategy.servers, run.strategy.tensor, run.seed,
+              run.epochs, json_text(resolved), static_cast<int>(origin), task_of(run));
   if (changes == 0) return;
   execute(prepared_("DELETE FROM axis_value WHERE run_key = ?"), key);
   for (const auto& [name, value] : experiments::values_by_name(run))

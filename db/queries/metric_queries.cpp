@@ -50,7 +50,7 @@ std::vector<FinalMetrics> finals(const Database& database, const std::string& wh
           "s.other_share, s.others_limit, s.timed_epochs, s.disturbed_epochs, s.attempt, a.created, "
           "EXISTS (SELECT 1 FROM run_chain c JOIN run r ON r.run_key = c.run_key WHERE c.run_key = f.run_key "
           "AND "
-          "c.world_size < r.replicas * r.stages + r.servers) FROM task_final_metrics f "
+          "c.world_size < r.replicas * r.stages * r.tensor + r.servers) FROM task_final_metrics f "
           "JOIN run_state s ON s.run_key = f.run_key "
           "JOIN attempt a ON a.run_key = s.run_key AND a.attempt = s.attempt{}",
           listed(final_columns(), "f."), which),
@@ -86,7 +86,7 @@ using PlannedRuns = std::vector<std::pair<std::string, std::int64_t>>;  // each 
 // The runs of an experiment in order of first planning.
 PlannedRuns planned_runs(const Database& database, const std::string& experiment) {
   return read_all<PlannedRuns>(database, R"sql(
-    SELECT r.run_key, r.replicas * r.stages + r.servers FROM experiment_run m JOIN run r ON r.run_key = m.run_key
+    SELECT r.run_key, r.replicas * r.stages * r.tensor + r.servers FROM experiment_run m JOIN run r ON r.run_key = m.run_key
     WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position)sql",
                                experiment);
 }
@@ -106,7 +106,7 @@ std::string replicas_of_run() {
       "AS {phase}_{name}";
   return R"sql(
 WITH r AS (
-  SELECT r.run_key, r.model, m.strategy, r.seed, r.stages, r.replicas * r.stages AS workers, r.task
+  SELECT r.run_key, r.model, m.strategy, r.seed, r.stages * r.tensor AS stages, r.replicas * r.stages * r.tensor AS workers, r.task
   FROM run r JOIN experiment_run m ON m.run_key = r.run_key WHERE r.run_key = ?1 AND m.experiment = ?2
 ), times AS (
   SELECT e.epoch, e.rank / r.stages AS replica, MAX(e.train_seconds) AS train_seconds,
@@ -215,7 +215,7 @@ std::vector<RankCost> rank_costs(const Database& database, const std::string& ex
   return translated(database.connection(), [&] {
     SQLite::Statement statement(database.connection(), R"sql(
       WITH amount AS (
-        SELECT e.rank, e.rank >= q.replicas * q.stages AS server, w.key AS what, n.key AS name,
+        SELECT e.rank, e.rank >= q.replicas * q.stages * q.tensor AS server, w.key AS what, n.key AS name,
           CASE w.key WHEN 'sent_bytes' THEN SUM(n.value) * 1.0 / SUM(e.extra ->> '$.steps')
                      WHEN 'held_bytes' THEN MAX(n.value) ELSE SUM(n.value) END AS amount
         FROM attempt_chain k

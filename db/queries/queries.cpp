@@ -21,8 +21,8 @@ std::vector<std::string> names_in(const std::string& list) {
 RunSummary summary_of(RowReader row) {
   RunSummary run;
   row.into(run.run_key, run.experiment, run.model, run.dataset, run.data_source, run.strategy, run.kind,
-           run.replicas, run.stages, run.servers, run.seed, run.status, run.epochs, run.epochs_done,
-           run.attempts, run.total_train_seconds, run.total_seconds, run.test_accuracy,
+           run.replicas, run.stages, run.servers, run.tensor, run.seed, run.status, run.epochs,
+           run.epochs_done, run.attempts, run.total_train_seconds, run.total_seconds, run.test_accuracy,
            run.circumstances_hash, run.failure, run.updated, run.in_latest_plan, run.model_title, run.task,
            run.dataset_title, run.files, run.command);
   run.loss_parts = names_in(row.text());
@@ -81,7 +81,7 @@ Attempt attempt_of(RowReader row) {
 std::vector<RunSummary> run_summaries(const Database& database, const std::string& experiment) {
   return read_rows(database,
                    R"sql(
-      SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.servers, s.seed,
+      SELECT s.run_key, s.experiment, s.model, s.dataset, s.data_source, s.strategy, r.strategy_kind, s.replicas, s.stages, s.servers, s.tensor, s.seed,
              s.status, s.epochs, s.epochs_done, s.attempts, COALESCE(s.total_train_seconds, 0), COALESCE(s.total_seconds, 0),
              s.test_accuracy, s.circumstances_hash, s.failure, s.updated, s.in_latest_plan,
              json_extract(r.resolved, '$.declared.model.title'), json_extract(r.resolved, '$.declared.model.task'),

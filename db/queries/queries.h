@@ -38,6 +38,7 @@ struct RunSummary {
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
   std::int64_t servers = 0;
+  std::int64_t tensor = 1;
   std::int64_t seed = 0;
   std::string status;       // planned | running | finished | failed | interrupted
   std::int64_t epochs = 0;  // asked for
@@ -55,7 +56,7 @@ struct RunSummary {
   std::string model_title, task, dataset_title;
   std::vector<std::string> loss_parts;  // names of the parts of its own loss
   bool without_loss = false;  // a program of the user has recorded neither losses nor correct predictions
-  std::int64_t ranks() const { return replicas * stages + servers; }
+  std::int64_t ranks() const { return replicas * stages * tensor + servers; }
   // JSON texts about a program of the user.
   std::string files;    // declared files: names and SHA-256
   std::string command;  // arguments, and variables of its own; placeholders are replaced

@@ -84,19 +84,19 @@ std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& i
   return std::nullopt;
 }
 
-// "auto", or ascending boundaries. Whether they fit the stages and layers is checked when a run is resolved.
-std::optional<Value> checked_stage_split(const Parameter& parameter, const TomlNode& item,
-                                         Diagnostics& problems) {
+// "auto", or ascending layers. Whether they fit the model is checked when a run is resolved.
+std::optional<Value> checked_layers(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
   auto raw = as_value(item);
   if (!raw || problem_with(parameter, *raw)) {
     report_other(parameter, item, problems);
     return std::nullopt;
   }
-  const auto& boundaries = std::get<std::vector<std::int64_t>>(*raw);
-  if (std::is_sorted(boundaries.begin(), boundaries.end(), std::less_equal<>())) return raw;
-  problems.error(item.at,
-                 "the boundaries of stage_split must be in ascending order, are " + trainyard::to_text(*raw));
+  const auto& layers = std::get<std::vector<std::int64_t>>(*raw);
+  if (std::is_sorted(layers.begin(), layers.end(), std::less_equal<>())) return raw;
+  problems.error(item.at, "the {} of {} must be in ascending order, are {}",
+                 parameter.name == "stage_split" ? "boundaries" : "layers", parameter.name,
+                 trainyard::to_text(*raw));
   return std::nullopt;
 }
 
@@ -200,7 +200,7 @@ std::optional<Value> checked_value(const std::string& name, const TomlNode& item
     return checked_value(named, item, problems);
   }
   if (name == "batch") return checked_batch(*parameter, item, problems);
-  if (name == "stage_split") return checked_stage_split(*parameter, item, problems);
+  if (name == "stage_split" || name == "tensor_split") return checked_layers(*parameter, item, problems);
   auto value = checked_value(*parameter, item, problems);
   if (!value || name != "data_split") return value;
   const auto wrong = split_problem(*value);

@@ -104,7 +104,7 @@ const TomlNode::Table& members_of(const TomlMember& section, const std::string& 
 
 // Keys with more than one notation in a file. All notations give the same type of value.
 //   batch        128; { size = 128, per = "global" }; { size = 64, per = "replica" }, also "64 per replica"
-//   stage_split  "auto"; [3, 7]
+//   stage_split  "auto"; [3, 7]; so has tensor_split
 
 struct Batch {
   std::int64_t size = 128;

@@ -153,6 +153,14 @@ void take_split(const RunSettings& settings, Strategy& strategy) {
   if (settings.find("stages") == nullptr) strategy.stages = static_cast<std::int64_t>(boundaries->size()) + 1;
 }
 
+void take_tensor_split(const RunSettings& settings, Strategy& strategy) {
+  const Setting* split = settings.find("tensor_split");
+  const auto* layers = split == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(&split->value);
+  if (layers == nullptr) return;
+  strategy.tensor_split = *layers;
+  strategy.split = "given";
+}
+
 // Reports keys that the strategy's kind does not have, and numbers outside its ranges.
 void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& problems) {
   const StrategyKind& kind = settings.kind();
@@ -164,6 +172,7 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
     set_value(key, run, found != nullptr ? found->value : Value((kind.*key.of).fallback));
   }
   if (kind.stages.any()) take_split(settings, run.strategy);
+  if (kind.tensor.any()) take_tensor_split(settings, run.strategy);
   const Setting* schedule = settings.find("schedule");
   // All schedules have the same order for one micro-batch.
   if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
@@ -402,6 +411,7 @@ class Check {
           "\"sync\"");
     if (run_.exported && !split_of_batch(nodes)) split_of_batch(graph.evaluation->nodes);
     if (run_.strategy.stages > 1) stages(nodes);
+    if (run_.strategy.tensor > 1) tensor(graph);
   } catch (const UserError& error) {
     problems_.error(settings_.place("dataset"), error.what());
   }
@@ -416,6 +426,16 @@ class Check {
                     "split into {} parts; use strategy single or mp, or draw with dropout",
                     draws->path, in_quotes(run_.model), draws->kind, parts);
     return true;
+  }
+
+  void tensor(const models::Graph& graph) try {
+    if (run_.strategy.split == "given")
+      models::graph_of_part(graph, tensor_split_of(run_), 0);
+    else
+      models::cheapest_split(graph, run_.strategy.tensor, run_.global_batch);
+  } catch (const UserError& error) {
+    problems_.error(settings_.place(run_.strategy.split == "given" ? "tensor_split" : "tensor"),
+                    error.what());
   }
 
   void stages(const std::vector<models::Node>& nodes) {

@@ -122,8 +122,13 @@ std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, 
 void resolve_stages(Experiment& experiment) {
   for (Run& run : experiment.runs) {
     const bool splits = run.strategy.stages > 1 && run.strategy.split == "auto";
-    if (!splits && !run.exported) continue;
+    const bool has_parts = run.strategy.tensor > 1;
+    if (!splits && !has_parts && !run.exported) continue;
     const models::Graph graph = graph_of(run, run.data.input);  // also checks that the data fits
+    if (has_parts && run.strategy.split == "auto")
+      run.strategy.tensor_split = models::cheapest_split(graph, run.strategy.tensor, run.global_batch);
+    else if (has_parts)
+      models::graph_of_part(graph, tensor_split_of(run), 0);
     if (splits) run.strategy.boundaries = boundaries_between_blocks(graph.nodes, run.strategy.stages);
   }
 }

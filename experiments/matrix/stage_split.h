@@ -18,7 +18,8 @@ struct Experiment;
 // before. Requires 1 <= parts <= costs.size(). O(parts · n²).
 std::vector<std::int64_t> balanced_boundaries(const std::vector<double>& costs, std::int64_t parts);
 
-// Fills in the boundaries of every run with stage_split = "auto". Requires that the data is resolved.
+// Fills in the boundaries of every run with stage_split = "auto", and the layers of tensor_split = "auto". Requires that
+// the data is resolved. UserError if a split does not fit the data.
 void resolve_stages(Experiment& experiment);
 
 // The layers of each stage: "0-3 | 4-6 (58.1 + 41.9 % of the estimated cost)". Empty for one stage.

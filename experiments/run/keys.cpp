@@ -103,6 +103,10 @@ bool has_servers(const Run& run) {
   return run.strategy.servers > 0;
 }
 
+bool has_parts(const Run& run) {
+  return run.strategy.tensor > 1;
+}
+
 bool is_of(const std::string& dataset, std::initializer_list<models::DataKind> kinds) {
   const models::Dataset* row = row_or_null(models::datasets(), &models::Dataset::name, dataset);
   return row != nullptr && std::ranges::find(kinds, row->kind) != kinds.end();
@@ -458,6 +462,22 @@ std::vector<Key> strategy_keys() {
                      .meaning = "the first layer of each stage except the first, counted from 0; \"auto\" "
                                 "balances the estimated cost of the layers"},
        .of = &StrategyKind::stages,
+       .other_form = "\"auto\""},
+      {.parameter = integer_row("tensor", from_one, Bound{1024},
+                                "parts into which single layers are split; one rank per part"),
+       .of = &StrategyKind::tensor,
+       .member = &Strategy::tensor,
+       .has = has_parts},
+      {.parameter = {.name = "tensor_split",
+                     .type = ValueType::integers,
+                     .fallback_text = "\"auto\"",
+                     .minimum = from_zero,
+                     .minimum_length = 1,
+                     .maximum_length = 1024,
+                     .meaning =
+                         "the layers that are split, counted from 0; \"auto\" takes those with the least "
+                         "estimated cost"},
+       .of = &StrategyKind::tensor,
        .other_form = "\"auto\""},
   };
 }

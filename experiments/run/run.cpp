@@ -58,6 +58,8 @@ void add_batch(const Run& run, std::map<std::string, Value>& values) {
 }
 
 void add_split(const Strategy& strategy, std::map<std::string, Value>& values) {
+  if (strategy.tensor > 1)
+    values["tensor_split"] = strategy.split == "auto" ? Value(strategy.split) : Value(strategy.tensor_split);
   if (strategy.stages <= 1) return;
   values["stage_split"] = strategy.split == "auto" ? Value(strategy.split) : Value(strategy.boundaries);
   if (!strategy.boundaries.empty()) values["boundaries"] = strategy.boundaries;

@@ -44,14 +44,19 @@ struct Strategy {
   // The first layers of stages 1 … S − 1, ascending. Empty for one stage, and for split = "auto" before
   // `resolve_data`.
   std::vector<std::int64_t> boundaries = {};
-  std::string split = "auto";  // source of the boundaries: "auto" (estimated cost), "given" (the file)
+  std::int64_t tensor = 1;  // parts of split layers, one rank per part
+  std::vector<std::int64_t> tensor_split =
+      {};                      // the layers that are split, ascending. Empty as the boundaries
+  std::string split = "auto";  // source of boundaries and layers: "auto" (estimated cost), "given" (the file)
   std::vector<std::string> command = {};                // argv of a foreign arm, placeholders replaced
   std::vector<ForeignFile> files = {};                  // declared by a foreign arm
   std::map<std::string, std::string> environment = {};  // its own variables, placeholders replaced
   std::string folder = {};                              // working folder: that of the experiment file
-  std::int64_t world_size() const { return replicas * stages + servers; }
+  std::int64_t world_size() const { return replicas * stages * tensor + servers; }
   // Ranks that write a checkpoint: those of replica 0, the servers, and all replicas if each one has slices of the state.
-  std::int64_t parts_of_checkpoint() const { return (sharding.empty() ? stages : replicas) + servers; }
+  std::int64_t parts_of_checkpoint() const {
+    return (sharding.empty() ? stages * tensor : replicas) + servers;
+  }
   bool independent() const;  // ranks share neither batch nor gradients
   bool foreign() const { return !command.empty(); }
   bool is_async() const { return mode == "async"; }

@@ -89,6 +89,7 @@ json strategy_json(const Strategy& strategy) {
                  {"kind", strategy.kind},
                  {"name", strategy.name},
                  {"split", strategy.split}};
+  if (!strategy.tensor_split.empty()) object["tensor_split"] = strategy.tensor_split;
   add_foreign(strategy, object);
   return object;
 }
@@ -147,6 +148,7 @@ Strategy strategy_from_json(const json& object) {
   read(object.at("name"), strategy.name);
   read(object.at("boundaries"), strategy.boundaries);
   read(object.at("split"), strategy.split);
+  read_if_there(object, "tensor_split", strategy.tensor_split);
   read_if_there(object, "command", strategy.command);
   read_if_there(object, "folder", strategy.folder);
   if (object.contains("files"))
@@ -341,6 +343,7 @@ std::string strategy_work(const Run& run) {
   Members work = key_work(run, "strategy");
   work["kind"] = text_of(strategy.kind);
   if (!strategy.boundaries.empty()) work["boundaries"] = text_of(strategy.boundaries);
+  if (!strategy.tensor_split.empty()) work["tensor_split"] = text_of(strategy.tensor_split);
   if (!strategy.foreign()) return object_of(work);
   // The run key has argv and the contents of declared files, but not their names. Files of patterns and
   // folders have their names too, because a program may depend on them.

@@ -408,4 +408,8 @@ models::Graph graph_of(const Run& run, const models::InputShape& input) {
   return planned_model(run).graph(run.hyperparameters, input);
 }
 
+models::TensorSplit tensor_split_of(const Run& run) {
+  return {run.strategy.tensor, run.strategy.tensor_split, run.global_batch / run.strategy.sharing_replicas()};
+}
+
 }  // namespace trainyard::experiments

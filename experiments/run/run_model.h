@@ -7,6 +7,7 @@
 #include "experiments/run/run.h"
 #include "models/catalogue.h"
 #include "models/graph.h"
+#include "models/tensor_split.h"
 
 namespace trainyard::experiments {
 
@@ -43,5 +44,8 @@ std::string task_name(const Run& run);
 
 // The graph of the run's model, without first weights of the seed. UserError if the model does not accept this input.
 models::Graph graph_of(const Run& run, const models::InputShape& input);
+
+// The layers that the run splits over the parts of its strategy.
+models::TensorSplit tensor_split_of(const Run& run);
 
 }  // namespace trainyard::experiments

@@ -28,6 +28,10 @@ std::span<const StrategyKind> strategy_kinds() {
        .stages = two_or_more,
        .micro_batches = micro_batches,
        .schedule = "1f1b"},
+      {.name = "tensor",
+       .about = "single layers are split over all ranks, which have the same batch and exchange sums within "
+                "a step",
+       .tensor = {.fallback = 2, .minimum = 1, .maximum = 1024}},
       {.name = "parameter-server",
        .about =
            "servers hold the parameters: each replica sends them the gradients of its part of the batch, "

@@ -8,6 +8,7 @@
 
 #include "base/error.h"
 #include "models/networks/layer_kinds.h"
+#include "models/networks/layer_parts.h"
 #include "models/networks/random_stream.h"
 #include "models/samples/random.h"
 
@@ -131,11 +132,17 @@ Layer dropout(const models::Node& row, const Initialisation&) {
           row.kind,
           {},
           {},
-          [path = row.path, p = row.dropout](const Activations& inputs, const ForwardContext& context) {
+          [path = row.path, p = row.dropout, part = row.part](const Activations& inputs,
+                                                              const ForwardContext& context) {
             if (!context.training || p == 0) return inputs;
+            const at::Tensor& x = inputs.front();
             const DropoutStream stream{stream_seed("dropout", context.seed, path), context.step, p,
                                        context.step_on_device};
-            return Activations{inputs.front() * dropout_factors(inputs.front(), context.samples, stream)};
+            if (!part) return Activations{x * dropout_factors(x, context.samples, stream)};
+            const std::int64_t dimension = dimension_of_parts(x);
+            const at::Tensor factors =
+                dropout_factors(of_whole_size(x, dimension, part->cut), context.samples, stream);
+            return Activations{x * own_part(factors, dimension, part->cut)};
           }};
 }
 

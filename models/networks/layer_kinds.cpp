@@ -14,6 +14,7 @@
 #include "base/error.h"
 #include "base/named_row.h"
 #include "models/networks/layer_kernels.h"
+#include "models/networks/layer_parts.h"
 #include "models/networks/libtorch_private.h"
 #include "models/networks/operator_node.h"
 #include "models/networks/random_stream.h"
@@ -41,15 +42,16 @@ NamedParameter bias_of(InitialWeights& weights, const models::Node& row, at::Int
                      : weights.uniform("bias", sizes, fan_in_bound(weight_sizes));
 }
 
-at::Tensor bias_of(const Layer& layer) {
-  return layer.parameters.size() > 1 ? layer.parameters[1].value : at::Tensor();
+// Undefined if there is none, or if it is added to a sum over parts.
+at::Tensor bias_of(const Layer& layer, const models::Node& row) {
+  return layer.parameters.size() > 1 && !is_part_of_sum(row) ? layer.parameters[1].value : at::Tensor();
 }
 
 // A layer with its weight as first parameter and its bias, if it has one, as second. `sizes` is the shape of
 // the weight.
 Layer with_weight(const models::Node& row, const Initialisation& start, at::IntArrayRef sizes,
                   at::MemoryFormat format) {
-  InitialWeights weights(row.path, start);
+  InitialWeights weights(row, start);
   Layer layer{row.path, row.kind, {weight_of(weights, row, sizes, format)}, {}, {}};
   if (row.sizes.at("bias") != 0) layer.parameters.push_back(bias_of(weights, row, sizes));
   return layer;
@@ -62,7 +64,7 @@ constexpr double epsilon = 1e-5;
 
 // Normal, as in PyTorch. The row of padding is 0 and stays 0, because its gradient is always 0.
 NamedParameter embedding_weight(const models::Node& row, const Initialisation& start) {
-  return InitialWeights(row.path, start)
+  return InitialWeights(row, start)
       .drawn("weight", {row.sizes.at("vocabulary"), row.sizes.at("outputs")},
              {.kind = models::InitialRule::Kind::normal, .value = 1, .zero_row = models::pad_token});
 }
@@ -75,16 +77,12 @@ at::Tensor mean_of_words(const at::Tensor& weight, const at::Tensor& tokens) {
   return mean_of_rows(weight, tokens.masked_select(words), starts);
 }
 
-at::Tensor token_rows(const at::Tensor& weight, const at::Tensor& tokens) {
-  return at::embedding(weight, tokens, models::pad_token);
-}
-
 // LSTM layers with the parameters and the gate order (input, forget, cell, output) of PyTorch: Hochreiter,
 // Schmidhuber, "Long short-term memory", 1997, with forget gates.
 std::vector<NamedParameter> lstm_weights(const models::Node& row, const Initialisation& start) {
   const std::int64_t inputs = row.sizes.at("inputs"), outputs = row.sizes.at("outputs");
   const double bound = 1 / std::sqrt(static_cast<double>(outputs));
-  InitialWeights weights(row.path, start);
+  InitialWeights weights(row, start);
   std::vector<NamedParameter> all;
   all.push_back(weights.uniform("weight_ih_l0", {4 * outputs, inputs}, bound));
   all.push_back(weights.uniform("weight_hh_l0", {4 * outputs, outputs}, bound));
@@ -218,7 +216,7 @@ Layer add(const models::Node& row, const Initialisation&) {
 Layer linear(const models::Node& row, const Initialisation& start) {
   Layer layer = with_weight(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs")},
                             at::MemoryFormat::Contiguous);
-  layer.forward = of_one_value([w = layer.parameters[0].value, b = bias_of(layer)](const at::Tensor& x) {
+  layer.forward = of_one_value([w = layer.parameters[0].value, b = bias_of(layer, row)](const at::Tensor& x) {
     return at::linear(x, w, b);
   });
   return layer;
@@ -229,11 +227,12 @@ Layer conv2d(const models::Node& row, const Initialisation& start) {
   Layer layer =
       with_weight(row, start, {row.sizes.at("outputs"), row.sizes.at("inputs") / groups, kernel, kernel},
                   at::MemoryFormat::ChannelsLast);
-  layer.forward = of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer),
-                                stride = row.sizes.at("stride"), padding = row.sizes.at("padding"),
-                                groups](const at::Tensor& x) {
-    return at::conv2d(x, weight, bias, stride, padding, /*dilation=*/1, groups);
-  });
+  layer.forward =
+      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer, row),
+                    stride = row.sizes.at("stride"), padding = row.sizes.at("padding"),
+                    groups = groups > 1 ? layer.parameters[0].value.size(0) : 1](const at::Tensor& x) {
+        return at::conv2d(x, weight, bias, stride, padding, /*dilation=*/1, groups);
+      });
   return layer;
 }
 
@@ -247,20 +246,23 @@ Layer conv_transpose2d(const models::Node& row, const Initialisation& start) {
       row.sizes.at("stride"),
       row.sizes.at("padding"),
       {row.sizes.at("output_padding_height"), row.sizes.at("output_padding_width")}};
-  layer.forward =
-      of_one_value([weight = layer.parameters[0].value, bias = bias_of(layer), how](const at::Tensor& x) {
-        return transposed_convolution(x, weight, bias, how);
-      });
+  const at::Tensor& weight = layer.parameters[0].value;
+  const at::Tensor bias = is_part_of_sum(row)
+                              ? at::zeros({weight.size(1)}, weight.options().requires_grad(false))
+                              : bias_of(layer, row);
+  layer.forward = of_one_value(
+      [weight, bias, how](const at::Tensor& x) { return transposed_convolution(x, weight, bias, how); });
   return layer;
 }
 
 Layer batch_norm2d(const models::Node& row, const Initialisation& start) {
   const std::int64_t channels = row.sizes.at("channels");
-  InitialWeights weights(row.path, start);
+  InitialWeights weights(row, start);
   const NamedParameter weight = weights.constant("weight", {channels}, 1);
   const NamedParameter bias = weights.constant("bias", {channels}, 0);
-  const NamedParameter mean{row.path + ".running_mean", at::zeros({channels}, start.options())};
-  const NamedParameter variance{row.path + ".running_var", at::ones({channels}, start.options())};
+  const auto own = weight.value.sizes();
+  const NamedParameter mean{row.path + ".running_mean", at::zeros(own, start.options()), {}, weight.cut};
+  const NamedParameter variance{row.path + ".running_var", at::ones(own, start.options()), {}, weight.cut};
   return {row.path,
           row.kind,
           {weight, bias},
@@ -284,18 +286,27 @@ Layer mean_embedding(const models::Node& row, const Initialisation& start) {
 
 Layer source_embedding(const models::Node& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
-  return {
-      row.path, row.kind, {weight}, {}, [w = weight.value](const Activations& inputs, const ForwardContext&) {
-        const at::Tensor& source = inputs.at(0);
-        return Activations{token_rows(w, source), source.ne(models::pad_token).sum(1)};
-      }};
+  return {row.path,
+          row.kind,
+          {weight},
+          {},
+          [rows = rows_of(row, weight, models::pad_token)](const Activations& inputs,
+                                                           const ForwardContext& context) {
+            const at::Tensor& source = inputs.at(0);
+            return Activations{rows(source, context), source.ne(models::pad_token).sum(1)};
+          }};
 }
 
 Layer target_embedding(const models::Node& row, const Initialisation& start) {
   const NamedParameter weight = embedding_weight(row, start);
-  return {row.path, row.kind, {weight}, {}, of_one_value([w = weight.value](const at::Tensor& tokens) {
-            return token_rows(w, tokens);
-          })};
+  return {row.path,
+          row.kind,
+          {weight},
+          {},
+          [rows = rows_of(row, weight, models::pad_token)](const Activations& inputs,
+                                                           const ForwardContext& context) {
+            return Activations{rows(inputs.at(0), context)};
+          }};
 }
 
 Layer encoder_lstm(const models::Node& row, const Initialisation& start) {
@@ -381,7 +392,8 @@ Layer make_layer(const models::Node& node, const Initialisation& start) {
   if (is_operator(node)) return {node.path, node.kind, {}, {}, operator_forward(node, start.device)};
   const Kind* kind = row_or_null(kinds, &Kind::name, node.kind);
   if (kind == nullptr) throw InternalError("there is no layer of kind " + node.kind);
-  return kind->make(node, start);
+  Layer layer = kind->make(node, start);
+  return node.part ? with_exchanges(std::move(layer), node) : layer;
 }
 
 }  // namespace trainyard::networks

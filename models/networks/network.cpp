@@ -9,6 +9,7 @@
 #include <ATen/core/grad_mode.h>
 
 #include "base/error.h"
+#include "models/networks/layer_parts.h"
 #include "models/networks/operator_call.h"
 #include "models/networks/operator_node.h"
 #include "models/networks/random_stream.h"
@@ -290,9 +291,12 @@ std::vector<ParameterUse> Network::parameter_uses() const {
 
 bool take_value(const NamedParameter& to, const std::vector<NamedParameter>& values) {
   const auto from = std::ranges::find(values, to.name, &NamedParameter::name);
-  if (from == values.end() || from->value.sizes() != to.value.sizes()) return false;
+  if (from == values.end()) return false;
+  const bool is_whole = to.cut && from->value.sizes().vec() == whole_sizes(to.value, *to.cut);
+  const at::Tensor value = is_whole ? part_of(from->value, *to.cut) : from->value;
+  if (value.sizes() != to.value.sizes()) return false;
   const at::NoGradGuard no_grad;
-  at::Tensor(to.value).copy_(from->value);
+  at::Tensor(to.value).copy_(value);
   return true;
 }
 

@@ -46,12 +46,19 @@ struct ForwardContext {
   // between these calls, and in its backward pass.
   std::function<void(std::size_t layer)> before_layer = {};
   std::function<void(std::size_t layer, const Activations& made)> after_layer = {};
+  // Exchanges between the parts of split layers (models/tensor_split.h). Every part calls them in the same order. They
+  // are set if the graph is that of a part.
+  // - The sum over all parts. Its gradient, which all parts have, is passed on.
+  std::function<at::Tensor(const at::Tensor&)> sum_over_parts = {};
+  // - The value itself, which all parts have. Its gradient is the sum over all parts.
+  std::function<at::Tensor(const at::Tensor&)> copy_to_parts = {};
 };
 
 struct NamedParameter {
   std::string name;  // layer path and role: "1.weight"
   at::Tensor value;  // a parameter is a leaf that requires a gradient; a buffer is not
   models::GroupFactors factors = {};
+  std::optional<models::Cut> cut = {};  // of the whole tensor, if the value is a part of it
 };
 
 std::vector<at::Tensor> values_of(const std::vector<NamedParameter>& parameters);
@@ -146,7 +153,8 @@ class Network {
   std::shared_ptr<const Network> evaluation_;  // of the evaluation graph; null if there is none
 };
 
-// Copy the value with the same name into `to`. False if there is none, or if it has another shape.
+// Copy the value with the same name into `to`, or of a whole tensor its part. False if there is none, or if it has
+// another shape.
 bool take_value(const NamedParameter& to, const std::vector<NamedParameter>& values);
 
 // Copy values into the parameters and buffers with the same names.

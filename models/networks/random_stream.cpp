@@ -1,11 +1,13 @@
 #include "models/networks/random_stream.h"
 
 #include <cmath>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
 
 #include "base/sha256.h"
+#include "models/networks/layer_parts.h"
 #include "models/networks/libtorch_private.h"
 
 namespace trainyard::networks {
@@ -31,15 +33,18 @@ NamedParameter InitialWeights::drawn(const std::string& role, at::IntArrayRef si
   if (rule.kind == models::InitialRule::Kind::uniform) values.uniform_(-rule.value, rule.value, stream_);
   if (rule.kind == models::InitialRule::Kind::normal) values.normal_(rule.mean, rule.value, stream_);
   if (rule.zero_row) values.select(0, *rule.zero_row).zero_();
-  return parameter(role, values.to(options_.dtype()).clone(format));
+  return parameter(role, values, format);
 }
 
 NamedParameter InitialWeights::constant(const std::string& role, at::IntArrayRef sizes, double value) const {
   return parameter(role, at::full(sizes, value, options_));
 }
 
-NamedParameter InitialWeights::parameter(const std::string& role, const at::Tensor& values) const {
-  return {path_ + "." + role, values.to(options_).requires_grad_()};
+NamedParameter InitialWeights::parameter(const std::string& role, const at::Tensor& whole,
+                                         at::MemoryFormat format) const {
+  const std::optional<models::Cut> cut = node_ == nullptr ? std::nullopt : cut_of(*node_, role, whole.dim());
+  const at::Tensor values = (cut ? part_of(whole, *cut) : whole).to(options_.dtype()).clone(format);
+  return {path_ + "." + role, values.to(options_).requires_grad_(), {}, cut};
 }
 
 double fan_in_bound(at::IntArrayRef weight_sizes) {

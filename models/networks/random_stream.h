@@ -25,6 +25,10 @@ at::Generator random_stream(std::string_view purpose, std::uint64_t seed, std::s
 class InitialWeights {
  public:
   InitialWeights(std::string path, const Initialisation& start);
+  // Parameters of a node with a part are drawn whole and then cut.
+  InitialWeights(const models::Node& node, const Initialisation& start) : InitialWeights(node.path, start) {
+    node_ = &node;
+  }
 
   // Uniform in ±bound. CPU convolutions are fastest with the format "channels last".
   NamedParameter uniform(const std::string& role, at::IntArrayRef sizes, double bound,
@@ -36,8 +40,10 @@ class InitialWeights {
   NamedParameter constant(const std::string& role, at::IntArrayRef sizes, double value) const;
 
  private:
-  NamedParameter parameter(const std::string& role, const at::Tensor& values) const;
+  NamedParameter parameter(const std::string& role, const at::Tensor& whole,
+                           at::MemoryFormat format = at::MemoryFormat::Contiguous) const;
 
+  const models::Node* node_ = nullptr;
   std::string path_;
   at::TensorOptions options_;
   at::Generator stream_;

@@ -81,13 +81,15 @@ std::vector<Device> group_cores(const std::vector<int>& cores, std::size_t cores
 }
 
 void check_mesh(const experiments::Strategy& strategy, const std::vector<Device>& devices) {
-  if (strategy.replicas < 1 || strategy.stages < 1) throw InternalError("a mesh without ranks");
+  if (strategy.replicas < 1 || strategy.stages < 1 || strategy.tensor < 1)
+    throw InternalError("a mesh without ranks");
   if (devices.empty()) throw InternalError("no device to place ranks on");
   const std::size_t cores = cores_of(devices).size();
   const auto most = max_ranks_per_core * static_cast<std::int64_t>(cores);
-  if (strategy.replicas <= (most - strategy.servers) / strategy.stages) return;
-  throw UserError(fmt::format("strategy \"{}\" has {} replicas of {}{}, more ranks than {} can run",
+  if (strategy.replicas <= (most - strategy.servers) / strategy.stages / strategy.tensor) return;
+  throw UserError(fmt::format("strategy \"{}\" has {} replicas of {}{}{}, more ranks than {} can run",
                               strategy.name, strategy.replicas, counted(strategy.stages, "stage"),
+                              strategy.tensor > 1 ? fmt::format(" in {} parts", strategy.tensor) : "",
                               strategy.servers > 0 ? " and " + counted(strategy.servers, "server") : "",
                               counted(cores, "core")),
                   fmt::format("use at most {} ranks here", most));
@@ -98,19 +100,21 @@ Location place_of(const experiments::Experiment& experiment, std::size_t run) {
                                                     : Location{experiment.file.string()};
 }
 
-// GPUs of each group of ranks that communicate: the replicas of a stage, and the stages of a replica.
+// GPUs of each group of ranks that communicate: the replicas of a part of a stage, the stages of a replica, and the parts of
+// a stage of a replica.
 std::vector<std::vector<std::string>> gpus_of_groups(const experiments::Strategy& strategy,
                                                      const std::vector<Device>& placed) {
-  std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica;
-  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
-    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
-      const Device& device = placed[static_cast<std::size_t>(replica * strategy.stages + stage)];
-      const std::string gpu = device.gpu.empty() ? "" : device.name;
-      by_stage[stage].push_back(gpu);
-      by_replica[replica].push_back(gpu);
-    }
+  std::map<std::int64_t, std::vector<std::string>> by_stage, by_replica, by_layers;
+  for (std::int64_t rank = 0; rank < strategy.world_size() - strategy.servers; ++rank) {
+    const std::int64_t part = rank % strategy.tensor, model = rank % (strategy.stages * strategy.tensor);
+    const Device& device = placed[static_cast<std::size_t>(rank)];
+    const std::string gpu = device.gpu.empty() ? "" : device.name;
+    by_stage[model].push_back(gpu);
+    by_replica[(rank - model) + part].push_back(gpu);
+    by_layers[rank - part].push_back(gpu);
+  }
   std::vector<std::vector<std::string>> groups;
-  for (const auto& dimension : {by_stage, by_replica})
+  for (const auto& dimension : {by_stage, by_replica, by_layers})
     for (const auto& [index, gpus] : dimension) groups.push_back(gpus);
   return groups;
 }
@@ -202,13 +206,13 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
   check_mesh(strategy, devices);
   const bool own = strategy.world_size() <= static_cast<std::int64_t>(devices.size());
   std::vector<Device> placed;
-  for (std::int64_t replica = 0; replica < strategy.replicas; ++replica)
-    for (std::int64_t stage = 0; stage < strategy.stages; ++stage) {
-      const std::int64_t place = own ? replica * strategy.stages + stage : replica + stage;
-      placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
-    }
-  for (std::int64_t rank = strategy.replicas * strategy.stages; rank < strategy.world_size(); ++rank)
-    placed.push_back(devices[static_cast<std::size_t>(rank) % devices.size()]);
+  for (std::int64_t rank = 0; rank < strategy.world_size(); ++rank) {
+    const std::int64_t part = rank % strategy.tensor, stage = rank / strategy.tensor % strategy.stages;
+    const std::int64_t replica = rank / (strategy.tensor * strategy.stages);
+    const bool is_server = rank >= strategy.world_size() - strategy.servers;
+    const std::int64_t place = own || is_server ? rank : replica + stage + part;
+    placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
+  }
   divide_cores_of_gpus(placed);
   return placed;
 }

@@ -189,7 +189,8 @@ void Attempt::follow() {
   if (now < next_progress_) return;
   next_progress_ = now + progress_interval;
   // The last stage of the first replica: only the last stage computes the loss.
-  const auto rank = static_cast<int>(planned().run.strategy.stages) - 1;
+  const experiments::Strategy& strategy = planned().run.strategy;
+  const auto rank = static_cast<int>((strategy.stages - 1) * strategy.tensor);
   const auto progress = experiments::read_progress(place_.directory / experiments::rank_progress_name(rank));
   workplace_.status.run_progress(planned(), progress.value_or(experiments::Progress{}));
 }

@@ -50,6 +50,7 @@ Arm arm_of(const ArmRuns& runs) {
     arm.runs.push_back({observation.pair, run.run_key});
     arm.replicas = std::max(arm.replicas, run.replicas);
     arm.stages = std::max(arm.stages, run.stages);
+    if (run.tensor > 1) arm.tensor = std::max(arm.tensor.value_or(1), run.tensor);
     if (run.servers > 0) arm.servers = std::max(arm.servers.value_or(0), run.servers);
     if (observation.launched == nullptr) continue;
     devices = std::max(devices, static_cast<std::int64_t>(observation.launched->devices));

@@ -19,8 +19,8 @@ namespace {
 
 // "2 threads", "learning rate 0.1", "ddp": a value of the compared axis.
 std::string value_text(const experiments::Compare& compare, const std::string& value) {
-  static const std::set<std::string> counts{"threads", "epochs",        "replicas",
-                                            "stages",  "micro_batches", "servers"};
+  static const std::set<std::string> counts{"threads",       "epochs",  "replicas", "stages",
+                                            "micro_batches", "servers", "tensor"};
   const std::string& axis = compare.axis;
   if (axis == "strategy" || axis == "model" || axis == "group") return value;
   if (!counts.contains(axis)) return with_spaces(axis) + " " + value;

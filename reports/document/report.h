@@ -126,6 +126,7 @@ struct Arm {
   std::int64_t replicas = 1;
   std::int64_t stages = 1;
   std::optional<std::int64_t> servers = {};  // of a kind that has them
+  std::optional<std::int64_t> tensor = {};   // parts of split layers, of a kind that has them
   std::int64_t devices = 1;       // distinct ones of a run; if they are not known, as many as ranks
   Comparability comparability;    // with the baseline; nothing for the baseline itself
   std::vector<Sample> samples;    // by metric; without metrics that no run of the cell has or should have
@@ -140,7 +141,7 @@ struct Arm {
   std::optional<std::vector<Cause>> causes = {};
   std::optional<std::vector<PartChange>> part_changes = {};
   std::optional<std::vector<RankCosts>> rank_costs = {};  // replicas first; empty: nothing is recorded
-  std::int64_t ranks() const { return replicas * stages + servers.value_or(0); }
+  std::int64_t ranks() const { return replicas * stages * tensor.value_or(1) + servers.value_or(0); }
 };
 
 // Total speed-up of N independent runs at once: N · t₁ / t_N. No strategy can be faster on this machine: the

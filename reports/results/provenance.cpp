@@ -27,6 +27,7 @@ std::string mesh_text(const db::RunSummary& run) {
   if (experiments::is_independent(run.kind)) return text + " at once";
   if (run.servers > 0)
     return text + (text.empty() ? "1 replica" : "") + " and " + counted(run.servers, "server");
+  if (run.tensor > 1) text += (text.empty() ? "" : " × ") + counted(run.tensor, "part");
   if (run.stages <= 1) return text;
   text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;

@@ -31,9 +31,12 @@ class SingleCommunicator final : public Communicator {
 
 namespace autograd = torch::autograd;
 
+// All ranks have the same memory order: images keep theirs.
 at::Tensor reduced(const at::Tensor& tensor, Communicator& communicator) {
-  at::Tensor sum = tensor.clone(at::MemoryFormat::Contiguous);
-  communicator.all_reduce(sum)->wait();
+  constexpr std::int64_t of_images = 4;
+  at::Tensor sum =
+      tensor.clone(tensor.dim() == of_images ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::Contiguous);
+  if (sum.numel() > 0) communicator.all_reduce(sum.as_strided({sum.numel()}, {1}))->wait();
   return sum;
 }
 
@@ -41,15 +44,19 @@ at::Tensor reduced(const at::Tensor& tensor, Communicator& communicator) {
 // saved as a number.
 // NOLINTBEGIN(performance-no-int-to-ptr)
 struct Sum : autograd::Function<Sum> {
+  // Sums the tensor, its gradient, or both.
   static at::Tensor forward(autograd::AutogradContext* context, const at::Tensor& tensor,
-                            std::int64_t communicator) {
+                            std::int64_t communicator, bool values, bool gradients) {
     context->saved_data["communicator"] = communicator;
-    return reduced(tensor, *reinterpret_cast<Communicator*>(communicator));
+    context->saved_data["gradients"] = gradients;
+    return values ? reduced(tensor, *reinterpret_cast<Communicator*>(communicator)) : tensor;
   }
   static autograd::variable_list backward(autograd::AutogradContext* context,
                                           const autograd::variable_list& gradients) {
     auto* communicator = reinterpret_cast<Communicator*>(context->saved_data["communicator"].toInt());
-    return {reduced(gradients.front(), *communicator), at::Tensor()};
+    const bool sums = context->saved_data["gradients"].toBool();
+    return {sums ? reduced(gradients.front(), *communicator) : gradients.front(), at::Tensor(), at::Tensor(),
+            at::Tensor()};
   }
 };
 // NOLINTEND(performance-no-int-to-ptr)
@@ -154,7 +161,15 @@ std::unique_ptr<Communicator> single_communicator() {
 }
 
 at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator) {
-  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator));
+  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator), true, true);
+}
+
+at::Tensor sum_of_parts(const at::Tensor& tensor, Communicator& communicator) {
+  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator), true, false);
+}
+
+at::Tensor copy_to_parts(const at::Tensor& tensor, Communicator& communicator) {
+  return Sum::apply(tensor, reinterpret_cast<std::int64_t>(&communicator), false, true);
 }
 
 std::unique_ptr<Communicator> host_copies(std::unique_ptr<Communicator> through, at::Device device) {

@@ -159,6 +159,12 @@ struct GroupOptions {
 // Collective, in forward and in backward.
 at::Tensor sum_over_ranks(const at::Tensor& tensor, Communicator& communicator);
 
+// The halves of it, for layers that are split over ranks. The rest of the network and the loss are the same on all ranks.
+// - The sum; its gradient is passed on.
+at::Tensor sum_of_parts(const at::Tensor& tensor, Communicator& communicator);
+// - The tensor; its gradient is summed. Collective in backward only.
+at::Tensor copy_to_parts(const at::Tensor& tensor, Communicator& communicator);
+
 // Exchange of tensors on `device` through host memory, for ranks without NCCL or on the same GPU.
 // - Each tensor on `device` is copied to the host, exchanged by `through` and copied back. The host waits.
 // - All other tensors are passed to `through` unchanged.

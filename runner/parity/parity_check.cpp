@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -15,6 +16,7 @@
 #include "runner/optimizer/optimizer.h"
 #include "runner/parity/reference_trainer.h"
 #include "runner/trainer/trainer.h"
+#include "runner/trainer/whole_tensors.h"
 
 namespace trainyard::runner {
 
@@ -84,10 +86,10 @@ double norm_of(const at::Tensor& tensor) {
 }
 
 // The result of a step on this rank, without the comparison.
-ProbedStep outcome_of(const Trainer& trainer, const std::vector<at::Tensor>& gradients, std::int64_t step) {
+ProbedStep outcome_of(const std::vector<networks::NamedParameter>& parameters,
+                      const std::vector<at::Tensor>& gradients, std::int64_t step) {
   ProbedStep outcome;
   outcome.step = step;
-  const auto parameters = trainer.network().parameters();
   const auto hashes = parameter_hashes(parameters);
   for (std::size_t i = 0; i < parameters.size(); ++i)
     outcome.layers.push_back({.path = parameters[i].name,
@@ -115,16 +117,26 @@ void compare(ProbedStep& outcome, const std::vector<at::Tensor>& gradients,
   }
 }
 
+// The gradients, whole if they are those of parts.
+std::vector<at::Tensor> gradients_of(Trainer& trainer, const Connections& ranks) {
+  std::vector<at::Tensor> gradients = trainer.gradients();
+  if (ranks.mesh.tensor == 1) return gradients;
+  std::vector<networks::NamedParameter> named = trainer.network().parameters();
+  for (std::size_t i = 0; i < named.size(); ++i) named[i].value = whole(gradients.at(i));
+  return networks::values_of(whole_tensors(std::move(named), *ranks.parts));
+}
+
 // Parameters and running statistics of all stages of this replica, with the names of the complete network.
 std::vector<networks::NamedParameter> whole_state(const networks::Network& own,
-                                                  const networks::Network& whole, Communicator& stages) {
+                                                  const networks::Network& whole, const Connections& ranks) {
   std::map<std::string, at::Tensor> held;
-  for (const networks::NamedParameter& tensor : own.state()) held[tensor.name] = tensor.value.detach();
+  for (const networks::NamedParameter& tensor : whole_tensors(own.state(), *ranks.parts))
+    held[tensor.name] = tensor.value.detach();
   std::vector<networks::NamedParameter> state;
   for (const networks::NamedParameter& tensor : whole.state()) {
     const at::Tensor value = at::zeros(tensor.value.sizes(), tensor.value.options().requires_grad(false));
     if (const auto found = held.find(tensor.name); found != held.end()) value.copy_(found->second);
-    stages.all_reduce(value)->wait();  // one stage has the tensor, the others add zeros
+    ranks.stages->all_reduce(value)->wait();  // one stage has the tensor, the others add zeros
     state.push_back({tensor.name, value});
   }
   return state;
@@ -137,6 +149,7 @@ bool agreed(bool own, const Connections& ranks) {
     ranks.with_servers->broadcast(word, 0);
     return word.item<std::int64_t>() != 0;
   }
+  ranks.parts->broadcast(word, 0);
   ranks.stages->broadcast(word, 0);
   ranks.replicas->broadcast(word, 0);
   return word.item<std::int64_t>() != 0;
@@ -180,8 +193,9 @@ std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape&
     batches.train(trainer, replica, k);
     const double step_seconds = watch.lap();
     fastest_step = k == 0 ? step_seconds : std::min(fastest_step, step_seconds);
-    const auto gradients = trainer.gradients();
-    ProbedStep outcome = outcome_of(trainer, gradients, k + 1);
+    const auto gradients = gradients_of(trainer, ranks);
+    ProbedStep outcome =
+        outcome_of(whole_tensors(trainer.network().parameters(), *ranks.parts), gradients, k + 1);
     const MetricSums sums = trainer.take_metrics();
     const auto whole = [&](double own) { return sum_over(*ranks.stages, sum_over(*ranks.replicas, own)); };
     outcome.loss = sums.has_own_weight() ? whole(sums.loss()) / whole(sums.loss_weight())
@@ -192,7 +206,7 @@ std::int64_t probe_parity(const ResolvedRun& resolved, const models::InputShape&
       compare(outcome, gradients, *reference);
       // The next step starts from the same weights again. Otherwise rounding could move an activation to the
       // other side of zero, which is a large difference.
-      reference->load(whole_state(trainer.network(), reference->network(), *ranks.stages));
+      reference->load(whole_state(trainer.network(), reference->network(), ranks));
     }
     done(outcome);
     const double this_step = step_seconds + watch.lap();

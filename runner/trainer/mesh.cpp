@@ -21,6 +21,7 @@ namespace {
 
 std::string mesh_text(const experiments::Strategy& strategy) {
   return std::to_string(strategy.replicas) + " replicas × " + std::to_string(strategy.stages) + " stages" +
+         (strategy.tensor > 1 ? " × " + std::to_string(strategy.tensor) + " parts" : "") +
          (strategy.servers > 0 ? " + " + std::to_string(strategy.servers) + " servers" : "");
 }
 
@@ -83,7 +84,7 @@ std::unique_ptr<Communicator> through_host(const Store& store, const std::string
 Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
   const experiments::StrategyKind& kind = experiments::find_strategy(strategy.kind);
   if ((strategy.replicas > 1 && !kind.replicas.any()) || (strategy.stages > 1 && !kind.stages.any()) ||
-      !kind.servers.has(strategy.servers)) {
+      !kind.servers.has(strategy.servers) || !kind.tensor.has(strategy.tensor)) {
     throw UserError(
         "strategy " + strategy.name + " of kind " + kind.name + " cannot have " + mesh_text(strategy),
         "use mp-ddp for both");
@@ -94,7 +95,7 @@ Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
                     "start one process per rank");
   }
   return {static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages),
-          static_cast<int>(strategy.servers)};
+          static_cast<int>(strategy.servers), static_cast<int>(strategy.tensor)};
 }
 
 models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int stage, std::size_t layers) {
@@ -121,14 +122,16 @@ models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int sta
 
 void Connections::barrier() const {
   if (with_servers) return with_servers->barrier();
-  stages->barrier();    // all ranks of this replica
+  parts->barrier();     // all ranks of this stage of this replica
+  stages->barrier();    // so all ranks of this replica
   replicas->barrier();  // so all ranks of all replicas
 }
 
 std::map<std::string, std::int64_t> Connections::take_sent_bytes() const {
   std::map<std::string, std::int64_t> sent;
-  for (const auto& [name, ranks] : {std::pair("replicas", replicas.get()), std::pair("stages", stages.get()),
-                                    std::pair("servers", with_servers.get())})
+  for (const auto& [name, ranks] :
+       {std::pair("replicas", replicas.get()), std::pair("stages", stages.get()),
+        std::pair("parts", parts.get()), std::pair("servers", with_servers.get())})
     if (const std::int64_t bytes = ranks == nullptr ? 0 : ranks->take_sent_bytes(); bytes > 0)
       sent[name] = bytes;
   return sent;
@@ -148,13 +151,18 @@ Connections connect(const Store& store, const Mesh& mesh, int rank, bool one_hos
     const GroupOptions group{own, size, one_host, timeout, chain};
     return size == 1 ? single_communicator() : meet(store, name, group, row, assignment);
   };
+  const std::string stage = "stage " + std::to_string(at.stage),
+                    replica = "replica " + std::to_string(at.replica),
+                    part = "part " + std::to_string(at.part);
   if (mesh.servers == 0)
     return {mesh,
             at,
-            dimension("replicas of stage " + std::to_string(at.stage), at.replica, mesh.replicas, false),
-            dimension("stages of replica " + std::to_string(at.replica), at.stage, mesh.stages, true),
+            dimension("replicas of " + stage + ", " + part, at.replica, mesh.replicas, false),
+            dimension("stages of " + replica + ", " + part, at.stage, mesh.stages, true),
             nullptr,
-            assignment.device};
+            assignment.device,
+            nullptr,
+            dimension("parts of " + replica + ", " + stage, at.part, mesh.tensor, false)};
   return {
       mesh,
       at,

@@ -2,7 +2,8 @@
 // on mesh and schedule only. So trainer and training loop are the same for all strategies
 // (experiments/run/strategies.h).
 //
-// Position: replicas × stages, rank = replica · stages + stage. Servers follow: they have no part of a batch.
+// Position: replicas × stages × tensor, rank = (replica · stages + stage) · tensor + part. Servers follow: they have no part
+// of a batch.
 #pragma once
 
 #include <chrono>
@@ -25,6 +26,7 @@ namespace trainyard::runner {
 struct Position {
   int replica = 0;  // of a server `no_replica`
   int stage = 0;    // of a server: its checkpoint follows those of the stages
+  int part = 0;     // of the split layers of the stage
   bool is_server() const { return replica == no_replica; }
   bool operator==(const Position&) const = default;
 };
@@ -33,12 +35,15 @@ struct Mesh {
   int replicas = 1;
   int stages = 1;
   int servers = 0;
-  int workers() const { return replicas * stages; }
+  int tensor = 1;  // parts of split layers
+  int workers() const { return replicas * stages * tensor; }
   int world_size() const { return workers() + servers; }
   Position position(int rank) const {
     if (servers > 0 && rank >= workers()) return {no_replica, stages + rank - workers()};
-    return {rank / stages, rank % stages};
+    return {rank / (stages * tensor), rank / tensor % stages, rank % tensor};
   }
+  // The checkpoint that a rank writes or reads.
+  int checkpoint_of(const Position& position) const { return position.stage * tensor + position.part; }
 };
 
 // The mesh of `strategy`. UserError if it does not have `world_size` ranks, or has a dimension that its kind
@@ -54,6 +59,7 @@ models::NodeRange layers_of_stage(const experiments::Strategy& strategy, int sta
 // - `stages`: the ranks of the same replica. They exchange activations.
 // - `with_servers`: all ranks. Null without servers.
 // - `in_step`: ranks that only begin each step together. Null for other kinds.
+// - `parts`: the parts of the same stage of the same replica. They exchange values within a layer.
 struct Connections {
   Mesh mesh;
   Position position;
@@ -62,10 +68,15 @@ struct Connections {
   std::unique_ptr<Communicator> with_servers;
   at::Device device = at::Device(at::DeviceType::CPU);  // of this rank
   std::unique_ptr<Communicator> in_step = {};
+  std::unique_ptr<Communicator> parts = single_communicator();
 
   // "shared memory", "gloo", …; "none" for a single rank.
   const char* transport() const {
-    return (with_servers ? with_servers : mesh.replicas > 1 ? replicas : stages)->transport();
+    return (with_servers        ? with_servers
+            : mesh.replicas > 1 ? replicas
+            : mesh.tensor > 1   ? parts
+                                : stages)
+        ->transport();
   }
   // The ranks whose first parameters must be equal.
   Communicator& with_equal_layers() const { return with_servers ? *with_servers : *replicas; }

@@ -34,8 +34,10 @@ void take_weights(const networks::Network& network, const experiments::Run& run)
 
 networks::Network first_network(const ResolvedRun& resolved, const models::InputShape& input,
                                 const networks::Initialisation& start,
-                                const std::optional<models::NodeRange>& stage) {
-  networks::Network network = networks::build_network(resolved.graph(input), start, stage);
+                                const std::optional<models::NodeRange>& stage, std::optional<int> part) {
+  models::Graph graph = resolved.graph(input);
+  if (part) graph = models::graph_of_part(graph, experiments::tensor_split_of(resolved.run), *part);
+  networks::Network network = networks::build_network(graph, start, stage);
   if (!resolved.run.initial.empty()) take_weights(network, resolved.run);
   return network;
 }

@@ -36,10 +36,12 @@ struct ResolvedRun {
 };
 
 // The network of the run, or one stage of it, with its first weights: those of the file `initial` if there is one.
+// `part`: that of its split layers (models/tensor_split.h); empty: they are whole.
 // UserError if that file has changed since the run was planned, cannot be read, or does not fit.
 networks::Network first_network(const ResolvedRun& resolved, const models::InputShape& input,
                                 const networks::Initialisation& start,
-                                const std::optional<models::NodeRange>& stage = {});
+                                const std::optional<models::NodeRange>& stage = {},
+                                std::optional<int> part = {});
 
 // UserError for an unknown name, or if the file of an exported network has changed or cannot be read.
 ResolvedRun resolve(const experiments::Run& run);

@@ -63,6 +63,7 @@ std::string why_not_captured(const experiments::Run& run, at::Device device, con
   if (run.strategy.servers > 0) return "servers exchange messages with the host";
   if (!run.strategy.sharding.empty()) return "slices of the parameters are gathered within a step";
   if (run.strategy.stages > 1) return "stages exchange messages within a step";
+  if (run.strategy.tensor > 1) return "parts exchange sums within a step";
   const bool through_host = transport != "none" && transport != "nccl";
   return through_host ? "gradients are sent through the host" : "";
 }

@@ -133,6 +133,7 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
   work.context.seed = run_.seed;
   work.context.step = input.number;
   work.context.step_on_device = input.number_on_device;
+  exchange_parts(work.context);
   work.gather = [&data](const at::Tensor& samples, bool inputs, bool targets) {
     return data.for_network(samples, inputs, targets);
   };
@@ -152,6 +153,12 @@ StageWork Trainer::work_on(const Dataset& data, const StepInput& input, int micr
         task.own_loss.is_sum() || task.own_loss.is_weighted() ? sum : input.part_of_mean(sum));
   };
   return work;
+}
+
+void Trainer::exchange_parts(networks::ForwardContext& context) const {
+  if (ranks_.mesh.tensor == 1) return;
+  context.sum_over_parts = [this](const at::Tensor& part) { return sum_of_parts(part, *ranks_.parts); };
+  context.copy_to_parts = [this](const at::Tensor& whole) { return copy_to_parts(whole, *ranks_.parts); };
 }
 
 void Trainer::step(const Dataset& data, const LocalBatch& local) {
@@ -286,6 +293,7 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   StageWork work;
   work.samples = {at::arange(tokens.size(0))};
   work.context.training = false;
+  exchange_parts(work.context);
   work.gather = [&](const at::Tensor& samples, bool, bool) {
     return Batch{moved_to(ranks_.device, inputs), {}, samples};
   };
@@ -300,13 +308,15 @@ at::Tensor Trainer::next_tokens(const networks::Activations& inputs) {
   StepTimes unrecorded;
   executor_.run(inference_, work, *update_.reducer, unrecorded);
   ranks_.stages->broadcast(tokens, ranks_.mesh.stages - 1);
+  ranks_.parts->broadcast(tokens, 0);
   return tokens;
 }
 
 // `own` is a sum over the gradients that this rank updates with. Stages have different gradients. Replicas
-// have the same ones, or different shards of them.
+// have the same ones, or different shards of them. Parts have different gradients of split layers.
 void Trainer::sum_over_whole_model(const at::Tensor& own) const {
   if (update_.reducer->sharded()) ranks_.replicas->all_reduce(own)->wait();
+  ranks_.parts->all_reduce(own)->wait();
   ranks_.stages->all_reduce(own)->wait();
 }
 
@@ -317,15 +327,30 @@ void Trainer::divide_by_weight() {
   libtorch::divide_each(numbers_of(update_.reducer->gradients()), step_weight_.item<double>());
 }
 
+// Every part has the gradients of whole parameters, but only the first one counts them.
+std::vector<at::Tensor> Trainer::counted_gradients() const {
+  std::vector<at::Tensor> gradients = update_.reducer->gradients();
+  if (ranks_.position.part == 0) return gradients;
+  const auto parameters = network_.parameters();
+  std::size_t i = 0;
+  std::erase_if(gradients, [&](const at::Tensor&) { return !parameters[i++].cut; });
+  return gradients;
+}
+
 void Trainer::clip_whole_model() {
+  const auto& gradients = update_.reducer->gradients();
   if (!ranks_.device.is_cpu())
-    return clip_without_sync(update_.reducer->gradients(), run_.optimizer.clip_norm, ranks_.device,
-                             [this](const at::Tensor& own) { sum_over_whole_model(own); });
-  clip_gradients(update_.reducer->gradients(), run_.optimizer.clip_norm, [this](double own) {
-    const at::Tensor sum = at::full({}, own, at::kDouble);
-    sum_over_whole_model(sum);
-    return sum.item<double>();
-  });
+    return clip_without_sync(
+        gradients, run_.optimizer.clip_norm, ranks_.device,
+        [this](const at::Tensor& own) { sum_over_whole_model(own); }, counted_gradients());
+  clip_gradients(
+      gradients, run_.optimizer.clip_norm,
+      [this](double own) {
+        const at::Tensor sum = at::full({}, own, at::kDouble);
+        sum_over_whole_model(sum);
+        return sum.item<double>();
+      },
+      counted_gradients());
 }
 
 void Trainer::take_running_statistics() {
@@ -384,7 +409,8 @@ networks::Network build_stage(const ResolvedRun& resolved, const models::InputSh
   const models::Graph graph = resolved.graph(input);
   return first_network(resolved, input, {run.seed, dtype, ranks.device},
                        layers_of_stage(run.strategy, ranks.position.is_server() ? 0 : ranks.position.stage,
-                                       graph.nodes.size()));
+                                       graph.nodes.size()),
+                       ranks.mesh.tensor > 1 ? std::optional(ranks.position.part) : std::nullopt);
 }
 
 }  // namespace trainyard::runner

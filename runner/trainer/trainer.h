@@ -76,7 +76,7 @@ class Trainer {
   // The log of an asynchronous server since the last call.
   ServerLog take_server_log() { return update_.order->take_log(); }
 
-  // The sums of `step` since the last call. Only the last stage has metrics.
+  // The sums of `step` since the last call. Only the last stage has metrics; all its parts have the same ones.
   MetricSums take_metrics() { return metrics_.take(); }
   // The seconds of `step` since the last call, and of pipelines on CPUs the parts of one step of epoch 2, or of 1 if
   // it is the only one.
@@ -105,12 +105,14 @@ class Trainer {
   // For training and evaluation. The loss is added to `sums`.
   StageWork work_on(const Dataset& data, const StepInput& input, int micro_batches, MetricSums& sums) const;
   void take_step(const Dataset& data, const LocalBatch& local);
+  void exchange_parts(networks::ForwardContext& context) const;
   void compute(const Dataset& data, const StepInput& input, StepTimes& times);
   void count(MetricSums& sums, const Dataset& data, const at::Tensor& indices) const;
   std::int64_t recorded_step(std::int64_t epoch, std::int64_t steps) const;  // from 0; −1: none in this epoch
   std::vector<networks::NamedParameter> remembered_values() const;           // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
   void divide_by_weight();
+  std::vector<at::Tensor> counted_gradients() const;
   void clip_whole_model();
   void take_running_statistics();
 

@@ -15,6 +15,7 @@
 #include "models/networks/safetensors.h"
 #include "runner/device/step_times.h"
 #include "runner/trainer/stage_messages.h"
+#include "runner/trainer/whole_tensors.h"
 
 namespace trainyard::runner {
 
@@ -146,18 +147,19 @@ Tensors receive(int stage, Communicator& stages) {
 
 bool Checkpoints::writes() const {
   return launch_.run.checkpoint == "epoch" && !launch_.checkpoints.empty() &&
-         (ranks_.position.replica == 0 || part() >= ranks_.mesh.stages);
+         (ranks_.position.replica == 0 || own_checkpoint() >= ranks_.mesh.stages * ranks_.mesh.tensor);
 }
 
-// Its file of the checkpoint: one per stage, then per server. Replicas with slices of the state have one each.
-int Checkpoints::part() const {
-  return ranks_.position.stage + (launch_.run.strategy.sharding.empty() ? 0 : ranks_.position.replica);
+// One per stage and part, then per server. Replicas with slices of the state have one each.
+int Checkpoints::own_checkpoint() const {
+  return ranks_.mesh.checkpoint_of(ranks_.position) +
+         (launch_.run.strategy.sharding.empty() ? 0 : ranks_.position.replica);
 }
 
 std::int64_t Checkpoints::resume(Trainer& trainer, WeightSaver& weights) const {
   const std::int64_t done = launch_.resumes ? launch_.resumes->after_epoch : 0;
   if (done > 0) {
-    const auto content = experiments::read_checkpoint(launch_.checkpoints, done, part());
+    const auto content = experiments::read_checkpoint(launch_.checkpoints, done, own_checkpoint());
     check_is(content.checkpoint, launch_);
     const json& state = content.checkpoint.state;
     trainer.restore(tensors_of(state.at("tensors"), content.values), state.at("steps").get<std::int64_t>());
@@ -174,7 +176,7 @@ void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const W
                              RankRecords& records) const {
   if (!writes()) return;
   Stopwatch watch;
-  experiments::Checkpoint checkpoint{launch_.key, launch_.attempt, epoch, part(), {}, {}};
+  experiments::Checkpoint checkpoint{launch_.key, launch_.attempt, epoch, own_checkpoint(), {}, {}};
   checkpoint.weights = keep_weights(epoch);
   const Tensors state = plain(trainer.state());
   checkpoint.state = {{"steps", trainer.steps_done()},
@@ -188,17 +190,17 @@ void Checkpoints::epoch_done(std::int64_t epoch, const Trainer& trainer, const W
 // Saves a copy of the weights, which is durable before the checkpoint that contains its hash.
 std::optional<experiments::FileSum> Checkpoints::keep_weights(std::int64_t epoch) const {
   const fs::path weights = launch_.records / weights_file_name;
-  if (part() != 0 || !fs::exists(weights)) return std::nullopt;
+  if (own_checkpoint() != 0 || !fs::exists(weights)) return std::nullopt;
   const fs::path kept = experiments::kept_weights_file(launch_.checkpoints, epoch);
   link_or_copy(weights, kept);
   sync_file(kept);
   return experiments::sum_of_file(kept);
 }
 
-// Removes files of this stage. The saved weights belong to stage 0.
+// Removes files of this stage or part. The saved weights belong to the first one.
 void Checkpoints::remove_all_but(std::int64_t first, std::int64_t last) const {
   for (const auto& file : experiments::checkpoint_files(launch_.checkpoints)) {
-    if (file.stage.value_or(0) != part()) continue;
+    if (file.stage.value_or(0) != own_checkpoint()) continue;
     if (file.epoch < first || file.epoch > last) fs::remove(file.path);
   }
 }
@@ -227,7 +229,8 @@ bool WeightSaver::is_best(const MetricSums& validation) {
 }
 
 void WeightSaver::write(const networks::Network& stage) const {
-  Tensors state = stage.state();
+  Tensors state = whole_tensors(stage.state(), *ranks_.parts);
+  if (ranks_.position.part > 0) return;
   if (ranks_.position.stage > 0) return send(state, *ranks_.stages);
   for (int other = 1; other < ranks_.mesh.stages; ++other) {
     const Tensors further = receive(other, *ranks_.stages);

@@ -1,7 +1,7 @@
 // Checkpoints of a rank's training, and the saved weights of a run. experiments/protocol/checkpoint.h has the
 // file format.
-// - If the run has checkpoints, replica 0 of each stage writes one after each epoch. So does each server, and each replica
-//   that has slices of the state.
+// - If the run has checkpoints, replica 0 of each stage writes one after each epoch, and so does each of its parts, each
+//   server, and each replica that has slices of the state.
 // - It contains the parameters, running statistics and optimizer state of the stage. It also contains the
 //   number of steps and the validation loss of the saved weights.
 // - Sample order, augmentation, dropout and learning rate are pure functions of seed, epoch and step. So a
@@ -73,7 +73,7 @@ class Checkpoints {
 
  private:
   bool writes() const;
-  int part() const;
+  int own_checkpoint() const;
   std::optional<experiments::FileSum> keep_weights(std::int64_t epoch) const;
   void remove_all_but(std::int64_t first, std::int64_t last) const;
 

@@ -88,7 +88,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
   const Versions built = versions();
   const Hardware here = hardware();
   const Position position = mesh.position(rank_);
-  has_metrics_ = position.stage == mesh.stages - 1;
+  has_metrics_ = position.stage == mesh.stages - 1 && position.part == 0;
   has_neighbours_ = mesh.stages > 1;
   Json body = {
       {"versions", {{"trainyard", built.trainyard}, {"libtorch", built.libtorch}}},
@@ -106,6 +106,7 @@ void RankRecords::start(const experiments::Launch& launch, const Mesh& mesh, con
     body["server"] = position.stage - mesh.stages;
   else
     body.update({{"replica", position.replica}, {"stage", position.stage}});
+  if (mesh.tensor > 1) body["part"] = position.part;
   if (gpu) {
     body["gpu"] = to_json(*gpu);
     why_not_replayed_ = gpu->why_not_replayed;

@@ -24,6 +24,7 @@
 #include "runner/trainer/resolved_run.h"
 #include "runner/trainer/trainer.h"
 #include "runner/trainer/translation.h"
+#include "runner/trainer/whole_tensors.h"
 #include "runner/training/checkpoints.h"
 
 namespace trainyard::runner {
@@ -98,7 +99,7 @@ class EpochRunner {
   // Hash of the epoch's batches. It is computed after the epoch, so that no step waits for it. Empty on all
   // stages but the first, which records it.
   std::string batches(const Dataset& data, std::int64_t epoch) const {
-    if (ranks_.position.stage > 0) return "";
+    if (ranks_.position.stage > 0 || ranks_.position.part > 0) return "";
     return training_sampler(data).batches_hash(
         epoch_order(data, run_.global_batch, run_.seed, epoch, run_.steps_per_epoch));
   }
@@ -191,6 +192,14 @@ std::string hash_of_async(const Trainer& trainer, const experiments::Run& run, c
   return sha256_hex(hashes.dump()).substr(0, digits);
 }
 
+// Parameters that every part has count once.
+std::int64_t counted_parameters(const Trainer& trainer, const Connections& ranks) {
+  std::int64_t count = trainer.network().parameter_count();
+  if (ranks.position.part > 0)
+    for (const auto& parameter : uncut(trainer.network().parameters())) count -= parameter.value.numel();
+  return count;
+}
+
 void check_enough(const Dataset& train, const Mesh& mesh) {
   if (train.size() >= mesh.replicas) return;
   throw UserError(std::to_string(train.size()) + " training samples are fewer than " +
@@ -236,15 +245,17 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
   // Build the layers of this rank's stage, equal in every replica, and their optimizer.
   const models::InputShape input = input_of(run.data);
   Trainer trainer(resolved, input, ranks, {}, replays ? replay_in(*replays, run) : MakeUpdate());
-  check_equal_parameters(trainer.network().parameters(), ranks.with_equal_layers());
-  const ParameterHashes initial_weights = parameter_hashes(trainer.network().parameters());
+  const auto parameters = trainer.network().parameters();
+  check_equal_parameters(parameters, ranks.with_equal_layers());
+  check_equal_parameters(uncut(parameters), *ranks.parts);
+  const ParameterHashes initial_weights = parameter_hashes(whole_tensors(parameters, *ranks.parts));
 
   // Read the data. The sampler divides it among the replicas.
   const DataParts data = make_parts(models::read(run.data), trainer.task(), resolved.precision.parameters,
                                     trainer.network().channels_last, resolved.model.text_form);
   check_enough(*data.train, mesh);
   place(data, ranks.device, *ranks.replicas);
-  records.start(launch, mesh, ranks.transport(), trainer.network().parameter_count(),
+  records.start(launch, mesh, ranks.transport(), counted_parameters(trainer, ranks),
                 {data.train->size(), data.validation->size(), data.test->size()}, threads, initial_weights,
                 gpu_settings(trainer, ranks));
   log::info("starts", {{"run", launch.key},
@@ -260,6 +271,7 @@ void train(const experiments::Launch& launch, const Connections& ranks, int thre
                        {"replica", ranks.position.replica},
                        {"stage", ranks.position.stage},
                        {"servers", mesh.servers},
+                       {"part", ranks.position.part},
                        {"parameters", trainer.network().parameter_count()},
                        {"data", run.data.source},
                        {"sample", shape_text(input)},

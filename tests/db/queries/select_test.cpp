@@ -92,7 +92,7 @@ TEST_CASE("invalid SQL is an error with SQLite's message on one line") {
 
 TEST_CASE("the schema of the database can be queried") {
   const Filled filled;
-  CHECK(select(filled.database, "PRAGMA table_info(run)").rows.size() == 14);
+  CHECK(select(filled.database, "PRAGMA table_info(run)").rows.size() == 15);
   CHECK(select(filled.database, "SELECT name FROM pragma_table_info('run_axis')").rows.size() == 3);
   CHECK(select(filled.database, "SELECT value FROM journal, json_each(varied)").rows.size() == 2);
   CHECK(!select(filled.database, "EXPLAIN QUERY PLAN SELECT * FROM run_summary").rows.empty());

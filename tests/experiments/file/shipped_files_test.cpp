@@ -184,7 +184,11 @@ TEST_CASE("docs/strategies.md claims exactly what the tests check, for the same 
             "| two replicas with two servers train what servers over PyTorch's rpc train | MLP | 12 | 1e-9 |",
             "tests/runner/trainer/pytorch_test.cpp",
             {"? 1e-5 : 1e-9", "make_case(\"mlp\", {3, 8, 8}, optimizer, 2)",
-             "served.run.strategy.servers = 2;"}}}) {
+             "served.run.strategy.servers = 2;"}},
+        Proof{
+            "| two tensor parts train what PyTorch's own tensor parallelism trains | MLP | 12 | 1e-9 |",
+            "tests/runner/trainer/pytorch_test.cpp",
+            {".tensor = 2, .tensor_split = {1, 3}", "constexpr std::int64_t steps = 12;", "1e-5 : 1e-9"}}}) {
     CAPTURE(proof.claim);
     CHECK(page.find(proof.claim) != std::string::npos);
     const std::string test = read_text(proof.test);

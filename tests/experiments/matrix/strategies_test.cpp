@@ -188,10 +188,35 @@ TEST_CASE("the cost of an embedding stage is that of the bytes it moves") {
   CHECK(stages_text(experiment.runs[0]) == "0-1 | 2 (99.9 + 0.1 % of the estimated cost)");
 }
 
+TEST_CASE("tensor parts split the cheapest layers, or those of the file, and only then the run key changes") {
+  const std::string tensor = start + "strategy = [\"single\", \"tensor\"]\n[strategy.tensor]\n";
+  Experiment experiment = loaded(tensor);
+  const Strategy& automatic = experiment.runs[1].strategy;
+  CHECK(automatic.tensor == 2);
+  CHECK(automatic.world_size() == 2);
+  CHECK(automatic.parts_of_checkpoint() == 2);
+  CHECK(automatic.tensor_split.empty());  // before the data is known
+  for (Run& run : experiment.runs) run.data.input = models::input_shape(models::find_dataset("mnist"));
+  resolve_stages(experiment);
+  CHECK(automatic.tensor_split == Boundaries{1, 3});
+  CHECK(experiment.runs[0].strategy.tensor_split.empty());
+  CHECK(canonical_work(experiment.runs[0]).find("tensor") == std::string::npos);
+
+  const Run given = loaded(tensor + "tensor = 3\ntensor_split = [1, 5]\n").runs[1];
+  CHECK(given.strategy.tensor == 3);
+  CHECK(given.strategy.tensor_split == Boundaries{1, 5});
+  CHECK(values_by_name(given).at("tensor_split") == Value(Boundaries{1, 5}));
+  CHECK(values_by_name(experiment.runs[1]).at("tensor_split") == Value(std::string("auto")));
+  CHECK(run_from_json(to_json(given)).strategy == given.strategy);
+  CHECK(canonical_work(given).find("\"tensor\":3,\"tensor_split\":[1,5]") != std::string::npos);
+  CHECK(run_key(given) != run_key(experiment.runs[1]));
+}
+
 TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, is an error at its place") {
   const std::string mp = start + "strategy = [\"mp\"]\n[strategy.mp]\n";
   const std::string tf = start + "strategy = [\"parameter-server\"]\n[strategy.parameter-server]\n";
   const std::string zero = start + "strategy = [\"zero\"]\n[strategy.zero]\n";
+  const std::string tensor = start + "strategy = [\"tensor\"]\n[strategy.tensor]\n";
   const std::string distributed =
       start + "strategy = [\"single\", \"ddp\"]\n[defaults]\nsampler = \"distributed\"\n";
   const std::string unequal =
@@ -229,6 +254,23 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
        "6:10: stages of strategy \"zero\" must be 1, but is 2; strategies with stages are"},
       {mp + "sharding = \"gradients\"",
        "6:12: strategy \"mp\" has no sharding; strategies with one are zero"},
+      {mp + "tensor = 2",
+       "6:10: tensor of strategy \"mp\" must be 1, but is 2; strategies with tensor are tensor"},
+      {mp + "tensor_split = [1]",
+       "6:16: strategy \"mp\" has no tensor_split; strategies with one are tensor"},
+      {tensor + "tensor = 0", "6:10: tensor must be an integer in [1, 1024], but is 0"},
+      {tensor + "replicas = 2", "6:12: replicas of strategy \"tensor\" must be 1, but is 2"},
+      {tensor + "tensor_split = [0]",
+       "6:16: layer 0 (flatten) cannot be split; tensor_split may name 1, 3, 5"},
+      {tensor + "tensor_split = [1, 6]",
+       "6:16: layer 6 is not one of the model's 6 layers; tensor_split may name 1, 3, 5"},
+      {tensor + "tensor_split = [3, 1]",
+       "6:16: the layers of tensor_split must be in ascending order, are [3, 1]"},
+      {tensor + "tensor_split = 1",
+       "6:16: tensor_split must be a list of 1 to 1024 integers >= 0 or \"auto\", but is 1"},
+      {tensor + "tensor = 11\ntensor_split = [5]",
+       "7:16: tensor = 11 is more than the 10 outputs of layer 5"},
+      {tensor + "tensor = 1000", "6:10: no layer has outputs, heads or tokens for tensor = 1000"},
       {mp + "micro_batches = 2",
        "6:17: micro_batches of strategy \"mp\" must be 1, but is 2; strategies with micro_batches"},
       {mp + "schedule = \"gpipe\"",
@@ -287,9 +329,9 @@ TEST_CASE("min_replicas is an error if an attempt with fewer replicas would comp
 
 TEST_CASE("a strategy name without a kind, or with the wrong one, is an error at its place") {
   const std::string all =
-      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"parameter-server\", \"zero\", "
-      "\"independent\", "
-      "\"in-step\"";
+      "one of \"single\", \"ddp\", \"mp\", \"pipeline\", \"mp-ddp\", \"tensor\", \"parameter-server\", "
+      "\"zero\", "
+      "\"independent\", \"in-step\"";
   CHECK(problem_of(start + "[strategy.mine]\nreplicas = 3") ==
         "f.toml:4:11: error: there is no strategy \"mine\" (a name of your own needs a command or a kind: " +
             all + ")");

@@ -94,6 +94,7 @@ TEST_CASE("a key of the mesh has a default for each kind of strategy") {
         "ddp, mp-ddp, parameter-server, zero, independent, in-step 2; others 1");
   CHECK(default_text(key_named("stages").parameter) == "mp, pipeline, mp-ddp 2; others 1");
   CHECK(default_text(key_named("micro_batches").parameter) == "pipeline, mp-ddp 4; others 1");
+  CHECK(default_text(key_named("tensor").parameter) == "tensor 2; others 1");
 }
 
 TEST_CASE("replicas share a batch unless they are independent") {

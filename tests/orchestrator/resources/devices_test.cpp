@@ -90,6 +90,11 @@ TEST_CASE("rank (replica, stage) is on device (replica + stage) mod D") {
   // rank = replica * stages + stage: (0,0) (0,1) (1,0) (1,1)
   CHECK(names(place_ranks({.replicas = 2, .stages = 2}, devices)) ==
         Names{"cpu:0", "cpu:1", "cpu:1", "cpu:0"});
+  // rank = (replica * stages + stage) * tensor + part
+  CHECK(names(place_ranks({.replicas = 2, .stages = 1, .tensor = 2}, devices)) ==
+        Names{"cpu:0", "cpu:1", "cpu:1", "cpu:0"});
+  CHECK(names(place_ranks({.replicas = 1, .stages = 1, .tensor = 3}, devices)) ==
+        Names{"cpu:0", "cpu:1", "cpu:0"});
 }
 
 TEST_CASE("each rank has its own device if there are enough devices") {

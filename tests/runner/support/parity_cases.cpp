@@ -10,6 +10,7 @@
 
 #include <unistd.h>
 
+#include "base/error.h"
 #include "base/sha256.h"
 #include "experiments/design/experiment.h"
 #include "experiments/matrix/stage_split.h"
@@ -133,6 +134,19 @@ std::int64_t exported_boundary(experiments::Run run, const models::InputShape& i
   const auto count = static_cast<std::int64_t>(cuts.size());
   return cuts.at(
       static_cast<std::size_t>(run.strategy.replicas > 1 ? count / 4 : boundary(run.strategy, count)));
+}
+
+// Every layer that can be split without another one, and those with a tied weight.
+Integers layers_to_split(const models::Graph& graph, std::int64_t parts) {
+  Integers layers;
+  for (const std::int64_t layer : models::splittable_layers(graph)) try {
+      const models::Node& node = graph.nodes.at(static_cast<std::size_t>(layer));
+      if (node.kind != "tied_linear" && node.makes.size() == 1)
+        models::graph_of_part(graph, {parts, {layer}}, 0);
+      layers.push_back(layer);
+    } catch (const UserError&) {
+    }
+  return layers;
 }
 
 constexpr const char* script = "tests/runner/parity/exported_networks.py";
@@ -259,6 +273,13 @@ experiments::Run parity_run(const ParityModel& model, const experiments::Strateg
   if (strategy.stages == 2 && !run.exported) {
     const auto layers = experiments::graph_of(run, model.input).nodes.size();
     run.strategy.boundaries = {boundary(strategy, static_cast<std::int64_t>(layers))};
+  }
+  if (strategy.tensor > 1) {
+    const models::Graph graph = experiments::graph_of(run, model.input);
+    run.global_batch = 1'000'000;  // so that these small layers are worth splitting
+    run.strategy.tensor_split = strategy.split == "auto"
+                                    ? models::cheapest_split(graph, strategy.tensor, run.global_batch)
+                                    : layers_to_split(graph, strategy.tensor);
   }
   run.optimizer.learning_rate = model.learning_rate;
   run.optimizer.weight_decay = 0.001;

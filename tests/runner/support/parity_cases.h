@@ -34,7 +34,7 @@ std::filesystem::path exported_network(const std::string& name, at::ScalarType d
 std::string task_of(const ParityModel& model);
 
 // A run with SGD, momentum and weight decay. The boundary of two stages depends on the strategy: "mp" has the
-// automatic split. A network of PyTorch is the one with parameters of `dtype`.
+// automatic split. Tensor parts split the layers of a large batch, or with split = "given" as many as possible. A network of PyTorch is the one with parameters of `dtype`.
 experiments::Run parity_run(const ParityModel& model, const experiments::Strategy& strategy,
                             at::ScalarType dtype = at::kDouble);
 // The run with the network of the file `exported` in place of the model's.

@@ -54,12 +54,13 @@ void run_mesh(const Mesh& mesh, const std::function<void(Connections&)>& rank,
 void train_launched(const experiments::Launch& launch, const std::function<void(Connections&)>& prepare) {
   const experiments::Strategy& strategy = launch.run.strategy;
   const Mesh mesh{static_cast<int>(strategy.replicas), static_cast<int>(strategy.stages),
-                  static_cast<int>(strategy.servers)};
+                  static_cast<int>(strategy.servers), static_cast<int>(strategy.tensor)};
   run_mesh(
       mesh,
       [&](Connections& ranks) {
         if (prepare) prepare(ranks);
-        const int worker = ranks.position.replica * mesh.stages + ranks.position.stage;
+        const int worker =
+            (ranks.position.replica * mesh.stages + ranks.position.stage) * mesh.tensor + ranks.position.part;
         RankRecords records(launch, ranks.with_servers ? ranks.with_servers->rank() : worker);
         train(launch, ranks, 1, records);
       },

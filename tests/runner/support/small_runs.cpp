@@ -46,6 +46,11 @@ experiments::Run shaped(experiments::Run run, const Shape& shape) {
   run.strategy.micro_batches = shape.micro_batches;
   run.strategy.servers = shape.servers;
   if (shape.stages == 2) run.strategy.boundaries = {run.model == "vgg11" ? 9 : 2};
+  run.strategy.tensor = shape.tensor;
+  if (shape.tensor > 1)
+    run.strategy.tensor_split = run.model == "mlp"     ? std::vector<std::int64_t>{1, 3}
+                                : run.model == "vgg11" ? std::vector<std::int64_t>{0, 4, 8, 11, 25, 30, 33}
+                                                       : std::vector<std::int64_t>{0, 5, 10};
   run.data.train_samples = 26;
   run.global_batch = run.batch_size = 12;  // two samples in the last batch, so one of three replicas has none
   run.epochs = epochs_of_small_runs;

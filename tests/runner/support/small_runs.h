@@ -22,6 +22,7 @@ struct Shape {
   const char* schedule;
   std::int64_t micro_batches;
   std::int64_t servers = 0;
+  std::int64_t tensor = 1;
 };
 inline constexpr Shape single{"single", 1, 1, "", 1};
 inline constexpr Shape ddp{"ddp", 3, 1, "", 1};
@@ -29,6 +30,7 @@ inline constexpr Shape mp{"mp", 1, 2, "", 1};
 inline constexpr Shape pipeline{"pipeline", 1, 2, "gpipe", 3};
 inline constexpr Shape mp_ddp{"mp-ddp", 2, 2, "1f1b", 2};
 inline constexpr Shape served{"parameter-server", 3, 1, "", 1, 2};
+inline constexpr Shape in_parts{"tensor", 1, 1, "", 1, 0, 2};
 
 experiments::Run shaped(experiments::Run run, const Shape& shape);
 

@@ -2,7 +2,8 @@
 
 Writes raw numbers to FOLDER/<name>.result: the losses of all steps, then all parameters. With replicas > 1 it uses
 DistributedDataParallel over gloo, one process per rank, or with a sharding ZeroRedundancyOptimizer or FSDP2. With servers,
-further processes have parameters in turn, and replicas call them over torch.distributed.rpc."""
+further processes have parameters in turn, and replicas call them over torch.distributed.rpc. With tensor > 1 the first layer
+is split by columns and the second by rows, with torch.distributed.tensor.parallel."""
 import json
 import multiprocessing
 import os
@@ -12,6 +13,8 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
 import torch  # noqa: E402
 import torch.distributed  # noqa: E402
+from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module  # noqa: E402
 import torch.nn.functional as functional  # noqa: E402
 
 import peer_model  # noqa: E402
@@ -28,9 +31,11 @@ def network_of(case, dtype):
     return network
 
 
-def write_result(folder, case, losses, parameters):
-    values = torch.cat([torch.stack(losses)] + [p.flatten() for p in parameters])
-    (folder / (case["name"] + ".result")).write_bytes(values.double().numpy().tobytes())
+# Collective over tensor parts. Rank 0 writes.
+def write_result(folder, case, losses, network, rank=0):
+    values = torch.cat([torch.stack(losses)] + [peer_model.whole(p.detach()).flatten() for p in network.parameters()])
+    if rank == 0:
+        (folder / (case["name"] + ".result")).write_bytes(values.double().numpy().tobytes())
 
 
 def data_of(folder, case, dtype):
@@ -47,6 +52,9 @@ def train(folder, case, rank):
     mixed = case["precision"] == "bfloat16"
     dtype = torch.float32 if mixed else torch.float64
     network = network_of(case, dtype)
+    if case["tensor"] > 1:
+        parts = {"1": ColwiseParallel(), "3": RowwiseParallel()}
+        network = parallelize_module(network, init_device_mesh("cpu", [case["tensor"]]), parts)
     if case["sharding"]:
         forward, optimizer = peer_model.sharded(network, case["sharding"], case["optimizer"])
     else:
@@ -55,7 +63,7 @@ def train(folder, case, rank):
     images, labels = data_of(folder, case, dtype)
     losses = []
     for step in range(case["steps"]):
-        part = part_of(case, step, rank)
+        part = part_of(case, step, rank if replicas > 1 else 0)  # tensor parts have the whole batch
         optimizer.zero_grad()
         with torch.autocast("cpu", torch.bfloat16, enabled=mixed):
             logits = forward(images[part])
@@ -66,9 +74,7 @@ def train(folder, case, rank):
         if replicas > 1:
             torch.distributed.all_reduce(mean)
         losses.append(mean / replicas)
-    parameters = [peer_model.whole(p.detach()) for p in network.parameters()]
-    if rank == 0:
-        write_result(folder, case, losses, parameters)
+    write_result(folder, case, losses, network, rank)
 
 
 # Replicas push the gradients of their part of the mean over the batch.
@@ -85,12 +91,11 @@ def train_with_servers(folder, case, rank):
             gradients = torch.autograd.grad(loss, list(network.parameters()))
             losses.append(servers.update(network, gradients, loss.detach()))
         if rank == 0:
-            write_result(folder, case, losses, [p.detach() for p in network.parameters()])
+            write_result(folder, case, losses, network)
 
 
-def train_rank(folder, cases, rank, replicas):
-    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet-{replicas}", rank=rank,
-                                         world_size=replicas)
+def train_rank(folder, cases, rank, ranks, kind):
+    torch.distributed.init_process_group("gloo", init_method=f"file://{folder}/meet-{kind}", rank=rank, world_size=ranks)
     for case in cases:
         train(folder, case, rank)
     torch.distributed.destroy_process_group()
@@ -114,13 +119,15 @@ def main():
         run([fork.Process(target=train_with_servers, args=(folder, case, rank))
              for rank in range(case["replicas"] + case["servers"])])
     cases = [case for case in cases if not case["servers"]]
-    for replicas in sorted({case["replicas"] for case in cases}):
-        chosen = [case for case in cases if case["replicas"] == replicas]
-        if replicas == 1:
+    for kind in sorted({(case["replicas"], case["tensor"]) for case in cases}):
+        chosen = [case for case in cases if (case["replicas"], case["tensor"]) == kind]
+        ranks = max(kind)
+        if ranks == 1:
             for case in chosen:
                 train(folder, case, 0)
             continue
-        run([fork.Process(target=train_rank, args=(folder, chosen, r, replicas)) for r in range(replicas)])
+        name = "-".join(map(str, kind))
+        run([fork.Process(target=train_rank, args=(folder, chosen, rank, ranks, name)) for rank in range(ranks)])
 
 
 main()

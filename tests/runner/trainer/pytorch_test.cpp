@@ -1,12 +1,13 @@
 // The runner compared with PyTorch, if there is a Python with torch.
 // The MLP and the CNN train from the same weights on the same batches, in float64.
-// Two ranks are compared with PyTorch's DDP, ZeroRedundancyOptimizer and FSDP2, replicas and servers with messages of
-// torch.distributed.rpc, and an MLP in bfloat16 with autocast.
+// Two ranks are compared with PyTorch's DDP, ZeroRedundancyOptimizer, FSDP2 and tensor parallelism, replicas and servers
+// with messages of torch.distributed.rpc, and an MLP in bfloat16 with autocast.
 #include <cstdlib>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
 
+#include "runner/trainer/whole_tensors.h"
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/number_files.h"
 #include "tests/runner/support/replicas.h"
@@ -62,6 +63,12 @@ std::vector<Case> cases() {
       all.back().name += std::string("-") + sharding;
     }
   }
+  for (const auto& optimizer : {heavy, decayed}) {
+    all.push_back(make_case("mlp", {1, 8, 8}, optimizer, 1));
+    all.back().run.hyperparameters["hidden"] = std::vector<std::int64_t>{12};  // PyTorch needs equal parts
+    all.back().name += "-tensor";
+    all.back().run.strategy = {.name = "tensor", .kind = "tensor", .tensor = 2, .tensor_split = {1, 3}};
+  }
   for (const auto& optimizer : {heavy, adam}) {
     Case& served = all.emplace_back(make_case("mlp", {3, 8, 8}, optimizer, 2));
     served.name += "-servers";
@@ -94,6 +101,7 @@ nlohmann::json describe(const Case& c, const models::Images& images) {
           {"batch", batch},
           {"steps", steps},
           {"replicas", c.run.strategy.replicas},
+          {"tensor", c.run.strategy.tensor},
           {"servers", c.run.strategy.servers},
           {"precision", c.run.precision},
           {"sharding", c.run.strategy.sharding},
@@ -121,21 +129,25 @@ std::vector<double> train_here(const Case& c, const models::Images& images) {
     for (std::int64_t k = 0; k < steps; ++k) {
       trainer.step(data, sampler.local_batch(data, order, k));
       const std::lock_guard lock(mutex);
+      if (ranks.position.part > 0) continue;
       losses[static_cast<std::size_t>(k)] += trainer.take_metrics().loss() / static_cast<double>(batch);
     }
-    if (ranks.position.replica != 0) return;
-    for (const at::Tensor& value : values_of(trainer)) {
-      const at::Tensor flat = value.contiguous().flatten();
+    const auto parameters = whole_tensors(trainer.network().parameters(), *ranks.parts);
+    if (ranks.position.replica != 0 || ranks.position.part != 0) return;
+    for (const networks::NamedParameter& parameter : parameters) {
+      const at::Tensor flat = parameter.value.detach().to(at::kDouble).contiguous().flatten();
       values.insert(values.end(), flat.const_data_ptr<double>(),
                     flat.const_data_ptr<double>() + flat.numel());
     }
   };
-  run_mesh({replicas, 1, servers}, train, c.run.strategy.sharding.empty() ? "auto" : "gloo");
+  run_mesh({replicas, 1, servers, static_cast<int>(c.run.strategy.tensor)}, train,
+           c.run.strategy.sharding.empty() ? "auto" : "gloo");
   losses.insert(losses.end(), values.begin(), values.end());
   return losses;
 }
 
-TEST_CASE("networks, optimizers and gradient reduction equal PyTorch, its DDP, ZeRO and FSDP") {
+TEST_CASE(
+    "networks, optimizers, replicas and parts equal PyTorch, its DDP, ZeRO, FSDP and tensor parallelism") {
   const std::string python = TRAINYARD_TORCH_PYTHON;
   if (python.empty()) {
     MESSAGE("skipped: no Python with torch was found when this was configured");

@@ -66,8 +66,9 @@ TEST_CASE("a resumed run trains the same bits as the uninterrupted run, under ev
     experiments::Run model;
     std::vector<Shape> shapes;
   };
-  for (const Case& each : {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp, served}},
-                           Case{small_vgg11(), {single, ddp}}, Case{small_seq2seq(), {pipeline}}})
+  for (const Case& each :
+       {Case{small_mlp(), {single, ddp, mp, pipeline, mp_ddp, served, in_parts}},
+        Case{small_vgg11(), {single, ddp, in_parts}}, Case{small_seq2seq(), {pipeline, in_parts}}})
     for (const Shape& shape : each.shapes) {
       CAPTURE(each.model.model);
       CAPTURE(shape.kind);

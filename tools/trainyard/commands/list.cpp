@@ -142,12 +142,13 @@ void list_strategies(const std::string& name) {
                    right_column("stages"),
                    right_column("micro-batches"),
                    right_column("servers"),
+                   right_column("tensor"),
                    "schedule",
                    "about"};
   for (const auto& kind : experiments::strategy_kinds())
     if (name.empty() || kind.name == only)
       table.rows.push_back({kind.name, default_of(kind.replicas), default_of(kind.stages),
-                            default_of(kind.micro_batches), default_of(kind.servers),
+                            default_of(kind.micro_batches), default_of(kind.servers), default_of(kind.tensor),
                             kind.schedule.empty() ? "-" : kind.schedule, kind.about});
   std::cout << aligned_table(table) << (name.empty() ? strategies_note : "");
 }

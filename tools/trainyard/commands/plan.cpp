@@ -262,13 +262,18 @@ std::string state_text(const orchestrator::Plan& plan, const orchestrator::Plann
   return run.times_problem.empty() ? "to run" : "to run (times did not count)";
 }
 
-// "stages of vgg11 mp-ddp: layers 0-8 | 9-30 (…)": one line per distinct split.
+// "stages of vgg11 mp-ddp: layers 0-8 | 9-30 (…)", "split of mlp tensor: layers 1 (columns), 3 (rows)": one line per
+// distinct split.
 std::string stages_lines(const orchestrator::Plan& plan) {
   std::vector<std::string> lines;
   for (const auto& run : plan.runs) {
-    if (run.run.strategy.stages == 1) continue;
-    std::string line = fmt::format("stages of {} {}: layers {}\n", run.run.model, run.run.strategy.name,
-                                   experiments::stages_text(run.run));
+    const bool has_parts = run.run.strategy.tensor > 1;
+    if (run.run.strategy.stages == 1 && !has_parts) continue;
+    std::string line = fmt::format(
+        "{} of {} {}: layers {}\n", has_parts ? "split" : "stages", run.run.model, run.run.strategy.name,
+        has_parts ? models::split_text(experiments::graph_of(run.run, run.run.data.input),
+                                       experiments::tensor_split_of(run.run))
+                  : experiments::stages_text(run.run));
     if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
   }
   return lines.empty() ? "" : "\n" + fmt::format("{}", fmt::join(lines, ""));

@@ -133,7 +133,7 @@ std::optional<ActiveAttempt> active_attempt(const db::Database& database, const 
                                             const db::RunSummary& run) {
   const auto attempts = db::attempts_of_run(database, run.run_key);
   if (attempts.empty()) return std::nullopt;
-  const auto rank = static_cast<int>(run.stages) - 1;  // only the last stage has the loss
+  const auto rank = static_cast<int>((run.stages - 1) * run.tensor);  // only the last stage has the loss
   return ActiveAttempt{attempts.back(),
                        experiments::read_progress(yard.attempt(run.run_key, attempts.back().attempt) /
                                                   experiments::rank_progress_name(rank))};
