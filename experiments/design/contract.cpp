@@ -302,17 +302,21 @@ std::string asynchronous_difference(const std::string& baseline, const std::stri
 
 }  // namespace
 
+bool normalises_batches(const Values& values) {
+  const models::Model* model = model_of(values);
+  return model != nullptr && averages_batches(*model, values);
+}
+
 std::string declared_mesh_difference(const Values& baseline, const Values& arm) {
   if (std::string text = asynchronous_difference(asynchronous(baseline), asynchronous(arm)); !text.empty())
     return text;
-  const models::Model* model = model_of(arm);
   const auto parts = [](const Values& values) {
     std::string all;
     for (const char* name : {"replicas", "micro_batches"}) append_value(all, values, name);
     return all;
   };
-  if (model == nullptr || value_text(arm, "batch_norm") == "sync" || parts(baseline) == parts(arm)) return "";
-  return averages_batches(*model, arm) ? split_batch_statistics : "";
+  if (value_text(arm, "batch_norm") == "sync" || parts(baseline) == parts(arm)) return "";
+  return normalises_batches(arm) ? split_batch_statistics : "";
 }
 
 namespace {

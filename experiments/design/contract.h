@@ -76,6 +76,9 @@ std::vector<TermDifference> differing_terms(const StatedTerms& baseline, const S
 inline constexpr const char* split_batch_statistics =
     "batch normalisation takes its statistics from each replica's and micro-batch's own part of a step";
 
+// Whether the values are those of a model of trainyard with batch normalisation.
+bool normalises_batches(const std::map<std::string, Value>& values);
+
 // A difference that the mesh itself causes, or empty. It is printed with the verdict, which stays valid.
 std::string declared_mesh_difference(const std::map<std::string, Value>& baseline,
                                      const std::map<std::string, Value>& arm);

@@ -231,8 +231,8 @@ constexpr Tolerance of_bfloat16{4e-3, 2e-2, 1e-3};
 // The same for float16 and TF32, with steps of 2⁻¹¹.
 constexpr Tolerance of_float16{5e-4, 2.5e-3, 1.25e-4};
 
-// Gradient tolerance with synchronised batch normalisation and with split layers. What is summed over ranks is
-// rounded differently. An activation may then change its sign, and a gradient differs by one sample's part.
+// Gradient tolerance with synchronised batch normalisation, and with batch normalisation of split layers. What is summed
+// over ranks is rounded differently. An activation may then change its sign, and a gradient differs by one sample's part.
 constexpr double synchronised_gradient = 0.1;
 
 Tolerance of_precision(const std::string& precision) {
@@ -242,7 +242,8 @@ Tolerance of_precision(const std::string& precision) {
 
 Tolerance tolerance_of(const db::RunSummary& run) {
   Tolerance tolerance = of_precision(value_of(run, "precision"));
-  if (run.tensor > 1 || (run.replicas > 1 && value_of(run, "batch_norm") == "sync"))
+  const bool sums_statistics = run.replicas > 1 && value_of(run, "batch_norm") == "sync";
+  if (sums_statistics || (run.tensor > 1 && experiments::normalises_batches(run.axes)))
     tolerance.gradient = synchronised_gradient;
   return tolerance;
 }
