@@ -40,10 +40,19 @@ mode = "async"
 kind = "ddp"
 [strategy.stages]
 kind = "pipeline"
+[strategy.parts]
+kind = "tensor"
+[strategy.slices]
+kind = "zero"
 [machine]
 exclusive = "devices"
-"""
-STRATEGIES = ("sync", "async", "replicas", "stages")
+{machine}"""
+STRATEGIES = ("sync", "async", "replicas", "stages", "parts", "slices")
+
+
+def experiment_of(strategy):
+    machine = 'communicator = "gloo"\n' if strategy == "slices" else ""  # through shared memory, it does what replicas do
+    return EXPERIMENT.format(strategy=strategy, epochs=EPOCHS, machine=machine)
 
 
 def losses(folder):
@@ -83,14 +92,14 @@ def under_fire(program, strategy, kills, chance):
     with tempfile.TemporaryDirectory() as name:
         whole = Path(name) / "whole"
         whole.mkdir()
-        (whole / "kills.toml").write_text(EXPERIMENT.format(strategy=strategy, epochs=EPOCHS))
+        (whole / "kills.toml").write_text(experiment_of(strategy))
         subprocess.run([program, "run", "kills.toml", "--no-report"], cwd=whole, check=True, capture_output=True)
         for run in itertools.count():
             if done == kills or found:
                 break
             folder = Path(name) / f"run-{run}"
             folder.mkdir()
-            (folder / "kills.toml").write_text(EXPERIMENT.format(strategy=strategy, epochs=EPOCHS))
+            (folder / "kills.toml").write_text(experiment_of(strategy))
             for _ in range(8):
                 killed, problems = problems_of_kill(program, folder, chance)
                 done, found = done + killed, found + problems
