@@ -265,7 +265,6 @@ std::vector<PaperTable> paper_tables(const Report& report) {
     papers.push_back(std::move(published));
   if (PaperTable numbers = published_numbers(report); !numbers.table.rows.empty())
     papers.push_back(std::move(numbers));
-  if (PaperTable costs = rank_costs(report); !costs.table.rows.empty()) papers.push_back(std::move(costs));
   std::set<std::string> used;  // a slug is a file and a label
   for (PaperTable& paper : papers) paper.slug = unique_slug(paper.slug, used);
   return papers;

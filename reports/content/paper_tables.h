@@ -45,13 +45,12 @@ std::vector<std::pair<std::string, std::string>> latex_files(const PaperTable& p
 // All effects of a comparison with their intervals. A row of one text is the heading of an arm or a footnote.
 PaperTable effects_table(const Comparison& comparison);
 
-// Tables per comparison: verdicts in words, and all effects with intervals. The last ones have published verdicts and numbers,
-// and the costs of ranks.
+// Tables per comparison: verdicts in words, and all effects with intervals. The last ones have published verdicts and numbers.
 std::vector<PaperTable> paper_tables(const Report& report);
 
-// What a rank of each arm sends in a step and holds, and how stale updates of asynchronous servers were; without rows if
+// What a rank of each arm sends in a step and holds at most, and how stale updates of asynchronous servers were; without rows if
 // nothing is recorded.
-PaperTable rank_costs(const Report& report);
+Table rank_costs(const Report& report);
 
 // Published verdicts and ours, with their words; without rows if there are none.
 PaperTable published_verdicts(const Report& report);

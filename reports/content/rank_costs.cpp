@@ -32,7 +32,8 @@ std::vector<Row> rows_of(const Report& report) {
 
 std::string rank_text(const Row& row) {
   if (row.costs->server) return "server";
-  return row.arm->ranks() == 1 ? "the only one" : "replica";
+  if (row.arm->ranks() == 1) return "the only one";
+  return row.arm->tensor ? "part" : row.arm->stages > 1 ? "stage" : "replica";
 }
 
 // "0: 4 %, 1: 93 %, 2: 3 %"
@@ -51,8 +52,8 @@ TableValue megabytes(const std::map<std::string, double>& of, const std::string&
 
 }  // namespace
 
-PaperTable rank_costs(const Report& report) {
-  PaperTable paper{.slug = "ranks", .table = {}};
+Table rank_costs(const Report& report) {
+  Table table;
   const std::vector<Row> rows = rows_of(report);
   std::set<std::string> sent, held;
   bool stale = false;
@@ -61,16 +62,15 @@ PaperTable rank_costs(const Report& report) {
     for (const auto& [name, bytes] : row.costs->held_bytes) held.insert(name);
     stale = stale || !row.costs->staleness.empty();
   }
-  if (sent.empty()) return paper;
-  Table& table = paper.table;
-  table.columns = {left_column("Cell", 0.14), left_column("Arm", 0.14), left_column("Rank", 0.1)};
-  for (const std::string& name : sent) table.columns.push_back(right_column("to " + name, 0.1));
-  for (const std::string& name : held) table.columns.push_back(right_column(name, 0.11));
-  if (stale) table.columns.push_back(left_column("Staleness", 0.17));
+  if (sent.empty()) return table;
+  table.columns = {"Cell", "Arm", "Rank"};
+  for (const std::string& name : sent) table.columns.push_back(right_column("to " + name));
+  for (const std::string& name : held) table.columns.push_back(right_column(name));
+  if (stale) table.columns.emplace_back("Staleness");
   table.caption =
-      "Megabytes that a rank sends in a training step, and at most holds of the model: that replica or "
-      "server that has "
-      "most. Replicas that share memory write gradients for one another, and share the rest.";
+      "Megabytes. To replicas, stages, parts or servers: what a rank sends in a training step. The other "
+      "columns: what it holds at most. Of several ranks, the one with most. Replicas that share memory write "
+      "gradients for one another, and share the rest.";
   if (stale) table.caption += " Staleness: updates that came between, with the share of such updates.";
   for (const Row& row : rows) {
     TableRow cells{row.cell->label, row.arm->value, rank_text(row)};
@@ -79,7 +79,7 @@ PaperTable rank_costs(const Report& report) {
     if (stale) cells.emplace_back(staleness_text(row.costs->staleness));
     table.rows.push_back(std::move(cells));
   }
-  return paper;
+  return table;
 }
 
 }  // namespace trainyard::reports

@@ -254,7 +254,7 @@ Markup page_breakdown(const Figure& breakdown, const std::set<std::string>& form
 
 Markup page_ranks(const Content& content) {
   Markup out;
-  Table table = rank_costs(*content.report).table;
+  Table table = rank_costs(*content.report);
   if (table.rows.empty()) return out;
   out.open("section", {{"id", "sent"}}).leaf("h2", {}, "What ranks send and hold");
   out.leaf("p", {{"class", "sub"}}, std::exchange(table.caption, "Per step, and at most, in megabytes"));

@@ -92,7 +92,7 @@ void write_tables(Writer& writer, const Content& content, const std::set<std::st
   writer.write("tables/results.csv", csv_table(content.results.numbers));
   writer.write("tables/verdicts.csv", csv_table(verdict_numbers(content.report->comparisons)));
   writer.write("tables/runs.csv", csv_table(run_numbers(*content.report)));
-  if (const Table ranks = rank_costs(*content.report).table; !ranks.rows.empty())
+  if (const Table ranks = rank_costs(*content.report); !ranks.rows.empty())
     writer.write("tables/ranks.csv", csv_table(ranks));
   if (!content.report->published_numbers.empty())
     writer.write("tables/published-numbers.csv", csv_table(published_numbers_in_full(*content.report)));
@@ -249,6 +249,9 @@ std::string markdown_report(const Content& content, const std::set<std::string>&
   text += why_section(content.report->comparisons);
   for (const PaperTable& paper : content.tables)
     text += fmt::format("{}\n\n{}\n", markdown_escaped(paper.table.caption), markdown_table(paper.table));
+  if (const Table ranks = rank_costs(*content.report); !ranks.rows.empty())
+    text += fmt::format("## What ranks send and hold\n\n{}\n\n{}\n", markdown_escaped(ranks.caption),
+                        markdown_table(ranks));
   const char* extension = formats.count("svg") != 0 ? "svg" : formats.count("png") != 0 ? "png" : nullptr;
   if (extension != nullptr) {
     text += "## Figures\n\n";

@@ -20,7 +20,7 @@ void add(ReportData& data, const std::string& strategy, bool server, const std::
 
 TEST_CASE("the table of ranks has bytes per step and at most, and the shares of stale updates") {
   ReportData data = invented({.models = {"mlp"}, .strategies = {"single", "tf"}, .seeds = 2});
-  CHECK(rank_costs(make_report(data)).table.rows.empty());  // old runs have not recorded them
+  CHECK(rank_costs(make_report(data)).rows.empty());  // old runs have not recorded them
 
   for (db::RunSummary& run : data.runs)
     if (run.strategy == "tf") run.replicas = run.servers = 2;
@@ -30,14 +30,14 @@ TEST_CASE("the table of ranks has bytes per step and at most, and the shares of 
   add(data, "tf", true, "staleness", "10", 1);
   add(data, "tf", true, "staleness", "2", 3);
   const Report report = make_report(data);
-  const std::string table = csv_table(rank_costs(report).table);
+  const std::string table = csv_table(rank_costs(report));
   CHECK(table ==
         "Cell,Arm,Rank,to servers,parameters,Staleness\n"
         "MLP,single,the only one,,4,\n"
         "MLP,tf,replica,2.5,,\n"
         "MLP,tf,server,5,,\"2: 75 %, 10: 25 %\"\n");
   const Report read = report_from_json(report_json(report), "report.json");
-  CHECK(csv_table(rank_costs(read).table) == table);
+  CHECK(csv_table(rank_costs(read)) == table);
 }
 
 }  // namespace trainyard::reports
