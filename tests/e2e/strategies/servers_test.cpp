@@ -98,7 +98,7 @@ TEST_CASE("if a server or a replica is killed, the attempt fails with the cause,
   for (const char* strategy : {"tf", "async"}) {
     CAPTURE(strategy);
     const Scratch scratch;
-    constexpr int epochs = 200;
+    constexpr int epochs = 80;
     scratch.write("small.toml", sweep_file(epochs, std::string("\"") + strategy + "\"", 1) +
                                     "checkpoint = \"epoch\"\n" +
                                     servers.substr(0, servers.find("[compare]")));
@@ -122,7 +122,7 @@ TEST_CASE("if a server or a replica is killed, the attempt fails with the cause,
     const auto again = scratch.at(sweep);
     CHECK_MESSAGE(again.code == 0, (again.out + again.err));
     CHECK(contains(scratch.at({"show", "last"}).out, "resumes after epoch "));
-    CHECK(values_of(scratch, "SELECT status, epochs_done FROM run_summary") == "[\"finished\",200]\n");
+    CHECK(values_of(scratch, "SELECT status, epochs_done FROM run_summary") == "[\"finished\",80]\n");
     if (strategy == std::string("async")) CHECK(scratch.at({"replay", "last"}).code == 0);
   }
 }
