@@ -66,7 +66,8 @@ std::vector<Device> devices_of_members(std::vector<Device> devices, std::int64_t
   const auto is_kept = [&](const Device& device) {
     return std::ranges::find(lost, device.name) == lost.end();
   };
-  if (distinct_devices(devices) == devices.size()) std::ranges::stable_partition(devices, is_kept);
+  if (distinct_devices(devices) == devices.size())
+    std::stable_partition(devices.begin(), devices.end(), is_kept);
   devices.resize(static_cast<std::size_t>(replicas));
   return devices;
 }
