@@ -226,9 +226,11 @@ Update zero_update(const experiments::Optimizer& settings, const networks::Netwo
                    const std::vector<models::GroupFactors>& factors, const std::string& sharding, int turns,
                    Communicator& replicas) {
   const auto slices = std::make_shared<UnitSlices>(network, replicas, sharding == "parameters");
-  return {std::make_unique<SlicedReducer>(network.parameters(), slices, sharding == "optimizer" ? 0 : turns),
-          std::make_unique<SlicedOptimizer>(settings, factors, slices), std::make_unique<StepOrder>(),
-          std::make_unique<SlicedParameters>(slices)};
+  Update update{
+      std::make_unique<SlicedReducer>(network.parameters(), slices, sharding == "optimizer" ? 0 : turns),
+      std::make_unique<SlicedOptimizer>(settings, factors, slices)};
+  update.whole = std::make_unique<SlicedParameters>(slices);
+  return update;
 }
 
 }  // namespace trainyard::runner
