@@ -39,9 +39,8 @@ std::span<const StrategyKind> strategy_kinds() {
        .replicas = {.fallback = 2, .minimum = 1, .maximum = 1024},
        .servers = {.fallback = 1, .minimum = 1, .maximum = 1024}},
       {.name = "zero",
-       .about = "like ddp, but each replica keeps only a slice of the state of the optimizer, the gradients "
-                "and the "
-                "parameters",
+       .about = "like ddp, but each replica keeps only a slice of the state of the optimizer, of the "
+                "gradients and of the parameters",
        .replicas = two_or_more,
        .sharding = {.fallback = 3, .minimum = 1, .maximum = 3}},
       {.name = "independent",

@@ -26,7 +26,7 @@ void add_curves(const ReportData& data, const CellRuns& runs, Cell& cell);
 void add_scaling(const ReportData& data, const CellRuns& runs, Cell& cell,
                  std::vector<Statement>& statements);
 
-// Adds what the ranks of each arm have sent and held.
+// Adds what the ranks of each arm have sent and held, in runs that always had all replicas.
 void add_rank_costs(const ReportData& data, const CellRuns& runs, Cell& cell);
 
 // Studies of numeric axes: final metrics and time per epoch over learning rate, batch, threads … One study per axis that is

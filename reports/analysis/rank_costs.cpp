@@ -25,6 +25,7 @@ std::vector<RankCosts> costs_of(const ReportData& data, const ArmRuns& runs, boo
   RankCosts costs{.server = server, .sent_bytes = {}, .held_bytes = {}, .staleness = {}};
   int count = 0;
   for (const Observation& observation : runs.runs) {
+    if (observation.final == nullptr || observation.final->fewer_replicas) continue;
     bool any = false;
     for (const db::RankCost& cost : data.rank_costs) {
       if (cost.run_key != observation.run->run_key || cost.server != server) continue;

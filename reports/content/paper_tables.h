@@ -48,7 +48,7 @@ PaperTable effects_table(const Comparison& comparison);
 // Tables per comparison: verdicts in words, and all effects with intervals. The last ones have published verdicts and numbers.
 std::vector<PaperTable> paper_tables(const Report& report);
 
-// What a rank of each arm sends in a step and holds at most, and how stale updates of asynchronous servers were; without rows if
+// What a rank of each arm sends in a step and held in its first one, and how stale updates of asynchronous servers were; without rows if
 // nothing is recorded.
 Table rank_costs(const Report& report);
 

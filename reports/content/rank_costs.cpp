@@ -69,8 +69,8 @@ Table rank_costs(const Report& report) {
   if (stale) table.columns.emplace_back("Staleness");
   table.caption =
       "Megabytes. To replicas, stages, parts or servers: what a rank sends in a training step. The other "
-      "columns: what it holds at most. Each number is that of the rank with most. Replicas that share memory "
-      "write gradients for one another, and share the rest.";
+      "columns: the most that it held in its first step, without activations and what servers receive. Each "
+      "number is that of the rank with most. Memory that replicas share counts in equal parts.";
   if (stale) table.caption += " Staleness: updates that came between, with the share of such updates.";
   for (const Row& row : rows) {
     TableRow cells{row.cell->label, row.arm->value, rank_text(row)};

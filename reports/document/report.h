@@ -116,8 +116,9 @@ struct PartChange {
 struct RankCosts {
   bool server = false;
   std::map<std::string, double> sent_bytes;  // in a training step, by the group that it sends to
-  std::map<std::string, double> held_bytes;  // at most: "parameters", "gradients", "state" of the optimizer
-  std::map<std::string, double> staleness;   // of servers: share of the updates, by staleness
+  std::map<std::string, double>
+      held_bytes;  // the most in the first step: "parameters", "gradients", "state", "messages"
+  std::map<std::string, double> staleness;  // of servers: share of the updates, by staleness
 };
 
 struct Arm {

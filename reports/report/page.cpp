@@ -257,7 +257,7 @@ Markup page_ranks(const Content& content) {
   Table table = rank_costs(*content.report);
   if (table.rows.empty()) return out;
   out.open("section", {{"id", "sent"}}).leaf("h2", {}, "What ranks send and hold");
-  out.leaf("p", {{"class", "sub"}}, std::exchange(table.caption, "Per step, and at most, in megabytes"));
+  out.leaf("p", {{"class", "sub"}}, std::exchange(table.caption, "In a step, in megabytes"));
   return out.add(html_table(table, "numbers")).close();
 }
 

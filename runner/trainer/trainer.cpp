@@ -327,10 +327,10 @@ void Trainer::divide_by_weight() {
   libtorch::divide_each(numbers_of(update_.reducer->gradients()), step_weight_.item<double>());
 }
 
-// Every part has the gradients of whole parameters, but only the first one counts them.
-std::vector<at::Tensor> Trainer::counted_gradients() const {
+// Every part has the gradients of whole parameters, but only the first one counts them. Empty: all count.
+std::optional<std::vector<at::Tensor>> Trainer::counted_gradients() const {
+  if (ranks_.position.part == 0) return std::nullopt;
   std::vector<at::Tensor> gradients = update_.reducer->gradients();
-  if (ranks_.position.part == 0) return gradients;
   const auto parameters = network_.parameters();
   std::size_t i = 0;
   std::erase_if(gradients, [&](const at::Tensor&) { return !parameters[i++].cut; });

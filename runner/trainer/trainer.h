@@ -47,8 +47,9 @@ class Trainer {
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  // Trains on this replica's share of a global batch, which may be empty. All parameters are whole afterwards. The gradient is the gradient of
-  // Σ over replicas of (summed loss / divisor). Collective: all ranks call it for every step.
+  // Trains on this replica's share of a global batch, which may be empty. The gradient is the gradient of
+  // Σ over replicas of (summed loss / divisor). All parameters are whole afterwards. Collective: all ranks
+  // call it for every step.
   void step(const Dataset& data, const LocalBatch& local);
   // The share has only the samples `indices`, int64 [part].
   void step(const Dataset& data, const at::Tensor& indices, std::int64_t divisor) {
@@ -112,7 +113,7 @@ class Trainer {
   std::vector<networks::NamedParameter> remembered_values() const;           // of optimizer and loss scale
   void sum_over_whole_model(const at::Tensor& own) const;
   void divide_by_weight();
-  std::vector<at::Tensor> counted_gradients() const;
+  std::optional<std::vector<at::Tensor>> counted_gradients() const;
   void clip_whole_model();
   void take_running_statistics();
 

@@ -7,8 +7,7 @@
 #include <signal.h>
 
 #include "base/host.h"
-#include "db/database/database.h"
-#include "db/queries/queries.h"
+#include "tests/e2e/strategies/query_rows.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
@@ -50,13 +49,6 @@ std::vector<double> numbers_of(const Scratch& scratch, const std::string& yard, 
   return numbers;
 }
 
-std::string text_of(const Scratch& scratch, const std::string& sql) {
-  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
-  std::string text;
-  for (const auto& row : db::select(database, sql).rows) text += nlohmann::json(row).dump() + "\n";
-  return text;
-}
-
 constexpr const char* losses =
     "SELECT train_loss, validation_loss FROM epoch_average WHERE strategy = 'ddp' ORDER BY epoch";
 
@@ -90,23 +82,23 @@ TEST_CASE("a run whose rank was killed resumes with one replica fewer, and its l
     CHECK_MESSAGE(ended.code == 0, (ended.out + ended.err));
     CHECK(contains(ended.out, "2 of 3 replicas: rank "));
   }
-  CHECK(text_of(scratch,
+  CHECK(rows_of(scratch,
                 "SELECT attempt, world_size, launch ->> '$.membership.replicas', launch ->> "
                 "'$.work.strategy.replicas' "
                 "FROM attempt ORDER BY attempt") == "[1,3,null,3]\n[2,2,2,3]\n");
-  CHECK(text_of(scratch, "SELECT replicas, status, epochs_done FROM run_summary WHERE strategy = 'ddp'") ==
+  CHECK(rows_of(scratch, "SELECT replicas, status, epochs_done FROM run_summary WHERE strategy = 'ddp'") ==
         "[3,\"finished\",60]\n");
   check_losses(scratch, 1e-6);
 
   // Its times do not count, and each output says why.
   const std::string why = "was killed in attempt 1";
-  CHECK(contains(text_of(scratch, "SELECT times_count, times_problem FROM final_metrics"),
+  CHECK(contains(rows_of(scratch, "SELECT times_count, times_problem FROM final_metrics"),
                  "[0,\"2 of 3 replicas: rank "));
   CHECK(contains(
       checked_output(scratch.at({"show", "last"}), 0, "times do not count: 2 of 3 replicas: rank ").out,
       why));
   CHECK(scratch.at({"run", "small.toml"}).code == 0);  // the baseline, and not ddp again
-  CHECK(text_of(scratch, "SELECT COUNT(*) FROM attempt") == "[3]\n");
+  CHECK(rows_of(scratch, "SELECT COUNT(*) FROM attempt") == "[3]\n");
   CHECK(contains(scratch.at({"compare"}).out, why));
   const auto page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "times not compared: 2 of 3 replicas: rank "));
@@ -140,9 +132,9 @@ TEST_CASE("an interrupted run continues on fewer cores with fewer replicas, and 
   sched_setaffinity(0, sizeof all, &all);
   const auto last = scratch.at(only_ddp);
   CHECK_MESSAGE(last.code == 0, (last.out + last.err));
-  CHECK(text_of(scratch, "SELECT attempt, world_size FROM attempt ORDER BY attempt") ==
+  CHECK(rows_of(scratch, "SELECT attempt, world_size FROM attempt ORDER BY attempt") ==
         "[1,2]\n[2,1]\n[3,2]\n");
-  CHECK(contains(text_of(scratch, "SELECT times_problem FROM final_metrics"),
+  CHECK(contains(rows_of(scratch, "SELECT times_problem FROM final_metrics"),
                  "1 of 2 replicas: there is 1 device, not 2"));
   check_losses(scratch, 1e-6);
 }

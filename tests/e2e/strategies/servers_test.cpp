@@ -2,8 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include "db/database/database.h"
-#include "db/queries/queries.h"
+#include "tests/e2e/strategies/query_rows.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
@@ -32,19 +31,6 @@ baseline = "single"
 exclusive = "devices"
 )";
 
-std::string values_of(const Scratch& scratch, const std::string& sql) {
-  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
-  std::string text;
-  for (const auto& row : db::select(database, sql).rows) text += nlohmann::json(row).dump() + "\n";
-  return text;
-}
-
-std::string losses_of(const Scratch& scratch, const std::string& strategy) {
-  return values_of(
-      scratch, "SELECT epoch, train_loss, validation_loss FROM epoch_average WHERE strategy = '" + strategy +
-                   "' ORDER BY epoch");
-}
-
 }  // namespace
 
 TEST_CASE("servers train what ddp trains bit by bit, and asynchronous ones can be replayed") {
@@ -55,10 +41,10 @@ TEST_CASE("servers train what ddp trains bit by bit, and asynchronous ones can b
   CHECK(losses_of(scratch, "tf") == losses_of(scratch, "ddp"));
   CHECK(losses_of(scratch, "whole") == losses_of(scratch, "ddp"));
   CHECK(losses_of(scratch, "async") != losses_of(scratch, "ddp"));
-  CHECK(values_of(scratch, "SELECT strategy, replicas, stages, servers FROM run_summary ORDER BY 1") ==
+  CHECK(rows_of(scratch, "SELECT strategy, replicas, stages, servers FROM run_summary ORDER BY 1") ==
         "[\"async\",2,1,1]\n[\"ddp\",2,1,0]\n[\"single\",1,1,0]\n[\"tf\",2,1,2]\n[\"whole\",2,1,3]\n");
   // a server is not a replica
-  CHECK(values_of(scratch, "SELECT strategy, MAX(replica) FROM epoch_replica GROUP BY 1 ORDER BY 1") ==
+  CHECK(rows_of(scratch, "SELECT strategy, MAX(replica) FROM epoch_replica GROUP BY 1 ORDER BY 1") ==
         "[\"async\",1]\n[\"ddp\",1]\n[\"single\",0]\n[\"tf\",1]\n[\"whole\",1]\n");
 
   const auto compared = scratch.at({"compare"});
@@ -80,7 +66,7 @@ TEST_CASE("servers train what ddp trains bit by bit, and asynchronous ones can b
 
   const auto key_of = [&](const std::string& strategy) {
     const std::string row =
-        values_of(scratch, "SELECT run_key FROM run_summary WHERE strategy = '" + strategy + "'");
+        rows_of(scratch, "SELECT run_key FROM run_summary WHERE strategy = '" + strategy + "'");
     return row.substr(2, 12);
   };
   const auto replay = scratch.at({"replay", key_of("async")});
@@ -122,7 +108,7 @@ TEST_CASE("if a server or a replica is killed, the attempt fails with the cause,
     const auto again = scratch.at(sweep);
     CHECK_MESSAGE(again.code == 0, (again.out + again.err));
     CHECK(contains(scratch.at({"show", "last"}).out, "resumes after epoch "));
-    CHECK(values_of(scratch, "SELECT status, epochs_done FROM run_summary") == "[\"finished\",80]\n");
+    CHECK(rows_of(scratch, "SELECT status, epochs_done FROM run_summary") == "[\"finished\",80]\n");
     if (strategy == std::string("async")) CHECK(scratch.at({"replay", "last"}).code == 0);
   }
 }

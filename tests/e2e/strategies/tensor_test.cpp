@@ -1,8 +1,7 @@
 // Runs whose layers are split over ranks, through the real programs.
 #include <doctest/doctest.h>
 
-#include "db/database/database.h"
-#include "db/queries/queries.h"
+#include "tests/e2e/strategies/query_rows.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
@@ -24,13 +23,6 @@ baseline = "single"
 exclusive = "devices"
 )";
 
-std::string rows_of_query(const Scratch& scratch, const std::string& sql) {
-  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
-  std::string text;
-  for (const auto& row : db::select(database, sql).rows) text += nlohmann::json(row).dump() + "\n";
-  return text;
-}
-
 }  // namespace
 
 TEST_CASE("tensor parts train what one process trains, and their records count once") {
@@ -42,18 +34,16 @@ TEST_CASE("tensor parts train what one process trains, and their records count o
   CHECK(contains(plan.out, "split of mlp three: layers 1 (columns), 3 (rows), 5 (columns, gathered)"));
   const auto run = scratch.at({"run", "small.toml"});
   CHECK_MESSAGE(run.code == 0, (run.out + run.err));
-  CHECK(rows_of_query(scratch,
-                      "SELECT strategy, replicas, stages, tensor, status FROM run_summary ORDER BY 1") ==
+  CHECK(rows_of(scratch, "SELECT strategy, replicas, stages, tensor, status FROM run_summary ORDER BY 1") ==
         "[\"single\",1,1,1,\"finished\"]\n[\"tensor\",1,1,2,\"finished\"]\n[\"three\",1,1,3,\"finished\"]\n");
   // all parts are one replica, which has its samples once
-  CHECK(rows_of_query(scratch,
-                      "SELECT strategy, MAX(replica), COUNT(*) FROM epoch_replica GROUP BY 1 ORDER BY 1") ==
-        "[\"single\",0,2]\n[\"tensor\",0,2]\n[\"three\",0,2]\n");
   CHECK(
-      rows_of_query(
-          scratch, "SELECT COUNT(DISTINCT weight) FROM epoch_mean WHERE phase = 'train' AND name = 'loss'") ==
-      "[1]\n");
-  CHECK(rows_of_query(
+      rows_of(scratch, "SELECT strategy, MAX(replica), COUNT(*) FROM epoch_replica GROUP BY 1 ORDER BY 1") ==
+      "[\"single\",0,2]\n[\"tensor\",0,2]\n[\"three\",0,2]\n");
+  CHECK(rows_of(scratch,
+                "SELECT COUNT(DISTINCT weight) FROM epoch_mean WHERE phase = 'train' AND name = 'loss'") ==
+        "[1]\n");
+  CHECK(rows_of(
             scratch,
             "SELECT MAX(validation_loss) - MIN(validation_loss) < 1e-5 FROM epoch_average GROUP BY epoch") ==
         "[1]\n[1]\n");

@@ -2,8 +2,7 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
-#include "db/database/database.h"
-#include "db/queries/queries.h"
+#include "tests/e2e/strategies/query_rows.h"
 #include "tests/support/contains.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
@@ -21,19 +20,6 @@ kind = "zero"
 sharding = "gradients"
 )";
 const std::string messages = "[machine]\nexclusive = \"devices\"\ncommunicator = \"gloo\"\n";
-
-std::string values_of(const Scratch& scratch, const std::string& sql) {
-  const auto database = db::Database::open_read_only(scratch.path() / "yard/results.db");
-  std::string text;
-  for (const auto& row : db::select(database, sql).rows) text += nlohmann::json(row).dump() + "\n";
-  return text;
-}
-
-std::string losses_of(const Scratch& scratch, const std::string& strategy) {
-  return values_of(
-      scratch, "SELECT epoch, train_loss, validation_loss FROM epoch_average WHERE strategy = '" + strategy +
-                   "' ORDER BY epoch");
-}
 
 }  // namespace
 
@@ -54,9 +40,9 @@ TEST_CASE("zero trains what ddp trains bit by bit, over shared memory and over m
     CHECK_FALSE(contains(scratch.at({"compare"}).out, "NOT COMPARABLE"));
 
     // each rank of each run says what it held
-    CHECK(values_of(scratch,
-                    "SELECT COUNT(*) FROM epoch WHERE extra ->> '$.held_bytes.parameters' > 0 AND "
-                    "extra ->> '$.held_bytes.gradients' > 0 AND extra ->> '$.held_bytes.state' > 0") ==
+    CHECK(rows_of(scratch,
+                  "SELECT COUNT(*) FROM epoch WHERE extra ->> '$.held_bytes.parameters' > 0 AND "
+                  "extra ->> '$.held_bytes.gradients' > 0 AND extra ->> '$.held_bytes.state' > 0") ==
           "[18]\n");
     const std::string share =
         "SELECT ROUND(MAX(z.extra ->> '$.held_bytes.{}') * 1.0 / MAX(s.extra ->> '$.held_bytes.{}'), 1) "
@@ -65,7 +51,7 @@ TEST_CASE("zero trains what ddp trains bit by bit, over shared memory and over m
     const auto share_of = [&](const std::string& what) {
       std::string sql = share;
       for (auto at = sql.find("{}"); at != std::string::npos; at = sql.find("{}")) sql.replace(at, 2, what);
-      return values_of(scratch, sql);
+      return rows_of(scratch, sql);
     };
     CHECK(share_of("state") == "[0.5]\n");
     CHECK(share_of("parameters") ==

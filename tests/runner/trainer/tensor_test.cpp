@@ -13,6 +13,7 @@
 #include "tests/runner/support/doctest_beside_torch.h"
 #include "tests/runner/support/launched_ranks.h"
 #include "tests/runner/support/parity_cases.h"
+#include "tests/runner/support/passed_on.h"
 #include "tests/runner/support/replicas.h"
 #include "tests/runner/support/small_runs.h"
 #include "tests/support/scratch_folder.h"
@@ -31,28 +32,16 @@ experiments::Strategy parts_of(std::int64_t parts, std::vector<std::int64_t> lay
 }
 
 // Notes the bytes of each sum.
-class Counting final : public Communicator {
+class Counting final : public testing::PassedOn {
  public:
   Counting(std::unique_ptr<Communicator> through, std::vector<std::size_t>& sums)
-      : through_(std::move(through)), sums_(sums) {}
-  int rank() const override { return through_->rank(); }
-  int size() const override { return through_->size(); }
-  const char* transport() const override { return through_->transport(); }
+      : PassedOn(std::move(through)), sums_(sums) {}
   std::unique_ptr<Work> all_reduce(const at::Tensor& tensor) override {
     if (rank() == 0) sums_.push_back(tensor.nbytes());
-    return through_->all_reduce(tensor);
+    return PassedOn::all_reduce(tensor);
   }
-  std::unique_ptr<Work> send(const at::Tensor& tensor, int to, int tag) override {
-    return through_->send(tensor, to, tag);
-  }
-  std::unique_ptr<Work> receive(const at::Tensor& tensor, int from, int tag) override {
-    return through_->receive(tensor, from, tag);
-  }
-  void broadcast(const at::Tensor& tensor, int root) override { through_->broadcast(tensor, root); }
-  void barrier() override { through_->barrier(); }
 
  private:
-  std::unique_ptr<Communicator> through_;
   std::vector<std::size_t>& sums_;
 };
 
