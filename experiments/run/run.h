@@ -45,8 +45,8 @@ struct Strategy {
   // `resolve_data`.
   std::vector<std::int64_t> boundaries = {};
   std::int64_t tensor = 1;  // parts of split layers, one rank per part
-  std::vector<std::int64_t> tensor_split =
-      {};                      // the layers that are split, ascending. Empty as the boundaries
+  // The layers that are split, ascending. Empty as the boundaries.
+  std::vector<std::int64_t> tensor_split = {};
   std::string split = "auto";  // source of boundaries and layers: "auto" (estimated cost), "given" (the file)
   std::vector<std::string> command = {};                // argv of a foreign arm, placeholders replaced
   std::vector<ForeignFile> files = {};                  // declared by a foreign arm

@@ -23,8 +23,8 @@ struct StrategyKind {
   Range stages = {};
   Range micro_batches = {};
   Range servers = {.fallback = 0, .minimum = 0, .maximum = 0};
-  Range sharding =
-      {};  // what replicas keep in slices: 1 state of the optimizer, 2 also gradients, 3 also parameters
+  // What replicas keep in slices: 1 state of the optimizer, 2 also gradients, 3 also parameters.
+  Range sharding = {};
   Range tensor = {};
   std::string schedule = "";  // default for several micro-batches; empty if there is always one
   // The ranks train at the same time without a connection: replicas share neither batch nor gradients. Such
