@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 #include <optional>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -59,6 +60,18 @@ Units units_of(const Node& node) {
   if (is_attention(node)) return {node.sizes.at("heads"), "heads"};
   if (adds_up_rows(node)) return {node.sizes.at("vocabulary"), "tokens"};
   return {node.sizes.at("outputs"), "outputs"};
+}
+
+// Names of `split_dimensions`.
+std::vector<std::string> dimensions_of(const Graph& graph, std::size_t i) {
+  const Node& node = graph.nodes[i];
+  if (is_attention(node)) return {"heads"};
+  if (adds_up_rows(node) || is_tied(node)) return {"vocabulary"};
+  if (node.kind.starts_with("conv")) return {"channels"};
+  const bool beside_attention = (i > 0 && is_attention(graph.nodes[i - 1])) ||
+                                (i + 1 < graph.nodes.size() && is_attention(graph.nodes[i + 1]));
+  return beside_attention && node.kind == "linear" ? std::vector<std::string>{"width", "heads"}
+                                                   : std::vector<std::string>{"width"};
 }
 
 // The least cost up to a node, and the choice that leads to it.
@@ -254,6 +267,33 @@ std::vector<std::int64_t> splittable_layers(const Graph& graph) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i)
     if (is_choice(graph.nodes[i]) || is_attention(graph.nodes[i]))
       layers.push_back(static_cast<std::int64_t>(i));
+  return layers;
+}
+
+std::span<const SplitDimension> split_dimensions() {
+  static constexpr std::array dimensions{
+      SplitDimension{"width", "outputs of linear layers, and numbers of a mean embedding"},
+      SplitDimension{"channels", "outputs of convolutions"},
+      SplitDimension{"heads", "attention and the linear layers beside it"},
+      SplitDimension{"vocabulary", "embeddings of tokens, and a last layer with the same weight"}};
+  return dimensions;
+}
+
+std::vector<std::int64_t> layers_with(const Graph& graph, const std::vector<std::string>& dimensions) {
+  std::set<std::string> possible;
+  std::vector<std::int64_t> layers;
+  for (const std::int64_t layer : splittable_layers(graph)) {
+    bool chosen = false;
+    for (const std::string& dimension : dimensions_of(graph, static_cast<std::size_t>(layer))) {
+      possible.insert(dimension);
+      chosen = chosen || std::ranges::find(dimensions, dimension) != dimensions.end();
+    }
+    if (chosen) layers.push_back(layer);
+  }
+  for (const std::string& dimension : dimensions)
+    if (!possible.contains(dimension))
+      throw UserError(fmt::format("no layer of the model has a dimension {}; its dimensions are {}",
+                                  dimension, joined(possible)));
   return layers;
 }
 

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,17 @@ struct TensorSplit {
   std::vector<std::int64_t> layers = {};  // those that are split, ascending
   std::int64_t batch = 128;               // samples of a step
 };
+
+// A dimension by which layers can be split, as in Mesh-TensorFlow.
+struct SplitDimension {
+  const char* name;   // "width"
+  const char* about;  // "outputs of linear layers": the layers that have it
+};
+
+std::span<const SplitDimension> split_dimensions();
+
+// The layers, ascending, that have one of the dimensions with these names. UserError if no layer has one of them.
+std::vector<std::int64_t> layers_with(const Graph& graph, const std::vector<std::string>& dimensions);
 
 // The layers, ascending, whose split takes the least time in a step of `batch` samples, and at least one.
 // - The least sum of counted work / parts and of what exchanges cost, by dynamic programming over the nodes with the

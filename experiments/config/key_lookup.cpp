@@ -4,6 +4,7 @@
 #include <cctype>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@
 #include "base/number.h"
 #include "base/text.h"
 #include "experiments/run/run.h"
+#include "models/tensor_split.h"
 
 namespace trainyard::experiments {
 
@@ -84,9 +86,43 @@ std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& i
   return std::nullopt;
 }
 
+// Dimensions with the number of parts, as text: "width = 2, heads = 2".
+std::optional<Value> named_dimensions(const Parameter& parameter, const TomlNode& item,
+                                      Diagnostics& problems) {
+  const std::size_t errors = problems.errors();
+  std::string text;
+  std::set<std::int64_t> numbers;
+  std::vector<KeyReader> readers;
+  for (const models::SplitDimension& dimension : models::split_dimensions())
+    readers.push_back({dimension.name, [&, name = dimension.name](const TomlMember& member) {
+                         std::int64_t parts = 0;
+                         read_value(bounded(name, ValueType::integer, Bound{2}, Bound{1024}), member.value,
+                                    parts, problems);
+                         text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, parts);
+                         numbers.insert(parts);
+                       }});
+  read_keys(*item.table(), parameter.name, readers, problems);
+  if (problems.errors() > errors) return std::nullopt;
+  if (numbers.size() == 1) return Value(text);
+  if (numbers.empty())
+    report_other(parameter, item, problems);
+  else
+    problems.error(item.at,
+                   "the dimensions of {} must have the same number, because each rank has one part of each; "
+                   "are {}",
+                   parameter.name, text);
+  return std::nullopt;
+}
+
 // "auto", or ascending layers. Whether they fit the model is checked when a run is resolved.
 std::optional<Value> checked_layers(const Parameter& parameter, const TomlNode& item, Diagnostics& problems) {
   if (item.text() != nullptr && *item.text() == "auto") return Value(*item.text());
+  if (parameter.name == "tensor_split") {
+    const auto in_text =
+        item.text() == nullptr ? std::nullopt : parse_toml_value("{" + *item.text() + "}", item.at);
+    if (const TomlNode& named = in_text ? *in_text : item; named.table() != nullptr)
+      return named_dimensions(parameter, named, problems);
+  }
   auto raw = as_value(item);
   if (!raw || problem_with(parameter, *raw)) {
     report_other(parameter, item, problems);

@@ -104,7 +104,8 @@ const TomlNode::Table& members_of(const TomlMember& section, const std::string& 
 
 // Keys with more than one notation in a file. All notations give the same type of value.
 //   batch        128; { size = 128, per = "global" }; { size = 64, per = "replica" }, also "64 per replica"
-//   stage_split  "auto"; [3, 7]; so has tensor_split
+//   stage_split  "auto"; [3, 7]
+//   tensor_split "auto"; [1, 3]; { width = 2 }, also "width = 2"
 
 struct Batch {
   std::int64_t size = 128;

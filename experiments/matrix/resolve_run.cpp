@@ -6,6 +6,7 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
+#include "base/number.h"
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/run/run_model.h"
@@ -153,12 +154,32 @@ void take_split(const RunSettings& settings, Strategy& strategy) {
   if (settings.find("stages") == nullptr) strategy.stages = static_cast<std::int64_t>(boundaries->size()) + 1;
 }
 
-void take_tensor_split(const RunSettings& settings, Strategy& strategy) {
+void take_tensor_split(const RunSettings& settings, Strategy& strategy, Diagnostics& problems) {
   const Setting* split = settings.find("tensor_split");
-  const auto* layers = split == nullptr ? nullptr : std::get_if<std::vector<std::int64_t>>(&split->value);
-  if (layers == nullptr) return;
-  strategy.tensor_split = *layers;
-  strategy.split = "given";
+  if (split == nullptr) return;
+  if (const auto* layers = std::get_if<std::vector<std::int64_t>>(&split->value)) {
+    strategy.tensor_split = *layers;
+    strategy.tensor_source = "given";
+    return;
+  }
+  strategy.tensor_source = std::get<std::string>(split->value);
+  if (strategy.named_dimensions().empty()) return;
+  const std::size_t last = strategy.tensor_source.rfind(' ') + 1;
+  const std::int64_t parts = parse_number<std::int64_t>(strategy.tensor_source.substr(last)).value();
+  if (settings.find("tensor") != nullptr && parts != strategy.tensor)
+    problems.error(split->at, "tensor_split has {} parts, but tensor is {}; leave out tensor", parts,
+                   strategy.tensor);
+  strategy.tensor = parts;
+}
+
+// One stage has one micro-batch.
+void take_micro_batches(const RunSettings& settings, Strategy& strategy, Diagnostics& problems) {
+  const StrategyKind& kind = settings.kind();
+  if (strategy.stages > 1 || kind.stages.minimum > 1 || !kind.micro_batches.any()) return;
+  strategy.micro_batches = 1;
+  for (const char* name : {"micro_batches", "schedule"})
+    if (const Setting* found = settings.find(name))
+      problems.error(found->at, "{} of {} needs stages, as in stages = 2", name, strategy_text(settings));
 }
 
 // Reports keys that the strategy's kind does not have, and numbers outside its ranges.
@@ -172,7 +193,8 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
     set_value(key, run, found != nullptr ? found->value : Value((kind.*key.of).fallback));
   }
   if (kind.stages.any()) take_split(settings, run.strategy);
-  if (kind.tensor.any()) take_tensor_split(settings, run.strategy);
+  if (kind.tensor.any()) take_tensor_split(settings, run.strategy, problems);
+  take_micro_batches(settings, run.strategy, problems);
   const Setting* schedule = settings.find("schedule");
   // All schedules have the same order for one micro-batch.
   if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
@@ -429,12 +451,11 @@ class Check {
   }
 
   void tensor(const models::Graph& graph) try {
-    if (run_.strategy.split == "given")
-      models::graph_of_part(graph, tensor_split_of(run_), 0);
-    else
-      models::cheapest_split(graph, run_.strategy.tensor, run_.global_batch);
+    Run split = run_;
+    split.strategy.tensor_split = layers_to_split(run_, graph);
+    models::graph_of_part(graph, tensor_split_of(split), 0);
   } catch (const UserError& error) {
-    problems_.error(settings_.place(run_.strategy.split == "given" ? "tensor_split" : "tensor"),
+    problems_.error(settings_.place(run_.strategy.tensor_source == "auto" ? "tensor" : "tensor_split"),
                     error.what());
   }
 

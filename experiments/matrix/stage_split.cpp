@@ -125,10 +125,10 @@ void resolve_stages(Experiment& experiment) {
     const bool has_parts = run.strategy.tensor > 1;
     if (!splits && !has_parts && !run.exported) continue;
     const models::Graph graph = graph_of(run, run.data.input);  // also checks that the data fits
-    if (has_parts && run.strategy.split == "auto")
-      run.strategy.tensor_split = models::cheapest_split(graph, run.strategy.tensor, run.global_batch);
-    else if (has_parts)
+    if (has_parts) {
+      run.strategy.tensor_split = layers_to_split(run, graph);
       models::graph_of_part(graph, tensor_split_of(run), 0);
+    }
     if (splits) run.strategy.boundaries = boundaries_between_blocks(graph.nodes, run.strategy.stages);
   }
 }

@@ -3,54 +3,17 @@
 #include <algorithm>
 #include <initializer_list>
 #include <iterator>
-#include <map>
 
 #include <fmt/format.h>
 
 #include "base/named_row.h"
 #include "base/text.h"
+#include "experiments/run/key_rows.h"
 #include "models/datasets/datasets.h"
 
 namespace trainyard::experiments {
 
 namespace {
-
-constexpr Bound above_zero{0, false};
-constexpr Bound from_zero{0, true};
-constexpr Bound from_one{1, true};
-constexpr Bound below_one{1, false};
-
-// `fallback`: the default in words, if it depends on other keys. Without one it is that of a new `Run`.
-Parameter number_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
-                     const char* fallback = "", ValueType type = ValueType::number) {
-  return {.name = name,
-          .type = type,
-          .fallback_text = fallback,
-          .minimum = minimum,
-          .maximum = maximum,
-          .meaning = meaning};
-}
-
-Parameter integer_row(const char* name, Bound minimum, std::optional<Bound> maximum, const char* meaning,
-                      const char* fallback = "") {
-  return number_row(name, minimum, maximum, meaning, fallback, ValueType::integer);
-}
-
-Parameter text_row(const char* name, std::vector<std::string> choices, const char* meaning,
-                   const char* fallback = "") {
-  return {.name = name,
-          .type = ValueType::text,
-          .fallback_text = fallback,
-          .choices = std::move(choices),
-          .meaning = meaning};
-}
-
-// "none" in the file is an empty string in the run.
-Parameter kept_row(const char* name, std::vector<std::string> choices, const char* meaning) {
-  Parameter parameter = text_row(name, std::move(choices), meaning);
-  parameter.fallback = std::string("none");
-  return parameter;
-}
 
 bool never(const Run& /*run*/) {
   return false;
@@ -93,18 +56,6 @@ std::string unused_by_batch(const Run& run) {
   return run.learning_rate_scaling == "none" || run.batch_per == "replica"
              ? ""
              : "has no effect: the batch is the same for any number of replicas";
-}
-
-bool has_stages(const Run& run) {
-  return run.strategy.stages > 1;
-}
-
-bool has_servers(const Run& run) {
-  return run.strategy.servers > 0;
-}
-
-bool has_parts(const Run& run) {
-  return run.strategy.tensor > 1;
 }
 
 bool is_of(const std::string& dataset, std::initializer_list<models::DataKind> kinds) {
@@ -379,109 +330,6 @@ std::vector<Key> optimizer_keys() {
   };
 }
 
-// "ddp, mp-ddp 2; others 1": the default number of `part` of each kind.
-std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
-  std::map<std::int64_t, std::vector<std::string>> names;  // by default
-  for (const StrategyKind& kind : strategy_kinds())
-    if ((kind.*part).any()) names[(kind.*part).fallback].push_back(kind.name);
-  std::string text;
-  for (const auto& [number, kinds] : names) text += fmt::format("{} {}; ", joined(kinds), number);
-  return text + fmt::format("others {}", (StrategyKind().*part).fallback);
-}
-
-std::vector<Key> strategy_keys() {
-  return {
-      {.parameter = integer_row("replicas", from_one, Bound{1024},
-                                "copies of the model; each trains on its share of the batch"),
-       .of = &StrategyKind::replicas,
-       .member = &Strategy::replicas,
-       .original = true},
-      {.parameter = integer_row("stages", from_one, Bound{1024},
-                                "parts into which the layers of each copy are cut; one rank per part"),
-       .of = &StrategyKind::stages,
-       .member = &Strategy::stages,
-       .original = true},
-      {.parameter =
-           integer_row("servers", from_zero, Bound{1024},
-                       "ranks that hold the parameters and the state of the optimizer, in equal parts"),
-       .of = &StrategyKind::servers,
-       .member = &Strategy::servers,
-       .has = has_servers},
-      {.parameter =
-           text_row("mode", {"sync", "async"},
-                    "of servers. sync: they add the gradients of all replicas, as one device; async: they "
-                    "apply each gradient of a whole batch at once, which is another algorithm"),
-       .of = &StrategyKind::servers,
-       .member = &Strategy::mode,
-       .has = has_servers},
-      {.parameter = integer_row(
-           "staleness", from_zero, Bound{1'000'000},
-           "mode \"async\": by how many updates a replica may be ahead of the slowest one", "no bound"),
-       .place = KeyPlace::strategy,
-       .member = &Strategy::staleness,
-       .has = has_servers},
-      {.parameter = text_row("placement", {"even", "whole"},
-                             "of parameters on servers. even: each server has an equal part; whole: a "
-                             "parameter is on one server, as in TensorFlow"),
-       .of = &StrategyKind::servers,
-       .member = &Strategy::placement,
-       .has = has_servers},
-      {.parameter = integer_row("min_replicas", from_one, Bound{1024},
-                                "of ddp: the fewest replicas with which an attempt may resume, if devices "
-                                "or ranks were lost",
-                                "replicas"),
-       .place = KeyPlace::strategy,
-       .member = &Strategy::min_replicas,
-       .has = [](const Run& run) { return run.strategy.min_replicas.has_value(); }},
-      {.parameter = text_row(
-           "sharding", {"optimizer", "gradients", "parameters"},
-           "of what each replica keeps only a slice: the state of the optimizer; also the gradients; "
-           "also the parameters (ZeRO 1, 2, 3)",
-           "\"parameters\""),
-       .of = &StrategyKind::sharding,
-       .member = &Strategy::sharding,
-       .has = [](const Run& run) { return !run.strategy.sharding.empty(); }},
-      {.parameter = integer_row(
-           "micro_batches", from_one, Bound{65536},
-           "parts of a replica's batch; different stages work on different parts at the same time"),
-       .of = &StrategyKind::micro_batches,
-       .member = &Strategy::micro_batches,
-       .has = has_stages},
-      {.parameter =
-           text_row("schedule", {"gpipe", "1f1b"},
-                    "gpipe: all forward, then all backward; 1f1b: one forward, one backward", "\"1f1b\""),
-       .of = &StrategyKind::micro_batches,
-       .member = &Strategy::schedule,
-       .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
-      {.parameter = {.name = "stage_split",
-                     .type = ValueType::integers,
-                     .fallback_text = "\"auto\"",
-                     .minimum = from_one,
-                     .minimum_length = 1,
-                     .maximum_length = 1023,
-                     .meaning = "the first layer of each stage except the first, counted from 0; \"auto\" "
-                                "balances the estimated cost of the layers"},
-       .of = &StrategyKind::stages,
-       .other_form = "\"auto\""},
-      {.parameter = integer_row("tensor", from_one, Bound{1024},
-                                "parts into which single layers are split; one rank per part"),
-       .of = &StrategyKind::tensor,
-       .member = &Strategy::tensor,
-       .has = has_parts},
-      {.parameter = {.name = "tensor_split",
-                     .type = ValueType::integers,
-                     .fallback_text = "\"auto\"",
-                     .minimum = from_zero,
-                     .minimum_length = 1,
-                     .maximum_length = 1024,
-                     .meaning =
-                         "the layers that are split, counted from 0; \"auto\" takes those with the least "
-                         "estimated cost"},
-       .of = &StrategyKind::tensor,
-       .other_form = "\"auto\""},
-  };
-}
-
 std::vector<Key> make_keys() {
   std::vector<Key> all{
       {.parameter = integer_row("epochs", from_one, Bound{1'000'000},
@@ -522,7 +370,6 @@ std::vector<Key> make_keys() {
                  .is_work = false});
   for (Key& key : all) {
     if (key.of != nullptr) key.place = KeyPlace::strategy;
-    if (is_mesh_number(key)) key.parameter.fallback_text = default_of_kinds(key.of);
     if (!key.parameter.fallback && key.parameter.fallback_text.empty())
       key.parameter.fallback = value_of(key, Run{});
   }

@@ -30,6 +30,15 @@ std::string changed_file(const Strategy& strategy) {
   return "";
 }
 
+std::vector<std::string> Strategy::named_dimensions() const {
+  std::vector<std::string> names;
+  for (std::size_t equals = 0, begin = 0; (equals = tensor_source.find(" = ", begin)) != std::string::npos;) {
+    names.push_back(tensor_source.substr(begin, equals - begin));
+    begin = std::min(tensor_source.find(", ", equals), tensor_source.size() - 2) + 2;
+  }
+  return names;
+}
+
 double effective_learning_rate(const Run& run) {
   const double growth = static_cast<double>(run.global_batch) / static_cast<double>(run.batch_size);
   if (run.learning_rate_scaling == "linear") return run.optimizer.learning_rate * growth;
@@ -59,7 +68,8 @@ void add_batch(const Run& run, std::map<std::string, Value>& values) {
 
 void add_split(const Strategy& strategy, std::map<std::string, Value>& values) {
   if (strategy.tensor > 1)
-    values["tensor_split"] = strategy.split == "auto" ? Value(strategy.split) : Value(strategy.tensor_split);
+    values["tensor_split"] =
+        strategy.tensor_source == "given" ? Value(strategy.tensor_split) : Value(strategy.tensor_source);
   if (strategy.stages <= 1) return;
   values["stage_split"] = strategy.split == "auto" ? Value(strategy.split) : Value(strategy.boundaries);
   if (!strategy.boundaries.empty()) values["boundaries"] = strategy.boundaries;

@@ -44,12 +44,13 @@ struct Strategy {
   // The first layers of stages 1 … S − 1, ascending. Empty for one stage, and for split = "auto" before
   // `resolve_data`.
   std::vector<std::int64_t> boundaries = {};
-  std::int64_t tensor = 1;  // parts of split layers, one rank per part
+  std::string split = "auto";  // source of the boundaries: "auto" (estimated cost), "given" (the file)
+  std::int64_t tensor = 1;     // parts of split layers, one rank per part
   // The layers that are split, ascending. Empty as the boundaries.
   std::vector<std::int64_t> tensor_split = {};
-  std::string split = "auto";  // source of boundaries and layers: "auto" (estimated cost), "given" (the file)
-  std::vector<std::string> command = {};                // argv of a foreign arm, placeholders replaced
-  std::vector<ForeignFile> files = {};                  // declared by a foreign arm
+  std::string tensor_source = "auto";     // of these layers: as `split`, or named dimensions ("width = 2")
+  std::vector<std::string> command = {};  // argv of a foreign arm, placeholders replaced
+  std::vector<ForeignFile> files = {};    // declared by a foreign arm
   std::map<std::string, std::string> environment = {};  // its own variables, placeholders replaced
   std::string folder = {};                              // working folder: that of the experiment file
   std::int64_t world_size() const { return replicas * stages * tensor + servers; }
@@ -57,6 +58,8 @@ struct Strategy {
   std::int64_t parts_of_checkpoint() const {
     return (sharding.empty() ? stages * tensor : replicas) + servers;
   }
+  // The names of dimensions in `tensor_source`. Empty for "auto" and "given".
+  std::vector<std::string> named_dimensions() const;
   bool independent() const;  // ranks share neither batch nor gradients
   bool foreign() const { return !command.empty(); }
   bool is_async() const { return mode == "async"; }

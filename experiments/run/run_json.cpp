@@ -89,7 +89,10 @@ json strategy_json(const Strategy& strategy) {
                  {"kind", strategy.kind},
                  {"name", strategy.name},
                  {"split", strategy.split}};
-  if (!strategy.tensor_split.empty()) object["tensor_split"] = strategy.tensor_split;
+  if (!strategy.tensor_split.empty()) {
+    object["tensor_split"] = strategy.tensor_split;
+    object["tensor_source"] = strategy.tensor_source;
+  }
   add_foreign(strategy, object);
   return object;
 }
@@ -149,6 +152,7 @@ Strategy strategy_from_json(const json& object) {
   read(object.at("boundaries"), strategy.boundaries);
   read(object.at("split"), strategy.split);
   read_if_there(object, "tensor_split", strategy.tensor_split);
+  read_if_there(object, "tensor_source", strategy.tensor_source);
   read_if_there(object, "command", strategy.command);
   read_if_there(object, "folder", strategy.folder);
   if (object.contains("files"))

@@ -408,8 +408,17 @@ models::Graph graph_of(const Run& run, const models::InputShape& input) {
   return planned_model(run).graph(run.hyperparameters, input);
 }
 
+std::vector<std::int64_t> layers_to_split(const Run& run, const models::Graph& graph) {
+  const Strategy& strategy = run.strategy;
+  if (strategy.tensor_source == "given") return strategy.tensor_split;
+  if (strategy.tensor_source != "auto") return models::layers_with(graph, strategy.named_dimensions());
+  return models::cheapest_split(graph, strategy.tensor, tensor_split_of(run).batch);
+}
+
 models::TensorSplit tensor_split_of(const Run& run) {
-  return {run.strategy.tensor, run.strategy.tensor_split, run.global_batch / run.strategy.sharing_replicas()};
+  const std::int64_t turns = run.strategy.sharing_replicas() * run.strategy.micro_batches;
+  return {run.strategy.tensor, run.strategy.tensor_split,
+          std::max<std::int64_t>(run.global_batch / turns, 1)};
 }
 
 }  // namespace trainyard::experiments

@@ -29,13 +29,18 @@ std::span<const StrategyKind> strategy_kinds() {
        .micro_batches = micro_batches,
        .schedule = "1f1b"},
       {.name = "tensor",
-       .about = "single layers are split over all ranks, which have the same batch and exchange sums within "
-                "a step",
-       .tensor = {.fallback = 2, .minimum = 1, .maximum = 1024}},
+       .about = "single layers are split over the ranks of a stage, which have the same batch and exchange "
+                "sums within a step; with stages and replicas, too",
+       .replicas = {.fallback = 1, .minimum = 1, .maximum = 1024},
+       .stages = {.fallback = 1, .minimum = 1, .maximum = 1024},
+       .micro_batches = micro_batches,
+       .tensor = {.fallback = 2, .minimum = 1, .maximum = 1024},
+       .schedule = "1f1b"},
       {.name = "parameter-server",
        .about =
            "servers hold the parameters: each replica sends them the gradients of its part of the batch, "
            "and gets the parameters that they update",
+       .claim = "same; recorded if async",
        .replicas = {.fallback = 2, .minimum = 1, .maximum = 1024},
        .servers = {.fallback = 1, .minimum = 1, .maximum = 1024}},
       {.name = "zero",
@@ -46,11 +51,13 @@ std::span<const StrategyKind> strategy_kinds() {
       {.name = "independent",
        .about = "several unconnected copies of single at once: the limit of the machine, plotted beside the "
                 "speed-up",
+       .claim = "none",
        .replicas = two_or_more,
        .independent = true},
       {.name = "in-step",
        .about =
            "like independent, but the copies begin each step together: what waiting for one another costs",
+       .claim = "none",
        .replicas = two_or_more,
        .independent = true,
        .in_step = true},

@@ -19,6 +19,9 @@ struct StrategyKind {
   };
   std::string name;   // "single", "ddp"
   std::string about;  // one line
+  // What an arm says of its training. "same": what one device computes, up to the order of sums. "recorded": another
+  // algorithm, which depends on which rank is faster. "none": separate models, without a verdict.
+  std::string claim = "same";
   Range replicas = {};
   Range stages = {};
   Range micro_batches = {};

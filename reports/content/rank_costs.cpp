@@ -33,7 +33,7 @@ std::vector<Row> rows_of(const Report& report) {
 std::string rank_text(const Row& row) {
   if (row.costs->server) return "server";
   if (row.arm->ranks() == 1) return "the only one";
-  return row.arm->tensor ? "part" : row.arm->stages > 1 ? "stage" : "replica";
+  return row.arm->tensor.value_or(1) > 1 ? "part" : row.arm->stages > 1 ? "stage" : "replica";
 }
 
 // "0: 4 %, 1: 93 %, 2: 3 %"

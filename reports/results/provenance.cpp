@@ -18,7 +18,7 @@ namespace {
 
 using Texts = std::set<std::string>;
 
-// "2 replicas × 2 stages, 1f1b, 4 micro-batches"; empty for one process.
+// "2 replicas × 2 stages × 2 parts, 1f1b, 4 micro-batches"; empty for one process.
 std::string mesh_text(const db::RunSummary& run) {
   if (run.ranks() <= 1) return "";
   std::string text;
@@ -27,9 +27,8 @@ std::string mesh_text(const db::RunSummary& run) {
   if (experiments::is_independent(run.kind)) return text + " at once";
   if (run.servers > 0)
     return text + (text.empty() ? "1 replica" : "") + " and " + counted(run.servers, "server");
-  if (run.tensor > 1) text += (text.empty() ? "" : " × ") + counted(run.tensor, "part");
-  if (run.stages <= 1) return text;
-  text += (text.empty() ? "" : " × ") + counted(run.stages, "stage");
+  for (const auto& [count, noun] : {std::pair(run.stages, "stage"), std::pair(run.tensor, "part")})
+    if (count > 1) text += (text.empty() ? "" : " × ") + counted(count, noun);
   if (const std::string schedule = value_of(run, "schedule"); !schedule.empty()) text += ", " + schedule;
   const std::string micro_batches = value_of(run, "micro_batches");
   if (!micro_batches.empty() && micro_batches != "1") text += ", " + micro_batches + " micro-batches";

@@ -26,6 +26,7 @@ struct HeldTensors {
   std::vector<at::Tensor> gradients = {};
   std::vector<at::Tensor> messages = {};  // what is sent to other ranks, or received from them
   int sharing = 1;  // replicas that have the messages, the parameters and the state together
+  std::vector<at::Tensor> parameters = {};  // of a server: its parts
 };
 
 class Reducer {
@@ -39,6 +40,8 @@ class Reducer {
   // sparse and coalesced. If `sharded`, the gradients of this replica's shards
   // (runner/gradients/sharded_reducer.h).
   virtual const std::vector<at::Tensor>& gradients() const = 0;
+  // The index of the parameter to which a gradient belongs.
+  virtual std::size_t parameter_of(std::size_t gradient) const { return gradient; }
   // True if each replica has only the gradients of its own shards.
   virtual bool sharded() const { return false; }
   // Complete gradients of all parameters, after the step's update. Collective.

@@ -187,6 +187,7 @@ class ShardedReducer final : public BucketedReducer {
   }
 
   const std::vector<at::Tensor>& gradients() const override { return gradients_; }
+  std::size_t parameter_of(std::size_t gradient) const override { return own_[gradient].slice.parameter; }
   bool sharded() const override { return true; }
   HeldTensors held() const override { return {gradients_, {memory_}, replicas_.size()}; }
 

@@ -88,7 +88,7 @@ class AsyncServer {
   AsyncServer(std::shared_ptr<AsyncRank> rank, std::optional<std::int64_t> bound)
       : rank_(std::move(rank)),
         bound_(bound),
-        gradient_(rank_->parts.new_memory()),
+        gradient_(rank_->parts.new_memory_of(rank_->messages.server())),
         read_at_(static_cast<std::size_t>(rank_->messages.replicas())),
         finished_(read_at_.size()) {}
 
@@ -132,6 +132,7 @@ class AsyncServer {
   }
 
   std::vector<at::Tensor> slices() const { return rank_->parts.slices_in(gradient_, server()); }
+  HeldTensors held() const { return {{gradient_}, {}, 1, {rank_->memory}}; }
   ServerLog take_log() { return std::exchange(log_, {}); }
 
  private:
@@ -207,13 +208,17 @@ class ServerOrder final : public StepOrder {
 
 class NoGradients final : public Reducer {
  public:
+  explicit NoGradients(std::shared_ptr<AsyncServer> server) : server_(std::move(server)) {}
+
   void prepare() override {}
   void last_backward() override {}
   void finish() override { throw InternalError("a server has a step with samples"); }
   void reduce_zeros() override {}
   const std::vector<at::Tensor>& gradients() const override { return none_; }
+  HeldTensors held() const override { return server_->held(); }
 
  private:
+  std::shared_ptr<AsyncServer> server_;
   std::vector<at::Tensor> none_;
 };
 
@@ -250,8 +255,9 @@ Update async_update(const experiments::Optimizer& settings,
             std::make_unique<AskedOrder>(rank)};
   const auto server = std::make_shared<AsyncServer>(rank, strategy.staleness);
   auto optimizer = rank->parts.optimizer_of(settings, rank->memory, factors, own);
-  return {std::make_unique<NoGradients>(), std::make_unique<AppliedGradients>(server, std::move(optimizer)),
-          std::make_unique<ServerOrder>(server)};
+  return {std::make_unique<NoGradients>(server),
+          std::make_unique<AppliedGradients>(server, std::move(optimizer)),
+          std::make_unique<ServerOrder>(server), std::make_unique<FreedNetwork>(parameters)};
 }
 
 }  // namespace trainyard::runner

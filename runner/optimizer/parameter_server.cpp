@@ -67,7 +67,7 @@ class AddingReducer final : public Reducer {
  public:
   explicit AddingReducer(const Rank& rank)
       : rank_(rank),
-        sums_(rank->parts.new_memory()),
+        sums_(rank->parts.new_memory_of(rank->messages.server())),
         gradients_(rank->parts.slices_in(sums_, rank->messages.server())) {}
 
   void prepare() override {}
@@ -81,9 +81,11 @@ class AddingReducer final : public Reducer {
   }
   const std::vector<at::Tensor>& gradients() const override { return gradients_; }
   bool sharded() const override { return true; }
+  HeldTensors held() const override { return {{sums_}, {}, 1, {rank_->memory}}; }
+  // To the replicas. The server itself has none.
   std::vector<at::Tensor> whole_gradients() override {
     rank_->messages.send_to_replicas(sums_);
-    return rank_->parts.wholes_in(sums_);
+    return std::vector<at::Tensor>(rank_->parts.layout().parameters(), sums_.narrow(0, 0, 0));
   }
 
  private:
@@ -135,7 +137,8 @@ Update served_update(const experiments::Optimizer& settings,
   const auto rank = std::make_shared<const ServedRank>(parameters, ranks, strategy);
   if (rank->messages.server() < 0)
     return {std::make_unique<PushingReducer>(parameters, rank), std::make_unique<PulledParameters>(rank)};
-  return {std::make_unique<AddingReducer>(rank), std::make_unique<ServedParameters>(settings, factors, rank)};
+  return {std::make_unique<AddingReducer>(rank), std::make_unique<ServedParameters>(settings, factors, rank),
+          std::make_unique<StepOrder>(), std::make_unique<FreedNetwork>(parameters)};
 }
 
 }  // namespace trainyard::runner

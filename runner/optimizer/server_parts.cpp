@@ -46,6 +46,10 @@ at::Tensor ServerParts::new_memory() const {
   return at::zeros({layout_.numbers()}, options_);
 }
 
+at::Tensor ServerParts::new_memory_of(int server) const {
+  return at::zeros({begin_of(buckets(), server)}, options_);
+}
+
 at::Tensor ServerParts::moved(const std::vector<networks::NamedParameter>& parameters) const {
   const at::NoGradGuard no_grad;
   at::Tensor memory = new_memory();
@@ -61,9 +65,47 @@ void ServerParts::write(const std::vector<at::Tensor>& gradients, const at::Tens
   for (std::size_t i = 0; i < gradients.size(); ++i) write_whole(gradients[i], layout_.in(memory, i));
 }
 
+at::Tensor ServerParts::copied(const std::vector<networks::NamedParameter>& parameters, int server) const {
+  const at::NoGradGuard no_grad;
+  at::Tensor memory = new_memory_of(server);
+  const std::vector<at::Tensor> own = slices_in(memory, server);
+  const std::vector<Shard> slices = layout_.slices(server, servers_);
+  for (std::size_t i = 0; i < own.size(); ++i)
+    own[i].copy_(slices[i].of(parameters[slices[i].parameter].value).flatten());
+  return memory;
+}
+
+std::int64_t ServerParts::begin_of(std::size_t bucket, int server) const {
+  std::int64_t begin = 0;
+  for (std::size_t before = 0; before < bucket; ++before) {
+    const MemoryRange range = layout_.range(before, server, servers_);
+    begin += range.end - range.begin;
+  }
+  return begin;
+}
+
 at::Tensor ServerParts::of(const at::Tensor& memory, std::size_t bucket, int server) const {
   const MemoryRange range = layout_.range(bucket, server, servers_);
-  return memory.slice(0, range.begin, range.end);
+  const std::int64_t begin = memory.numel() == layout_.numbers() ? range.begin : begin_of(bucket, server);
+  return memory.narrow(0, begin, range.end - range.begin);
+}
+
+std::vector<at::Tensor> ServerParts::slices_in(const at::Tensor& memory, int server) const {
+  std::vector<at::Tensor> slices;
+  for (std::size_t bucket = 0; bucket < buckets(); ++bucket) {
+    const at::Tensor own = of(memory, bucket, server);
+    std::int64_t begin = 0;
+    for (const Shard& slice : layout_.slices(bucket, server, servers_)) {
+      slices.push_back(own.narrow(0, begin, slice.end - slice.begin));
+      begin += slice.end - slice.begin;
+    }
+  }
+  return slices;
+}
+
+void FreedNetwork::begin_step(networks::ForwardContext& /*of_layers*/) {
+  for (const networks::NamedParameter& parameter : std::exchange(parameters_, {}))
+    at::Tensor(parameter.value).set_data(at::empty({0}, parameter.value.options().requires_grad(false)));
 }
 
 void ServerMessages::send_to_servers(const at::Tensor& memory, std::size_t bucket, Works& works) const {

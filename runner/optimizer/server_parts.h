@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
@@ -14,6 +15,7 @@
 #include "runner/communicator/communicator.h"
 #include "runner/gradients/sharded_reducer.h"
 #include "runner/optimizer/optimizer.h"
+#include "runner/optimizer/update.h"
 
 namespace trainyard::runner {
 
@@ -34,19 +36,20 @@ class ServerParts {
   int servers() const { return servers_; }
   std::size_t buckets() const { return layout_.buckets().size(); }
   const ShardLayout& layout() const { return layout_; }
-  at::Tensor new_memory() const;  // zeros
+  at::Tensor new_memory() const;               // zeros
+  at::Tensor new_memory_of(int server) const;  // zeros, only for the parts of a server
   // Moves the parameters to a new memory, which is returned.
   at::Tensor moved(const std::vector<networks::NamedParameter>& parameters) const;
+  // A copy of the parts of a server.
+  at::Tensor copied(const std::vector<networks::NamedParameter>& parameters, int server) const;
   std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const { return layout_.wholes_in(memory); }
   // Writes one gradient per parameter, sparse or dense.
   void write(const std::vector<at::Tensor>& gradients, const at::Tensor& memory) const;
 
-  // The part of a bucket that a server has. May be empty.
+  // The part of a bucket that a server has, in a memory of all parts or of those of this server. May be empty.
   at::Tensor of(const at::Tensor& memory, std::size_t bucket, int server) const;
   // The same cut at the parameters, in all buckets.
-  std::vector<at::Tensor> slices_in(const at::Tensor& memory, int server) const {
-    return layout_.slices_in(memory, server, servers_);
-  }
+  std::vector<at::Tensor> slices_in(const at::Tensor& memory, int server) const;
   // The optimizer of these slices of the parameters. `factors`: as of `make_optimizer`.
   std::unique_ptr<Optimizer> optimizer_of(const experiments::Optimizer& settings, const at::Tensor& memory,
                                           const std::vector<models::GroupFactors>& factors,
@@ -55,6 +58,8 @@ class ServerParts {
   }
 
  private:
+  std::int64_t begin_of(std::size_t bucket, int server) const;  // in a memory of the parts of this server
+
   ShardLayout layout_;
   int servers_;
   at::TensorOptions options_;
@@ -89,17 +94,31 @@ class ServerMessages {
   int replicas_;
 };
 
-// A replica or a server, for its reducer and its optimizer. Moves the parameters to `memory`.
+// A replica or a server, for its reducer and its optimizer. A replica has all parameters in `memory`, a server its parts.
 struct ServedRank {
   ServedRank(const std::vector<networks::NamedParameter>& parameters, Communicator& ranks,
              const experiments::Strategy& strategy)
-      : parts(parameters, strategy), messages(parts, ranks), memory(parts.moved(parameters)) {}
+      : parts(parameters, strategy),
+        messages(parts, ranks),
+        memory(messages.server() < 0 ? parts.moved(parameters)
+                                     : parts.copied(parameters, messages.server())) {}
   ServedRank(const ServedRank&) = delete;
   ServedRank& operator=(const ServedRank&) = delete;
 
   ServerParts parts;
   ServerMessages messages;
   at::Tensor memory;
+};
+
+// The network of a server is only for first values and their hashes. It is empty from the first step on.
+class FreedNetwork final : public WholeParameters {
+ public:
+  explicit FreedNetwork(std::vector<networks::NamedParameter> parameters)
+      : parameters_(std::move(parameters)) {}
+  void begin_step(networks::ForwardContext& of_layers) override;
+
+ private:
+  std::vector<networks::NamedParameter> parameters_;
 };
 
 }  // namespace trainyard::runner

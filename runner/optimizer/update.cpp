@@ -29,11 +29,12 @@ std::int64_t bytes_of(const std::vector<at::Tensor>& tensors) {
 
 }  // namespace
 
-HeldBytes held_bytes(const Update& update, const std::vector<at::Tensor>& parameters) {
+HeldBytes held_bytes(const Update& update, std::vector<at::Tensor> parameters) {
   std::vector<at::Tensor> state;
   for (const auto& row : update.optimizer->state()) state.insert(state.end(), row.begin(), row.end());
   HeldTensors held = update.reducer->held();
   for (const at::Tensor& parameter : parameters) held.gradients.push_back(parameter.grad());
+  parameters.insert(parameters.end(), held.parameters.begin(), held.parameters.end());
   HeldBytes bytes =
       update.whole->held().value_or(HeldBytes{bytes_of(parameters) / held.sharing, bytes_of(held.gradients),
                                               0, bytes_of(held.messages) / held.sharing});

@@ -68,6 +68,6 @@ struct Update {
 };
 
 // Call it after the gradients of a step. Memory that replicas share counts in equal parts.
-HeldBytes held_bytes(const Update& update, const std::vector<at::Tensor>& parameters);
+HeldBytes held_bytes(const Update& update, std::vector<at::Tensor> parameters);
 
 }  // namespace trainyard::runner

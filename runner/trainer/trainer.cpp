@@ -333,7 +333,8 @@ std::optional<std::vector<at::Tensor>> Trainer::counted_gradients() const {
   std::vector<at::Tensor> gradients = update_.reducer->gradients();
   const auto parameters = network_.parameters();
   std::size_t i = 0;
-  std::erase_if(gradients, [&](const at::Tensor&) { return !parameters[i++].cut; });
+  std::erase_if(gradients,
+                [&](const at::Tensor&) { return !parameters[update_.reducer->parameter_of(i++)].cut; });
   return gradients;
 }
 
@@ -363,19 +364,21 @@ std::vector<networks::NamedParameter> Trainer::remembered_values() const {
   for (const std::vector<at::Tensor>& row : update_.optimizer->state())
     for (const at::Tensor& tensor : row)
       values.push_back({"optimizer." + std::to_string(values.size()), tensor});
+  for (const at::Tensor& own : update_.reducer->held().parameters) values.push_back({"server", own});
   for (auto& value : loss_scale_->state()) values.push_back(std::move(value));
   return values;
 }
 
 std::vector<networks::NamedParameter> Trainer::state() const {
-  std::vector<networks::NamedParameter> state = network_.state();
+  std::vector<networks::NamedParameter> state;
+  if (!ranks_.position.is_server()) state = network_.state();
   for (auto& remembered : remembered_values()) state.push_back(std::move(remembered));
   return state;
 }
 
 void Trainer::restore(const std::vector<networks::NamedParameter>& state, std::int64_t steps) {
   const at::NoGradGuard no_grad;
-  networks::load_values(network_, state);
+  if (!ranks_.position.is_server()) networks::load_values(network_, state);
   for (const auto& remembered : remembered_values()) {
     const auto found = std::find_if(state.begin(), state.end(),
                                     [&](const auto& each) { return each.name == remembered.name; });

@@ -121,6 +121,21 @@ TEST_CASE("depthwise convolutions and normalisations follow the layer before the
     if (part.nodes[i].kind == "add") CHECK_FALSE(part.nodes[i].part);
 }
 
+TEST_CASE("a named dimension splits all layers that have it") {
+  const Graph cnn = graph_of("cnn", digits, {{"channels", Layers{16, 30}}, {"hidden", Layers{128}}});
+  const Graph gpt = graph_of("gpt", prose, {{"layers", std::int64_t{1}}});
+  CHECK(layers_with(mlp(), {"width"}) == Layers{1, 3, 5});
+  CHECK(layers_with(cnn, {"width"}) == Layers{7, 9});
+  CHECK(layers_with(cnn, {"channels"}) == Layers{0, 3});
+  CHECK(layers_with(gpt, {"width"}) == Layers{3, 5, 9, 11});
+  CHECK(layers_with(gpt, {"heads"}) == Layers{3, 4, 5});
+  CHECK(layers_with(gpt, {"vocabulary", "heads"}) == Layers{0, 3, 4, 5, 15});
+  CHECK(split_text(gpt, {2, layers_with(gpt, {"heads"})}) == "3 (columns), 4 (heads), 5 (rows)");
+  CHECK_THROWS_WITH_AS(layers_with(cnn, {"heads"}),
+                       "no layer of the model has a dimension heads; its dimensions are channels, width",
+                       UserError);
+}
+
 TEST_CASE("layers that cannot be split are refused with those that can") {
   CHECK(error_of(mlp(), 2, {0}) == "layer 0 (flatten) cannot be split; tensor_split may name 1, 3, 5");
   CHECK(error_of(mlp(), 2, {1, 9}) ==

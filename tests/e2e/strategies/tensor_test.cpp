@@ -16,6 +16,11 @@ const std::string parts = R"([strategy.three]
 kind = "tensor"
 tensor = 3
 tensor_split = [1, 3, 5]
+[strategy.hybrid]
+kind = "tensor"
+replicas = 2
+stages = 2
+tensor_split = { width = 2 }
 [compare]
 axis = "strategy"
 baseline = "single"
@@ -27,19 +32,22 @@ exclusive = "devices"
 
 TEST_CASE("tensor parts train what one process trains, and their records count once") {
   const Scratch scratch;
-  scratch.write("small.toml", sweep_file(2, R"("single", "tensor", "three")", 1) +
+  scratch.write("small.toml", sweep_file(2, R"("single", "tensor", "three", "hybrid")", 1) +
                                   "save = \"last\"\ncheckpoint = \"epoch\"\n" + parts);
   const auto plan = scratch.at({"plan", "small.toml"});
   CHECK(contains(plan.out, "split of mlp tensor: layers 1 (columns), 3 (rows)"));
   CHECK(contains(plan.out, "split of mlp three: layers 1 (columns), 3 (rows), 5 (columns, gathered)"));
+  CHECK(contains(plan.out, "split of mlp hybrid: layers 1 (columns), 3 (rows), 5 (columns, gathered)"));
+  CHECK(contains(plan.out, "stages of mlp hybrid: layers 0-"));
   const auto run = scratch.at({"run", "small.toml"});
   CHECK_MESSAGE(run.code == 0, (run.out + run.err));
   CHECK(rows_of(scratch, "SELECT strategy, replicas, stages, tensor, status FROM run_summary ORDER BY 1") ==
-        "[\"single\",1,1,1,\"finished\"]\n[\"tensor\",1,1,2,\"finished\"]\n[\"three\",1,1,3,\"finished\"]\n");
+        "[\"hybrid\",2,2,2,\"finished\"]\n[\"single\",1,1,1,\"finished\"]\n[\"tensor\",1,1,2,\"finished\"]\n["
+        "\"three\",1,1,3,\"finished\"]\n");
   // all parts are one replica, which has its samples once
   CHECK(
       rows_of(scratch, "SELECT strategy, MAX(replica), COUNT(*) FROM epoch_replica GROUP BY 1 ORDER BY 1") ==
-      "[\"single\",0,2]\n[\"tensor\",0,2]\n[\"three\",0,2]\n");
+      "[\"hybrid\",1,4]\n[\"single\",0,2]\n[\"tensor\",0,2]\n[\"three\",0,2]\n");
   CHECK(rows_of(scratch,
                 "SELECT COUNT(DISTINCT weight) FROM epoch_mean WHERE phase = 'train' AND name = 'loss'") ==
         "[1]\n");
@@ -52,6 +60,7 @@ TEST_CASE("tensor parts train what one process trains, and their records count o
   CHECK_FALSE(contains(compared.out, "BROKEN"));
   const auto page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "3 parts"));
+  CHECK(contains(page, "2 replicas × 2 stages × 2 parts"));
 }
 
 TEST_CASE("a layer that cannot be split is refused at its place, and nothing starts") {

@@ -210,6 +210,30 @@ TEST_CASE("tensor parts split the cheapest layers, or those of the file, and onl
   CHECK(run_from_json(to_json(given)).strategy == given.strategy);
   CHECK(canonical_work(given).find("\"tensor\":3,\"tensor_split\":[1,5]") != std::string::npos);
   CHECK(run_key(given) != run_key(experiment.runs[1]));
+
+  // A named dimension is the same work as a list of its layers, in both notations.
+  const std::string listed =
+      canonical_work(loaded(tensor + "tensor = 3\ntensor_split = [1, 3, 5]\n").runs[1]);
+  for (const char* split : {"{ width = 3 }", "\"width = 3\""}) {
+    CAPTURE(split);
+    Experiment named = loaded(tensor + "tensor_split = " + split + "\n");
+    CHECK(named.runs[1].strategy.tensor == 3);
+    CHECK(values_by_name(named.runs[1]).at("tensor_split") == Value(std::string("width = 3")));
+    for (Run& run : named.runs) run.data.input = models::input_shape(models::find_dataset("mnist"));
+    resolve_stages(named);
+    CHECK(canonical_work(named.runs[1]) == listed);
+  }
+}
+
+TEST_CASE("tensor parts can have stages and replicas") {
+  const std::string tensor = start + "strategy = [\"tensor\"]\n[strategy.tensor]\n";
+  const Run plain = loaded(tensor).runs[0], wide = loaded(tensor + "replicas = 2\nstages = 3\n").runs[0];
+  CHECK(plain.strategy.micro_batches == 1);
+  CHECK(plain.strategy.schedule.empty());
+  CHECK(wide.strategy.world_size() == 12);
+  CHECK(wide.strategy.micro_batches == 4);
+  CHECK(wide.strategy.schedule == "1f1b");
+  CHECK(wide.strategy.parts_of_checkpoint() == 6);
 }
 
 TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, is an error at its place") {
@@ -259,7 +283,18 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
       {mp + "tensor_split = [1]",
        "6:16: strategy \"mp\" has no tensor_split; strategies with one are tensor"},
       {tensor + "tensor = 0", "6:10: tensor must be an integer in [1, 1024], but is 0"},
-      {tensor + "replicas = 2", "6:12: replicas of strategy \"tensor\" must be 1, but is 2"},
+      {tensor + "micro_batches = 2",
+       "6:17: micro_batches of strategy \"tensor\" needs stages, as in stages = 2"},
+      {tensor + "tensor_split = { width = 2, channels = 4 }",
+       "6:16: the dimensions of tensor_split must have the same number, because each rank has one part of "
+       "each; are width = 2, channels = 4"},
+      {tensor + "tensor_split = { widht = 2 }",
+       "6:18: \"widht\" is not a key of tensor_split; did you mean \"width\"?"},
+      {tensor + "tensor_split = { width = 1 }", "6:26: width must be an integer in [2, 1024], but is 1"},
+      {tensor + "tensor_split = { heads = 2 }",
+       "6:16: no layer of the model has a dimension heads; its dimensions are width"},
+      {tensor + "tensor = 3\ntensor_split = { width = 2 }",
+       "7:16: tensor_split has 2 parts, but tensor is 3; leave out tensor"},
       {tensor + "tensor_split = [0]",
        "6:16: layer 0 (flatten) cannot be split; tensor_split may name 1, 3, 5"},
       {tensor + "tensor_split = [1, 6]",
@@ -267,7 +302,9 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
       {tensor + "tensor_split = [3, 1]",
        "6:16: the layers of tensor_split must be in ascending order, are [3, 1]"},
       {tensor + "tensor_split = 1",
-       "6:16: tensor_split must be a list of 1 to 1024 integers >= 0 or \"auto\", but is 1"},
+       "6:16: tensor_split must be a list of 1 to 1024 integers >= 0 or \"auto\", or a table as { width = 2 "
+       "}, "
+       "but is 1"},
       {tensor + "tensor = 11\ntensor_split = [5]",
        "7:16: tensor = 11 is more than the 10 outputs of layer 5"},
       {tensor + "tensor = 1000", "6:10: no layer has outputs, heads or tokens for tensor = 1000"},

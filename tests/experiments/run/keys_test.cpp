@@ -93,7 +93,7 @@ TEST_CASE("a key of the mesh has a default for each kind of strategy") {
   CHECK(default_text(key_named("replicas").parameter) ==
         "ddp, mp-ddp, parameter-server, zero, independent, in-step 2; others 1");
   CHECK(default_text(key_named("stages").parameter) == "mp, pipeline, mp-ddp 2; others 1");
-  CHECK(default_text(key_named("micro_batches").parameter) == "pipeline, mp-ddp 4; others 1");
+  CHECK(default_text(key_named("micro_batches").parameter) == "pipeline, mp-ddp, tensor 4; others 1");
   CHECK(default_text(key_named("tensor").parameter) == "tensor 2; others 1");
 }
 

@@ -277,7 +277,7 @@ experiments::Run parity_run(const ParityModel& model, const experiments::Strateg
   if (strategy.tensor > 1) {
     const models::Graph graph = experiments::graph_of(run, model.input);
     run.global_batch = 1'000'000;  // so that these small layers are worth splitting
-    run.strategy.tensor_split = strategy.split == "auto"
+    run.strategy.tensor_split = strategy.tensor_source == "auto"
                                     ? models::cheapest_split(graph, strategy.tensor, run.global_batch)
                                     : layers_to_split(graph, strategy.tensor);
   }

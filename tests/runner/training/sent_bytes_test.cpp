@@ -79,4 +79,53 @@ TEST_CASE("stages send activations forward and their gradients back") {
   CHECK(found.at(0) >= 12 * 128 * 4);
 }
 
+// By rank, of "parameters", "gradients" or "state".
+std::map<int, double> held(const experiments::Run& run, const std::string& name) {
+  const ScratchFolder folder;
+  const auto launch = launch_in(folder.path(), run, "");
+  train_launched(launch);
+  std::map<int, double> found;
+  for (int rank = 0; rank < run.strategy.world_size(); ++rank)
+    for (const json& record : records_of(launch, rank))
+      if (record.at("type") == "epoch") found[rank] = record.at("held_bytes").at(name).get<double>();
+  return found;
+}
+
+// design/strategies, section 5: costs of a rank.
+TEST_CASE(
+    "each server holds its part of the parameters and of the state of the optimizer, and replicas no state") {
+  for (const char* mode : {"sync", "async"}) {
+    CAPTURE(mode);
+    experiments::Run run = mlp({"parameter-server", 2, 1, "", 1, 3});
+    run.strategy.mode = mode;
+    run.optimizer.kind = "adam";
+    const double whole = parameters, part = whole / 3;
+    const auto weights = held(run, "parameters"), gradients = held(run, "gradients"),
+               state = held(run, "state");
+    for (int worker = 0; worker < 2; ++worker) {
+      CHECK(weights.at(worker) == whole);
+      CHECK(gradients.at(worker) == whole);
+      CHECK(state.at(worker) == 0);
+    }
+    for (int server = 2; server < 5; ++server) {
+      CHECK(weights.at(server) == doctest::Approx(part).epsilon(0.05));
+      CHECK(gradients.at(server) == doctest::Approx(part).epsilon(0.05));
+      CHECK(state.at(server) == doctest::Approx(2 * part).epsilon(0.05));
+    }
+  }
+}
+
+TEST_CASE("tensor parts hold their part of the split layers and all others") {
+  experiments::Run run = mlp(single);
+  run.strategy = {
+      .name = "tensor", .kind = "tensor", .tensor = 2, .tensor_split = {1, 3}, .tensor_source = "given"};
+  run.optimizer.kind = "adam";
+  constexpr double own = 4 * (784 * 64 + 64 + 64 * 64 + 64 + 650);
+  for (int part = 0; part < 2; ++part) {
+    CHECK(held(run, "parameters").at(part) == own);
+    CHECK(held(run, "gradients").at(part) == own);
+    CHECK(held(run, "state").at(part) == doctest::Approx(2 * own).epsilon(0.05));
+  }
+}
+
 }  // namespace trainyard::runner::sent_bytes_test

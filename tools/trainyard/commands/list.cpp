@@ -124,6 +124,9 @@ std::string default_of(const experiments::StrategyKind::Range& range) {
 }
 
 constexpr const char* strategies_note =
+    "\nClaims: same - what one device computes, up to the order of sums; recorded - another algorithm, "
+    "which\n"
+    "depends on which rank is faster; none - separate models, without a verdict.\n"
     "\nThe numbers are defaults, and [strategy.NAME] changes them. For a NAME of your own, set its kind:\n"
     "  [strategy.gpipe]\n  kind = \"pipeline\"\n  stages = 4\n  schedule = \"gpipe\"\n"
     "or its command, if its ranks are a program of your own (docs/record-protocol.md):\n"
@@ -144,12 +147,13 @@ void list_strategies(const std::string& name) {
                    right_column("servers"),
                    right_column("tensor"),
                    "schedule",
+                   "claim",
                    "about"};
   for (const auto& kind : experiments::strategy_kinds())
     if (name.empty() || kind.name == only)
       table.rows.push_back({kind.name, default_of(kind.replicas), default_of(kind.stages),
                             default_of(kind.micro_batches), default_of(kind.servers), default_of(kind.tensor),
-                            kind.schedule.empty() ? "-" : kind.schedule, kind.about});
+                            kind.schedule.empty() ? "-" : kind.schedule, kind.claim, kind.about});
   std::cout << aligned_table(table) << (name.empty() ? strategies_note : "");
 }
 

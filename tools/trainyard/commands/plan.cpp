@@ -267,14 +267,15 @@ std::string state_text(const orchestrator::Plan& plan, const orchestrator::Plann
 std::string stages_lines(const orchestrator::Plan& plan) {
   std::vector<std::string> lines;
   for (const auto& run : plan.runs) {
-    const bool has_parts = run.run.strategy.tensor > 1;
-    if (run.run.strategy.stages == 1 && !has_parts) continue;
-    std::string line = fmt::format(
-        "{} of {} {}: layers {}\n", has_parts ? "split" : "stages", run.run.model, run.run.strategy.name,
-        has_parts ? models::split_text(experiments::graph_of(run.run, run.run.data.input),
-                                       experiments::tensor_split_of(run.run))
-                  : experiments::stages_text(run.run));
-    if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    const auto add = [&](const char* what, const std::string& layers) {
+      std::string line =
+          fmt::format("{} of {} {}: layers {}\n", what, run.run.model, run.run.strategy.name, layers);
+      if (std::find(lines.begin(), lines.end(), line) == lines.end()) lines.push_back(std::move(line));
+    };
+    if (run.run.strategy.stages > 1) add("stages", experiments::stages_text(run.run));
+    if (run.run.strategy.tensor > 1)
+      add("split", models::split_text(experiments::graph_of(run.run, run.run.data.input),
+                                      experiments::tensor_split_of(run.run)));
   }
   return lines.empty() ? "" : "\n" + fmt::format("{}", fmt::join(lines, ""));
 }

@@ -1,0 +1,134 @@
+// The keys of strategies: those of the mesh, and what depends on it.
+#include <map>
+
+#include <fmt/format.h>
+
+#include "base/text.h"
+#include "experiments/run/key_rows.h"
+
+namespace trainyard::experiments {
+
+namespace {
+
+bool has_stages(const Run& run) {
+  return run.strategy.stages > 1;
+}
+
+bool has_servers(const Run& run) {
+  return run.strategy.servers > 0;
+}
+
+bool has_parts(const Run& run) {
+  return run.strategy.tensor > 1;
+}
+
+// "ddp, mp-ddp 2; others 1": the default number of `part` of each kind.
+std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
+  const std::int64_t others = (StrategyKind().*part).fallback;
+  std::map<std::int64_t, std::vector<std::string>> names;  // by default
+  for (const StrategyKind& kind : strategy_kinds())
+    if ((kind.*part).fallback != others) names[(kind.*part).fallback].push_back(kind.name);
+  std::string text;
+  for (const auto& [number, kinds] : names) text += fmt::format("{} {}; ", joined(kinds), number);
+  return text + fmt::format("others {}", others);
+}
+
+}  // namespace
+
+std::vector<Key> strategy_keys() {
+  std::vector<Key> rows{
+      {.parameter = integer_row("replicas", from_one, Bound{1024},
+                                "copies of the model; each trains on its share of the batch"),
+       .of = &StrategyKind::replicas,
+       .member = &Strategy::replicas,
+       .original = true},
+      {.parameter = integer_row("stages", from_one, Bound{1024},
+                                "parts into which the layers of each copy are cut; one rank per part"),
+       .of = &StrategyKind::stages,
+       .member = &Strategy::stages,
+       .original = true},
+      {.parameter =
+           integer_row("servers", from_zero, Bound{1024},
+                       "ranks that hold the parameters and the state of the optimizer, in equal parts"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::servers,
+       .has = has_servers},
+      {.parameter =
+           text_row("mode", {"sync", "async"},
+                    "of servers. sync: they add the gradients of all replicas, as one device; async: they "
+                    "apply each gradient of a whole batch at once, which is another algorithm"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::mode,
+       .has = has_servers},
+      {.parameter = integer_row(
+           "staleness", from_zero, Bound{1'000'000},
+           "mode \"async\": by how many updates a replica may be ahead of the slowest one", "no bound"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::staleness,
+       .has = has_servers},
+      {.parameter = text_row("placement", {"even", "whole"},
+                             "of parameters on servers. even: each server has an equal part; whole: a "
+                             "parameter is on one server, as in TensorFlow"),
+       .of = &StrategyKind::servers,
+       .member = &Strategy::placement,
+       .has = has_servers},
+      {.parameter = integer_row("min_replicas", from_one, Bound{1024},
+                                "of ddp: the fewest replicas with which an attempt may resume, if devices "
+                                "or ranks were lost",
+                                "replicas"),
+       .place = KeyPlace::strategy,
+       .member = &Strategy::min_replicas,
+       .has = [](const Run& run) { return run.strategy.min_replicas.has_value(); }},
+      {.parameter = text_row(
+           "sharding", {"optimizer", "gradients", "parameters"},
+           "of what each replica keeps only a slice: the state of the optimizer; also the gradients; "
+           "also the parameters (ZeRO 1, 2, 3)",
+           "\"parameters\""),
+       .of = &StrategyKind::sharding,
+       .member = &Strategy::sharding,
+       .has = [](const Run& run) { return !run.strategy.sharding.empty(); }},
+      {.parameter = integer_row(
+           "micro_batches", from_one, Bound{65536},
+           "parts of a replica's batch; different stages work on different parts at the same time"),
+       .of = &StrategyKind::micro_batches,
+       .member = &Strategy::micro_batches,
+       .has = has_stages},
+      {.parameter =
+           text_row("schedule", {"gpipe", "1f1b"},
+                    "gpipe: all forward, then all backward; 1f1b: one forward, one backward", "\"1f1b\""),
+       .of = &StrategyKind::micro_batches,
+       .member = &Strategy::schedule,
+       .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
+      {.parameter = {.name = "stage_split",
+                     .type = ValueType::integers,
+                     .fallback_text = "\"auto\"",
+                     .minimum = from_one,
+                     .minimum_length = 1,
+                     .maximum_length = 1023,
+                     .meaning = "the first layer of each stage except the first, counted from 0; \"auto\" "
+                                "balances the estimated cost of the layers"},
+       .of = &StrategyKind::stages,
+       .other_form = "\"auto\""},
+      {.parameter = integer_row("tensor", from_one, Bound{1024},
+                                "parts into which single layers are split; one rank per part"),
+       .of = &StrategyKind::tensor,
+       .member = &Strategy::tensor,
+       .has = has_parts},
+      {.parameter = {.name = "tensor_split",
+                     .type = ValueType::integers,
+                     .fallback_text = "\"auto\"",
+                     .minimum = from_zero,
+                     .minimum_length = 1,
+                     .maximum_length = 1024,
+                     .meaning =
+                         "the layers that are split, counted from 0; { width = 2 } names their dimension and "
+                         "the parts; \"auto\" takes those with the least estimated cost"},
+       .of = &StrategyKind::tensor,
+       .other_form = "\"auto\", or a table as { width = 2 }"},
+  };
+  for (Key& key : rows)
+    if (is_mesh_number(key)) key.parameter.fallback_text = default_of_kinds(key.of);
+  return rows;
+}
+
+}  // namespace trainyard::experiments
