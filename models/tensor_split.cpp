@@ -239,8 +239,10 @@ class Planner {
         "the first and the last layer have the same weight, so tensor_split must name both or none");
   for (const std::int64_t layer : layers)
     if (const Units units = units_of(graph.nodes[static_cast<std::size_t>(layer)]); units.count < parts)
-      throw UserError(fmt::format("tensor = {} is more than the {} {} of layer {}", parts, units.count,
-                                  units.name, layer));
+      throw UserError(
+          fmt::format("{} parts are more than the {} {} of layer {}; use fewer parts, or list other "
+                      "layers in tensor_split",
+                      parts, units.count, units.name, layer));
   throw UserError("attention can only be split together with the layer before it; name both in tensor_split");
 }
 
@@ -270,12 +272,8 @@ std::vector<std::int64_t> splittable_layers(const Graph& graph) {
   return layers;
 }
 
-std::span<const SplitDimension> split_dimensions() {
-  static constexpr std::array dimensions{
-      SplitDimension{"width", "outputs of linear layers, and numbers of a mean embedding"},
-      SplitDimension{"channels", "outputs of convolutions"},
-      SplitDimension{"heads", "attention and the linear layers beside it"},
-      SplitDimension{"vocabulary", "embeddings of tokens, and a last layer with the same weight"}};
+std::span<const char* const> split_dimensions() {
+  static constexpr std::array dimensions{"width", "channels", "heads", "vocabulary"};
   return dimensions;
 }
 

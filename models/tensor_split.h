@@ -23,21 +23,20 @@ std::vector<std::int64_t> splittable_layers(const Graph& graph);
 struct TensorSplit {
   std::int64_t parts = 1;
   std::vector<std::int64_t> layers = {};  // those that are split, ascending
-  std::int64_t batch = 128;               // samples of a step
+  std::int64_t batch = 128;               // samples of an exchange
 };
 
-// A dimension by which layers can be split, as in Mesh-TensorFlow.
-struct SplitDimension {
-  const char* name;   // "width"
-  const char* about;  // "outputs of linear layers": the layers that have it
-};
-
-std::span<const SplitDimension> split_dimensions();
+// Names of dimensions by which layers can be split, as in Mesh-TensorFlow.
+// - width: linear layers, and mean embeddings
+// - channels: convolutions
+// - heads: attention and the linear layers beside it
+// - vocabulary: embeddings of tokens, and a last layer with the same weight
+std::span<const char* const> split_dimensions();
 
 // The layers, ascending, that have one of the dimensions with these names. UserError if no layer has one of them.
 std::vector<std::int64_t> layers_with(const Graph& graph, const std::vector<std::string>& dimensions);
 
-// The layers, ascending, whose split takes the least time in a step of `batch` samples, and at least one.
+// The layers, ascending, whose split takes the least time for `batch` samples, and at least one.
 // - The least sum of counted work / parts and of what exchanges cost, by dynamic programming over the nodes with the
 //   states "the value is whole" and "the value is split".
 // - UserError if no layer has a size of at least `parts`.

@@ -252,8 +252,8 @@ std::vector<StepEvent> step_events(const Database& database, const std::string& 
   return read_rows(database, R"sql(
       SELECT s.run_key, s.epoch, s.step, s.replica, s.stage, s.host, s.part, COALESCE(s.micro_batch, -1), s.begin_seconds,
         s.end_seconds
-      FROM experiment_run m CROSS JOIN step_event s ON s.run_key = m.run_key
-      WHERE m.experiment = ? ORDER BY m.first_journal_id, m.position, s.epoch, s.step, s.rank, s.begin_seconds)sql",
+      FROM experiment_run m CROSS JOIN run r ON r.run_key = m.run_key CROSS JOIN step_event s ON s.run_key = m.run_key
+      WHERE m.experiment = ? AND s.rank % r.tensor = 0 ORDER BY m.first_journal_id, m.position, s.epoch, s.step, s.rank, s.begin_seconds)sql",
                    event_of, experiment);
 }
 

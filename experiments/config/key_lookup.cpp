@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <map>
 #include <numeric>
 #include <set>
 
@@ -90,19 +91,20 @@ std::optional<Value> checked_batch(const Parameter& parameter, const TomlNode& i
 std::optional<Value> named_dimensions(const Parameter& parameter, const TomlNode& item,
                                       Diagnostics& problems) {
   const std::size_t errors = problems.errors();
-  std::string text;
-  std::set<std::int64_t> numbers;
+  std::map<std::string, std::int64_t> parts;
   std::vector<KeyReader> readers;
-  for (const models::SplitDimension& dimension : models::split_dimensions())
-    readers.push_back({dimension.name, [&, name = dimension.name](const TomlMember& member) {
-                         std::int64_t parts = 0;
-                         read_value(bounded(name, ValueType::integer, Bound{2}, Bound{1024}), member.value,
-                                    parts, problems);
-                         text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, parts);
-                         numbers.insert(parts);
-                       }});
+  for (const char* name : models::split_dimensions())
+    readers.push_back({name, value_reader(bounded(name, ValueType::integer, Bound{2}, Bound{1024}),
+                                          parts[name], problems)});
   read_keys(*item.table(), parameter.name, readers, problems);
   if (problems.errors() > errors) return std::nullopt;
+  std::string text;
+  std::set<std::int64_t> numbers;
+  for (const char* name : models::split_dimensions()) {
+    if (parts[name] == 0) continue;
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, parts[name]);
+    numbers.insert(parts[name]);
+  }
   if (numbers.size() == 1) return Value(text);
   if (numbers.empty())
     report_other(parameter, item, problems);

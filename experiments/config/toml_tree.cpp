@@ -93,6 +93,18 @@ std::optional<Value> list_value(const TomlNode::List& items) {
   return numbers;
 }
 
+// Its text is not in a file, so all of it is at one place.
+void put_at(const Location& at, TomlNode& node) {
+  node.at = at;
+  if (auto* list = std::get_if<TomlNode::List>(&node.content))
+    for (TomlNode& item : *list) put_at(at, item);
+  if (auto* table = std::get_if<TomlNode::Table>(&node.content))
+    for (TomlMember& member : *table) {
+      member.at = at;
+      put_at(at, member.value);
+    }
+}
+
 }  // namespace
 
 TomlNode parse_toml(const std::string& text, const std::string& file) {
@@ -109,7 +121,9 @@ std::optional<TomlNode> parse_toml_value(const std::string& text, const Location
     const TomlNode root = parse_toml("value = " + text, at.file);
     const TomlNode::Table& members = *root.table();
     if (members.size() != 1 || members.front().name != "value") return std::nullopt;
-    return TomlNode{at, members.front().value.content};
+    TomlNode value = members.front().value;
+    put_at(at, value);
+    return value;
   } catch (const NotToml&) {
     return std::nullopt;
   }

@@ -6,7 +6,6 @@
 
 #include "base/error.h"
 #include "base/named_row.h"
-#include "base/number.h"
 #include "base/text.h"
 #include "experiments/config/key_lookup.h"
 #include "experiments/run/run_model.h"
@@ -157,29 +156,19 @@ void take_split(const RunSettings& settings, Strategy& strategy) {
 void take_tensor_split(const RunSettings& settings, Strategy& strategy, Diagnostics& problems) {
   const Setting* split = settings.find("tensor_split");
   if (split == nullptr) return;
+  if (strategy.tensor == 1 && settings.find("tensor") != nullptr) return;  // see Key::unused
   if (const auto* layers = std::get_if<std::vector<std::int64_t>>(&split->value)) {
     strategy.tensor_split = *layers;
     strategy.tensor_source = "given";
     return;
   }
   strategy.tensor_source = std::get<std::string>(split->value);
-  if (strategy.named_dimensions().empty()) return;
-  const std::size_t last = strategy.tensor_source.rfind(' ') + 1;
-  const std::int64_t parts = parse_number<std::int64_t>(strategy.tensor_source.substr(last)).value();
+  if (strategy.tensor_source == "auto") return;
+  const std::int64_t parts = named_split(strategy.tensor_source).parts;
   if (settings.find("tensor") != nullptr && parts != strategy.tensor)
     problems.error(split->at, "tensor_split has {} parts, but tensor is {}; leave out tensor", parts,
                    strategy.tensor);
   strategy.tensor = parts;
-}
-
-// One stage has one micro-batch.
-void take_micro_batches(const RunSettings& settings, Strategy& strategy, Diagnostics& problems) {
-  const StrategyKind& kind = settings.kind();
-  if (strategy.stages > 1 || kind.stages.minimum > 1 || !kind.micro_batches.any()) return;
-  strategy.micro_batches = 1;
-  for (const char* name : {"micro_batches", "schedule"})
-    if (const Setting* found = settings.find(name))
-      problems.error(found->at, "{} of {} needs stages, as in stages = 2", name, strategy_text(settings));
 }
 
 // Reports keys that the strategy's kind does not have, and numbers outside its ranges.
@@ -194,7 +183,8 @@ void resolve_strategy(const RunSettings& settings, Run& run, Diagnostics& proble
   }
   if (kind.stages.any()) take_split(settings, run.strategy);
   if (kind.tensor.any()) take_tensor_split(settings, run.strategy, problems);
-  take_micro_batches(settings, run.strategy, problems);
+  if (run.strategy.stages == 1 && kind.stages.minimum == 1 && kind.micro_batches.any())
+    run.strategy.micro_batches = 1;  // other numbers make no difference; see Key::unused
   const Setting* schedule = settings.find("schedule");
   // All schedules have the same order for one micro-batch.
   if (kind.micro_batches.any() && run.strategy.micro_batches > 1)
@@ -432,7 +422,7 @@ class Check {
           "changes the result a little: batch_norm \"local\" takes the statistics of each replica; use "
           "\"sync\"");
     if (run_.exported && !split_of_batch(nodes)) split_of_batch(graph.evaluation->nodes);
-    if (run_.strategy.stages > 1) stages(nodes);
+    if (run_.strategy.stages > 1 || run_.strategy.split == "given") stages(nodes);
     if (run_.strategy.tensor > 1) tensor(graph);
   } catch (const UserError& error) {
     problems_.error(settings_.place("dataset"), error.what());

@@ -27,13 +27,13 @@ std::optional<Pair> parse_pair(const std::string& text, const std::string& optio
   return std::nullopt;
 }
 
-// Splits the text at commas outside of brackets.
+// Splits the text at commas outside of brackets and braces.
 std::vector<std::string> split(const std::string& text) {
   std::vector<std::string> parts(1);
   int depth = 0;
   for (const char character : text) {
-    if (character == '[') ++depth;
-    if (character == ']') --depth;
+    if (character == '[' || character == '{') ++depth;
+    if (character == ']' || character == '}') --depth;
     if (character == ',' && depth == 0) {
       parts.emplace_back();
     } else {
@@ -190,6 +190,8 @@ std::vector<bool> matching(const std::vector<std::string>& conditions, const std
 
 bool means(const std::string& text, const Value& value) {
   if (text == plain_text(value)) return true;
+  if (text.starts_with('{') && text.ends_with('}') && text.size() > 2)  // named dimensions, as in the file
+    return trimmed(std::string_view(text).substr(1, text.size() - 2)) == plain_text(value);
   const auto item = parse_toml_value(text, {});
   const auto parsed = item ? as_value(*item) : std::nullopt;
   if (!parsed) return false;

@@ -11,10 +11,8 @@
 
 namespace trainyard::experiments {
 
-inline constexpr Bound above_zero{0, false};
 inline constexpr Bound from_zero{0, true};
 inline constexpr Bound from_one{1, true};
-inline constexpr Bound below_one{1, false};
 
 // `fallback`: the default in words, if it depends on other keys. Without one it is that of a new `Run`.
 inline Parameter number_row(const char* name, Bound minimum, std::optional<Bound> maximum,
@@ -40,13 +38,6 @@ inline Parameter text_row(const char* name, std::vector<std::string> choices, co
           .fallback_text = fallback,
           .choices = std::move(choices),
           .meaning = meaning};
-}
-
-// "none" in the file is an empty string in the run.
-inline Parameter kept_row(const char* name, std::vector<std::string> choices, const char* meaning) {
-  Parameter parameter = text_row(name, std::move(choices), meaning);
-  parameter.fallback = std::string("none");
-  return parameter;
 }
 
 std::vector<Key> strategy_keys();

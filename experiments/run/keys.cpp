@@ -15,6 +15,16 @@ namespace trainyard::experiments {
 
 namespace {
 
+constexpr Bound above_zero{0, false};
+constexpr Bound below_one{1, false};
+
+// "none" in the file is an empty string in the run.
+Parameter kept_row(const char* name, std::vector<std::string> choices, const char* meaning) {
+  Parameter parameter = text_row(name, std::move(choices), meaning);
+  parameter.fallback = std::string("none");
+  return parameter;
+}
+
 bool never(const Run& /*run*/) {
   return false;
 }

@@ -30,13 +30,16 @@ std::string changed_file(const Strategy& strategy) {
   return "";
 }
 
-std::vector<std::string> Strategy::named_dimensions() const {
-  std::vector<std::string> names;
-  for (std::size_t equals = 0, begin = 0; (equals = tensor_source.find(" = ", begin)) != std::string::npos;) {
-    names.push_back(tensor_source.substr(begin, equals - begin));
-    begin = std::min(tensor_source.find(", ", equals), tensor_source.size() - 2) + 2;
+NamedSplit named_split(const std::string& tensor_source) {
+  NamedSplit split;
+  std::istringstream text(tensor_source);
+  std::string name, equals;
+  char comma = 0;
+  while (text >> name >> equals >> split.parts) {
+    split.dimensions.push_back(name);
+    text >> comma;
   }
-  return names;
+  return split;
 }
 
 double effective_learning_rate(const Run& run) {

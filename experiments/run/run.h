@@ -58,8 +58,6 @@ struct Strategy {
   std::int64_t parts_of_checkpoint() const {
     return (sharding.empty() ? stages * tensor : replicas) + servers;
   }
-  // The names of dimensions in `tensor_source`. Empty for "auto" and "given".
-  std::vector<std::string> named_dimensions() const;
   bool independent() const;  // ranks share neither batch nor gradients
   bool foreign() const { return !command.empty(); }
   bool is_async() const { return mode == "async"; }
@@ -67,6 +65,13 @@ struct Strategy {
   std::int64_t sharing_replicas() const { return independent() || is_async() ? 1 : replicas; }
   bool operator==(const Strategy&) const = default;
 };
+
+// The dimensions and the parts of "width = 2, heads = 2".
+struct NamedSplit {
+  std::vector<std::string> dimensions;
+  std::int64_t parts = 1;
+};
+NamedSplit named_split(const std::string& tensor_source);
 
 // How a declared file differs from the one in the run key: "train.py has changed …". Empty if none does.
 std::string changed_file(const Strategy& strategy);

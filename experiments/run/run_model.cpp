@@ -411,14 +411,13 @@ models::Graph graph_of(const Run& run, const models::InputShape& input) {
 std::vector<std::int64_t> layers_to_split(const Run& run, const models::Graph& graph) {
   const Strategy& strategy = run.strategy;
   if (strategy.tensor_source == "given") return strategy.tensor_split;
-  if (strategy.tensor_source != "auto") return models::layers_with(graph, strategy.named_dimensions());
+  if (strategy.tensor_source != "auto")
+    return models::layers_with(graph, named_split(strategy.tensor_source).dimensions);
   return models::cheapest_split(graph, strategy.tensor, tensor_split_of(run).batch);
 }
 
 models::TensorSplit tensor_split_of(const Run& run) {
-  const std::int64_t turns = run.strategy.sharing_replicas() * run.strategy.micro_batches;
-  return {run.strategy.tensor, run.strategy.tensor_split,
-          std::max<std::int64_t>(run.global_batch / turns, 1)};
+  return {run.strategy.tensor, run.strategy.tensor_split, run.global_batch / parts_of_batch(run)};
 }
 
 }  // namespace trainyard::experiments

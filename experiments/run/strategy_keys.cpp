@@ -22,6 +22,17 @@ bool has_parts(const Run& run) {
   return run.strategy.tensor > 1;
 }
 
+// Kinds with these keys may have one stage, or one part. For other kinds the keys are an error.
+std::string unused_in_one_stage(const Run& run) {
+  const StrategyKind* const kind = strategy_or_null(run.strategy.kind);
+  return has_stages(run) || kind == nullptr || !kind->micro_batches.any() ? "" : "is not used by one stage";
+}
+
+std::string unused_by_one_part(const Run& run) {
+  const StrategyKind* const kind = strategy_or_null(run.strategy.kind);
+  return has_parts(run) || kind == nullptr || !kind->tensor.any() ? "" : "is not used by one part";
+}
+
 // "ddp, mp-ddp 2; others 1": the default number of `part` of each kind.
 std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
   const std::int64_t others = (StrategyKind().*part).fallback;
@@ -92,13 +103,15 @@ std::vector<Key> strategy_keys() {
            "parts of a replica's batch; different stages work on different parts at the same time"),
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::micro_batches,
-       .has = has_stages},
+       .has = has_stages,
+       .unused = unused_in_one_stage},
       {.parameter =
            text_row("schedule", {"gpipe", "1f1b"},
                     "gpipe: all forward, then all backward; 1f1b: one forward, one backward", "\"1f1b\""),
        .of = &StrategyKind::micro_batches,
        .member = &Strategy::schedule,
-       .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); }},
+       .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); },
+       .unused = unused_in_one_stage},
       {.parameter = {.name = "stage_split",
                      .type = ValueType::integers,
                      .fallback_text = "\"auto\"",
@@ -124,7 +137,8 @@ std::vector<Key> strategy_keys() {
                          "the layers that are split, counted from 0; { width = 2 } names their dimension and "
                          "the parts; \"auto\" takes those with the least estimated cost"},
        .of = &StrategyKind::tensor,
-       .other_form = "\"auto\", or a table as { width = 2 }"},
+       .other_form = "\"auto\", or a table as { width = 2 }",
+       .unused = unused_by_one_part},
   };
   for (Key& key : rows)
     if (is_mesh_number(key)) key.parameter.fallback_text = default_of_kinds(key.of);

@@ -207,10 +207,10 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
   const bool own = strategy.world_size() <= static_cast<std::int64_t>(devices.size());
   std::vector<Device> placed;
   for (std::int64_t rank = 0; rank < strategy.world_size(); ++rank) {
-    const std::int64_t part = rank % strategy.tensor, stage = rank / strategy.tensor % strategy.stages;
-    const std::int64_t replica = rank / (strategy.tensor * strategy.stages);
+    const std::int64_t stage = rank % strategy.stages, replica = rank / strategy.stages;
     const bool is_server = rank >= strategy.world_size() - strategy.servers;
-    const std::int64_t place = own || is_server ? rank : replica + stage + part;
+    std::int64_t place = own || is_server ? rank : replica + stage;
+    if (!own && strategy.tensor > 1) place = rank + rank / std::ssize(devices);
     placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
   }
   divide_cores_of_gpus(placed);

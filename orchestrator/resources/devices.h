@@ -5,8 +5,8 @@
 //   run, because runs may have different numbers of threads.
 // - Ranks are pinned. A rank on a GPU gets a part of the host's cores for its threads.
 // - If there are enough devices, each rank of a mesh has its own. Otherwise rank (r, s) is on device (r + s)
-//   mod D. Then ranks share devices evenly. Ranks of one replica or one stage share a device only if there
-//   are more of them than devices.
+//   mod D. Ranks of one replica or one stage share a device only if there are more of them than devices. With parts of
+//   layers rank n is on device (n + n / D) mod D: ranks share devices evenly, and parts of a stage have different ones.
 #pragma once
 
 #include <cstdint>

@@ -128,7 +128,7 @@ void add_mean_parts(const ArmRuns& runs, const PartsByRun& by_run, Arm& arm) {
 }
 
 // The first recorded step of a run. Empty if a rank did not record it, or if the clocks of hosts differ.
-std::optional<StepTimeline> timeline_of(const ReportData& data, const std::string& run, std::int64_t ranks) {
+std::optional<StepTimeline> timeline_of(const ReportData& data, const std::string& run, std::int64_t rows) {
   StepTimeline timeline{run, 0, 0, {}};
   std::set<std::pair<std::int64_t, std::int64_t>> seen;
   std::set<std::string> hosts;
@@ -141,7 +141,7 @@ std::optional<StepTimeline> timeline_of(const ReportData& data, const std::strin
     timeline.events.push_back(
         {event.replica, event.stage, event.part, event.micro_batch, event.begin, event.end});
   }
-  if (seen.size() != static_cast<std::size_t>(ranks) || hosts.size() != 1) return std::nullopt;
+  if (seen.size() != static_cast<std::size_t>(rows) || hosts.size() != 1) return std::nullopt;
   return timeline;
 }
 
@@ -150,7 +150,7 @@ void add_timeline(const ReportData& data, const ArmRuns& runs, Arm& arm) {
   for (const bool counts : {true, false})
     for (const Observation& observation : runs.runs)
       if (!arm.timeline && observation.final != nullptr && observation.final->times_count == counts)
-        arm.timeline = timeline_of(data, observation.run->run_key, arm.ranks());
+        arm.timeline = timeline_of(data, observation.run->run_key, arm.replicas * arm.stages);
 }
 
 }  // namespace

@@ -167,6 +167,7 @@ std::string step_text(const Report& report, const Arm& arm, double scale, const 
   for (const auto& [stage, seconds] : by_stage)
     text += fmt::format(" stage {} {} %{}", stage, fixed(100 * seconds.first / seconds.second, 0),
                         stage == by_stage.rbegin()->first ? "." : ",");
+  if (arm.tensor.value_or(1) > 1) text += " A row is the first part of a stage.";
   if (arm.devices < arm.ranks()) text += " Its ranks share devices, so bars include waits for the device.";
   const auto run = std::ranges::find(report.runs, arm.timeline->run, &RunRow::key);
   if (run != report.runs.end() && !run->times_count) text += " The times of this run do not count.";

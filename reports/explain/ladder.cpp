@@ -89,7 +89,7 @@ bool is_open(const Estimate& whole, const Estimate& rest) {
 // A replica alone with its part of a batch, unless the baseline has that, and then as many of them at once as the arm has.
 std::vector<experiments::Rung> rungs_of_times(const db::RunSummary& arm, std::int64_t batch,
                                               std::int64_t of_baseline) {
-  if (arm.replicas < 2 || arm.stages > 1 || batch % arm.replicas != 0) return {};
+  if (arm.replicas < 2 || arm.stages * arm.tensor > 1 || batch % arm.replicas != 0) return {};
   const std::pair<std::string, Value> part{"batch", batch / arm.replicas};
   std::vector<experiments::Rung> rungs;
   if (batch / arm.replicas != of_baseline) rungs.push_back({"part-of-batch", {part}});

@@ -26,7 +26,7 @@ struct HeldTensors {
   std::vector<at::Tensor> gradients = {};
   std::vector<at::Tensor> messages = {};  // what is sent to other ranks, or received from them
   int sharing = 1;  // replicas that have the messages, the parameters and the state together
-  std::vector<at::Tensor> parameters = {};  // of a server: its parts
+  std::vector<at::Tensor> parameters = {};  // of a server: its part, which is also in its checkpoint
 };
 
 class Reducer {
@@ -44,7 +44,7 @@ class Reducer {
   virtual std::size_t parameter_of(std::size_t gradient) const { return gradient; }
   // True if each replica has only the gradients of its own shards.
   virtual bool sharded() const { return false; }
-  // Complete gradients of all parameters, after the step's update. Collective.
+  // Complete gradients of all parameters, after the step's update. On a server they are empty tensors. Collective.
   virtual std::vector<at::Tensor> whole_gradients() { return gradients(); }
   virtual HeldTensors held() const { return {gradients()}; }
 };

@@ -48,7 +48,8 @@ struct HeldBytes {
 
 // The parameters of a rank: by default they are always whole. With `sharding = "parameters"` they are whole except
 // within `Trainer::train_epoch`: from the first step on, each replica keeps its slices and gathers the others for the
-// layers that need them (runner/optimizer/zero.h).
+// layers that need them (runner/optimizer/zero.h). A server has only its part, and its network is empty from the first step
+// on (runner/optimizer/server_parts.h).
 class WholeParameters {
  public:
   virtual ~WholeParameters() = default;

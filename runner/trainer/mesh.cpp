@@ -87,7 +87,7 @@ Mesh mesh_of(const experiments::Strategy& strategy, int world_size) {
       !kind.servers.has(strategy.servers) || !kind.tensor.has(strategy.tensor)) {
     throw UserError(
         "strategy " + strategy.name + " of kind " + kind.name + " cannot have " + mesh_text(strategy),
-        "use mp-ddp for both");
+        "use mp-ddp or tensor");
   }
   if (strategy.world_size() != world_size) {
     throw UserError("strategy " + strategy.name + " has " + mesh_text(strategy) + ", but WORLD_SIZE is " +

@@ -48,8 +48,8 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   // Trains on this replica's share of a global batch, which may be empty. The gradient is the gradient of
-  // Σ over replicas of (summed loss / divisor). All parameters are whole afterwards. Collective: all ranks
-  // call it for every step.
+  // Σ over replicas of (summed loss / divisor). All parameters are whole afterwards, except on servers.
+  // Collective: all ranks call it for every step.
   void step(const Dataset& data, const LocalBatch& local);
   // The share has only the samples `indices`, int64 [part].
   void step(const Dataset& data, const at::Tensor& indices, std::int64_t divisor) {

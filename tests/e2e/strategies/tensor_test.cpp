@@ -39,6 +39,9 @@ TEST_CASE("tensor parts train what one process trains, and their records count o
   CHECK(contains(plan.out, "split of mlp three: layers 1 (columns), 3 (rows), 5 (columns, gathered)"));
   CHECK(contains(plan.out, "split of mlp hybrid: layers 1 (columns), 3 (rows), 5 (columns, gathered)"));
   CHECK(contains(plan.out, "stages of mlp hybrid: layers 0-"));
+  const auto selected = scratch.at({"plan", "small.toml", "--where", "tensor_split={ width = 2 }"}).out;
+  CHECK(contains(selected, "mlp hybrid"));
+  CHECK_FALSE(contains(selected, "mlp three"));
   const auto run = scratch.at({"run", "small.toml"});
   CHECK_MESSAGE(run.code == 0, (run.out + run.err));
   CHECK(rows_of(scratch, "SELECT strategy, replicas, stages, tensor, status FROM run_summary ORDER BY 1") ==
@@ -61,6 +64,7 @@ TEST_CASE("tensor parts train what one process trains, and their records count o
   const auto page = tests::read_text(scratch.path() / "yard/reports/small/index.html");
   CHECK(contains(page, "3 parts"));
   CHECK(contains(page, "2 replicas × 2 stages × 2 parts"));
+  CHECK(contains(page, "id=\"figure-mlp-timeline\""));
 }
 
 TEST_CASE("a layer that cannot be split is refused at its place, and nothing starts") {

@@ -94,7 +94,10 @@ TEST_CASE("rank (replica, stage) is on device (replica + stage) mod D") {
   CHECK(names(place_ranks({.replicas = 2, .stages = 1, .tensor = 2}, devices)) ==
         Names{"cpu:0", "cpu:1", "cpu:1", "cpu:0"});
   CHECK(names(place_ranks({.replicas = 1, .stages = 1, .tensor = 3}, devices)) ==
-        Names{"cpu:0", "cpu:1", "cpu:0"});
+        Names{"cpu:0", "cpu:1", "cpu:1"});
+  // Eight ranks: two on each of four devices.
+  CHECK(names(place_ranks({.replicas = 2, .stages = 2, .tensor = 2}, divide_cores({0, 1, 2, 3}, 4))) ==
+        Names{"cpu:0", "cpu:1", "cpu:2", "cpu:3", "cpu:1", "cpu:2", "cpu:3", "cpu:0"});
 }
 
 TEST_CASE("each rank has its own device if there are enough devices") {
