@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""Compare the processor time of two builds of trainyard: training of one rank, and `db rebuild`.
+"""Compare two builds of trainyard: processor time of training of one rank, and of `db rebuild`; step times of several ranks.
 
     bench/compare_builds.py OLD NEW [--rounds 6] [--models cnn mlp]
+    bench/compare_builds.py OLD NEW --rounds 12 --models cnn --strategies ddp mp pipeline
 
 OLD and NEW are folders with the programs. Both builds do the same work at once on ONE core, so the scheduler gives them turns of
 milliseconds, and load of others meets both alike. On each further core of --cores another pair runs, with the order swapped. Prints the
@@ -9,11 +10,16 @@ geometric mean of new / old with its 95 % t interval.
 
 Each process begins with blocks of memory of random sizes. Without them, every process of a build places its tensors alike, and that
 alone made a difference of 2 % between builds that compute the same.
+
+With --strategies, each round has a run of each build, one after the other, in an order that changes. The machine must be idle. The time
+is that of all epochs after the first.
 """
 
 import argparse
 import math
 import os
+import shutil
+import sqlite3
 import statistics
 import subprocess
 import sys
@@ -40,7 +46,7 @@ imdb = "synthetic"
 multi30k = "synthetic"
 [matrix]
 model = ["{model}"]
-strategy = ["single"]
+strategy = ["{strategy}"]
 seed = [0]
 [defaults]
 dataset = "{dataset}"
@@ -73,12 +79,18 @@ def surroundings(folder: Path, **more: str) -> dict[str, str]:
     return dict(os.environ, TRAINYARD_HOST_LOCK=str(folder / "lock"), TRAINYARD_OTHERS_LIMIT="1000", **more)
 
 
+def sweep_text(model: str, strategy: str = "single", network: str = "") -> str:
+    dataset, samples, epochs, settings = WORK[model]
+    if strategy != "single":
+        epochs *= 5  # so that beginnings and ends of epochs count little
+    return SWEEP.format(model="network" if network else model, strategy=strategy, dataset=dataset, epochs=epochs, samples=samples,
+                        settings=network or settings)
+
+
 def planned_run(program: Path, folder: Path, model: str, network: str = "") -> Path:
     """run.json of a run of this build. The sweep that wrote it is stopped. `network` replaces the lines of [model.NAME]."""
     folder.mkdir()
-    dataset, samples, epochs, settings = WORK[model]
-    (folder / "sweep.toml").write_text(SWEEP.format(model="network" if network else model, dataset=dataset, epochs=epochs,
-                                                     samples=samples, settings=network or settings))
+    (folder / "sweep.toml").write_text(sweep_text(model, network=network))
     sweep = subprocess.Popen([program, "run", "sweep.toml", "--no-report"], cwd=folder, env=surroundings(folder),
                              stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while not list(folder.glob("yard/runs/*/attempt-1/rank-0.records.jsonl")):
@@ -128,6 +140,28 @@ def ratios(start, rounds: int, cores: list[int]) -> list[float]:
     return logs
 
 
+def seconds_of_sweep(program: Path, folder: Path, text: str) -> float:
+    """Training seconds of the slowest rank, of all epochs but the first."""
+    folder.mkdir()
+    (folder / "sweep.toml").write_text(text)
+    subprocess.run([program, "run", "sweep.toml", "--no-report"], cwd=folder, env=surroundings(folder), check=True,
+                   stdout=subprocess.DEVNULL)
+    with sqlite3.connect(f"file:{folder}/yard/results.db?mode=ro", uri=True) as database:
+        (seconds,) = database.execute("SELECT SUM(s) FROM (SELECT MAX(train_seconds) AS s FROM epoch WHERE epoch > 1 GROUP BY epoch)")
+    shutil.rmtree(folder)
+    return seconds[0]
+
+
+def step_ratios(builds: dict[str, Path], folder: Path, text: str, rounds: int) -> list[float]:
+    """Logarithms of new / old in training time of several ranks, one pair a round."""
+    logs = []
+    for number in range(rounds):
+        seconds = {build: seconds_of_sweep(builds[build] / "trainyard", folder / f"{number}-{build}", text)
+                   for build in (("old", "new") if number % 2 else ("new", "old"))}
+        logs.append(math.log(seconds["new"] / seconds["old"]))
+    return logs
+
+
 def report(what: str, logs: list[float], ratio: str = "new / old") -> None:
     mean, count = statistics.mean(logs), len(logs)
     half = half_width_95(logs)
@@ -142,14 +176,20 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="each has one pair on each core")
     parser.add_argument("--cores", nargs="+", type=int, default=[0, 1])
     parser.add_argument("--no-rebuild", action="store_true", help="only training")
+    parser.add_argument("--strategies", nargs="+", help="only the step times of these, with two ranks each")
     parser.add_argument("--models", nargs="*", default=sorted(WORK), choices=sorted(WORK))
     options = parser.parse_args()
     builds = {"old": options.old, "new": options.new}
 
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        placement = str(random_placement(folder))
+        if options.strategies:
+            for model in options.models:
+                for strategy in options.strategies:
+                    report(f"{model} {strategy}", step_ratios(builds, folder, sweep_text(model, strategy), options.rounds))
+            return
 
+        placement = str(random_placement(folder))
         runners = {build: path / "trainyard-runner" for build, path in builds.items()}
         for model in options.models:
             runs = {build: planned_run(path / "trainyard", folder / f"{model}-{build}", model) for build, path in builds.items()}

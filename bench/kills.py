@@ -42,12 +42,16 @@ kind = "ddp"
 kind = "pipeline"
 [strategy.parts]
 kind = "tensor"
+[strategy.mesh]
+kind = "tensor"
+replicas = 2
+stages = 2
 [strategy.slices]
 kind = "zero"
 [machine]
 exclusive = "devices"
 {machine}"""
-STRATEGIES = ("sync", "async", "replicas", "stages", "parts", "slices")
+STRATEGIES = ("sync", "async", "replicas", "stages", "parts", "mesh", "slices")
 
 
 def experiment_of(strategy):

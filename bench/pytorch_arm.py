@@ -12,15 +12,19 @@ Styles
   zero1    tuned, with ZeroRedundancyOptimizer
   fsdp2    tuned, with fully_shard for each layer, whose parameters stay whole until backward (ZeRO 2)
   fsdp     the same, but parameters are freed after each layer (ZeRO 3)
+  tensor   tuned, with parallelize_module: columns and rows of the first two layers of an MLP
+  servers  tuned, but a server, a process more, has the parameters and updates them (torch.distributed.rpc)
   graphs   tuned, with one CUDA graph of the whole step per shape of a batch; only with --device cuda. Sentences are padded
            to multiples of four and encoded unpacked, because a graph cannot have packed sequences
 
 --device cuda trains on the GPU of this rank. Images are on the GPU. Texts are on the GPU for compile and graphs, which need
 equal shapes. Ranks communicate over NCCL. Products are float32 as in trainyard. torch.compile uses max-autotune."""
 import argparse
+import contextlib
 import ctypes
 import hashlib
 import json
+import multiprocessing
 import os
 import pathlib
 import subprocess
@@ -30,12 +34,17 @@ import time
 
 import torch
 import torch.distributed as distributed
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.tensor import DTensor
+from torch.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
 
 import peer_model
 import pytorch_data
+import pytorch_servers
 from pytorch_steps import CapturedStep, Step, Sums, loss_sum
 
-RANK, REPLICAS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+RANK, RANKS = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+REPLICAS = RANKS  # that share a batch
 
 
 class Records:
@@ -82,8 +91,9 @@ def shares(order, batch):
     """The sample indices of each global batch, and the contiguous part of this rank. Sizes differ by at most one."""
     for indices in order.split(batch):
         each, larger = divmod(len(indices), REPLICAS)
-        start = RANK * each + min(RANK, larger)
-        yield indices, indices[start:start + each + (RANK < larger)]
+        replica = RANK % REPLICAS
+        start = replica * each + min(replica, larger)
+        yield indices, indices[start:start + each + (replica < larger)]
 
 
 class Batches(torch.utils.data.Sampler):
@@ -168,9 +178,49 @@ SHARDING = {"zero1": "optimizer", "fsdp2": "gradients", "fsdp": "parameters"}
 def parallel(network, style, tuned):
     if style == "compile":
         network = torch.compile(network, mode=None if next(network.parameters()).device.type == "cpu" else "max-autotune")
+    if style == "tensor":
+        parts = {"1": ColwiseParallel(), "3": RowwiseParallel()}
+        return parallelize_module(network, init_device_mesh(next(network.parameters()).device.type, [RANKS]), parts)
     if REPLICAS == 1:
         return network
     return torch.nn.parallel.DistributedDataParallel(network, gradient_as_bucket_view=tuned, broadcast_buffers=not tuned)
+
+
+def parameter_groups(network):
+    """An optimizer cannot update split and whole parameters together."""
+    groups = {}
+    for parameter in network.parameters():
+        groups.setdefault(isinstance(parameter, DTensor), []).append(parameter)
+    return [{"params": group} for group in groups.values()]
+
+
+class StepWithServers(Step):
+    """A server adds the gradients of all replicas. There is no mean as in DistributedDataParallel."""
+
+    def __init__(self, task, network, servers):
+        super().__init__(task, network, None)
+        self.servers = servers
+
+    def __call__(self, inputs, target, factor):
+        output = self.forward(*inputs)
+        loss = loss_sum(self.task, output, target)
+        gradients = torch.autograd.grad(loss * (factor / REPLICAS), list(self.forward.parameters()))
+        self.servers.update(self.forward, gradients, loss.detach())
+        return loss, output
+
+
+def serve(folder, case, network):
+    with pytorch_servers.connected(folder, case, REPLICAS, network):
+        pass
+    os._exit(0)
+
+
+def connection_to_servers(run, network, settings):
+    """The first rank starts the server."""
+    case = {"name": "servers", "replicas": REPLICAS, "servers": 1, "optimizer": settings}
+    if RANK == 0:
+        multiprocessing.get_context("fork").Process(target=serve, args=(run["records"], case, network)).start()
+    return pytorch_servers.connected(run["records"], case, RANK, network)
 
 
 def terms(run, case, network):
@@ -183,10 +233,13 @@ def terms(run, case, network):
 
 def main():
     options = argparse.ArgumentParser()
-    options.add_argument("--style", choices=["loader", "index", "tuned", "compile", "graphs", *SHARDING], required=True)
+    options.add_argument("--style", choices=["loader", "index", "tuned", "compile", "graphs", "tensor", "servers", *SHARDING], required=True)
     options.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options.add_argument("--export", required=True)
     options = options.parse_args()
+    global REPLICAS
+    if options.style == "tensor":
+        REPLICAS = 1  # all parts have the whole batch
     tuned = options.style not in ("loader", "index")
     device = choose(options.device)
     if tuned:
@@ -195,7 +248,7 @@ def main():
     records, seed = Records(run), run["seed"]
     threads = int(os.environ.get("OMP_NUM_THREADS", 1))
     torch.set_num_threads(threads)
-    if REPLICAS > 1:
+    if RANKS > 1:
         distributed.init_process_group("gloo" if device.type == "cpu" else "nccl")
     with tempfile.TemporaryDirectory(prefix="trainyard-arm-") as folder:
         folder = pathlib.Path(folder)
@@ -207,15 +260,18 @@ def main():
         data.move_to(device, static)
     task, batch = case["task"], case["global_batch"]
     network = build(run, case, tuned).to(device)
-    records.write("start", world_size=REPLICAS, replica=RANK, stage=0, pid=os.getpid(), device=str(device), threads=threads,
+    records.write("start", world_size=RANKS, replica=RANK, stage=0, pid=os.getpid(), device=str(device), threads=threads,
                   **terms(run, case, network))
     settings = {**case["optimizer"], "fused": True if tuned else None}
     if options.style in SHARDING:
         forward, optimizer = peer_model.sharded(network, SHARDING[options.style], settings, device.type)
     else:
-        forward = parallel(network, options.style, tuned)
-        optimizer = peer_model.optimizer(network.parameters(), **settings)
+        forward = network if options.style == "servers" else parallel(network, options.style, tuned)
+        optimizer = peer_model.optimizer(parameter_groups(network), **settings)
     step = Step(task, forward, optimizer)
+    servers = contextlib.ExitStack()
+    if options.style == "servers":
+        step = StepWithServers(task, network, servers.enter_context(connection_to_servers(run, network, settings)))
     if options.style == "graphs":
         if task == "translation":
             train.repeat_shapes()
@@ -224,7 +280,7 @@ def main():
             group["capturable"] = True  # required by Adam
         step = CapturedStep(step)
     for epoch in range(1, run["epochs"] + 1):
-        if REPLICAS > 1:
+        if RANKS > 1:
             distributed.barrier()
         processor, begin = time.process_time(), time.perf_counter()
         order = train.order(batch, peer_model.stream("order", seed, epoch))
@@ -238,10 +294,13 @@ def main():
             for buffer in network.buffers():
                 distributed.broadcast(buffer, 0)
         metrics = sums.metrics("train", weight) + evaluate(network, device, task, validation, batch)
+        if RANK >= REPLICAS:
+            metrics = []  # all parts have the same
         records.write("epoch", epoch=epoch, train_seconds=seconds, processor_seconds=processor,
                       validation_seconds=time.perf_counter() - begin, metrics=metrics)
-    if REPLICAS > 1:
+    if RANKS > 1:
         distributed.barrier()
+    servers.close()
     records.write("end", status="finished", setup_seconds=0, total_seconds=time.monotonic() - records.start)
     os._exit(0)  # gloo's threads sometimes abort the normal end of the interpreter
 

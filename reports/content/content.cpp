@@ -14,7 +14,7 @@ void add_effects(Content& content) {
   for (const Comparison& comparison : content.report->comparisons) {
     std::string slug = "effects-" + slug_of(comparison.experiment + " " + comparison.compare.axis);
     if (!slugs.insert(slug).second) slug += "-against-" + slug_of(comparison.compare.baseline);
-    content.effects.push_back(make_effects(comparison, content.palette, slug));
+    content.effects.push_back(make_effects(*content.report, comparison, content.palette, slug));
   }
 }
 

@@ -8,6 +8,7 @@
 #include "reports/answer/answer.h"
 #include "reports/answer/verdict_text.h"
 #include "reports/content/figures_of_all_models.h"
+#include "reports/content/scaling.h"
 
 namespace trainyard::reports {
 
@@ -101,19 +102,24 @@ Table table_of(const Effects& figure) {
   return table;
 }
 
-// Whether a column is a time and an arm has several ranks.
-bool has_slowest_rank(const Comparison& comparison, const Effects& effects) {
-  const bool time = std::ranges::any_of(effects.columns, [](const EffectColumn& column) {
-    return column.title.find("time") != std::string::npos;
-  });
-  return time && std::ranges::any_of(comparison.cells, [](const Cell& cell) {
-           return std::ranges::any_of(cell.arms, [](const Arm& arm) { return arm.ranks() > 1; });
-         });
+// What the times of a figure are, if it has some.
+std::string times_text(const Report& report, const Comparison& comparison, const Effects& effects) {
+  if (std::ranges::none_of(effects.columns, [](const EffectColumn& column) {
+        return column.title.find("time") != std::string::npos;
+      }))
+    return "";
+  std::vector<const Cell*> cells;
+  bool several = false;
+  for (const Cell& cell : comparison.cells) {
+    cells.push_back(&cell);
+    for (const Arm& arm : cell.arms) several = several || arm.ranks() > 1;
+  }
+  return (several ? " Times are those of the slowest rank." : "") + uncounted_text(report, cells);
 }
 
 }  // namespace
 
-std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
+std::vector<Figure> make_effects(const Report& report, const Comparison& comparison, const Palette& palette,
                                  const std::string& slug) {
   std::vector<EffectRow> rows;
   for (const Cell& cell : comparison.cells) {
@@ -153,7 +159,7 @@ std::vector<Figure> make_effects(const Comparison& comparison, const Palette& pa
     auto& effects = std::get<Effects>(figure.picture);
     drop_empty_rows(effects);
     figure.data = table_of(effects);
-    if (has_slowest_rank(comparison, effects)) figure.caption += " Times are those of the slowest rank.";
+    figure.caption += times_text(report, comparison, effects);
   }
   return figures;
 }

@@ -13,7 +13,7 @@ namespace trainyard::reports {
 // Forest plots of all effects of a comparison with intervals and margins, a few metrics per plot. Published metrics
 // are first. Task-specific metrics are last, with separate figures per task. Metrics and rows without an estimate are
 // left out. Slugs are `slug`, `slug`-2, …
-std::vector<Figure> make_effects(const Comparison& comparison, const Palette& palette,
+std::vector<Figure> make_effects(const Report& report, const Comparison& comparison, const Palette& palette,
                                  const std::string& slug);
 
 // A study of a numeric axis: final metrics and time per epoch over learning rate, batch, threads …

@@ -81,7 +81,11 @@ TEST_CASE("the shipped files are valid") {
                                  {"parallel-ml", "parallel ml", 60, 3},
                                  {"parallel-ml-two-cores", "parallel ml two cores", 50, 3},
                                  {"parallel-ml-flowers", "parallel ml flowers", 25, 1},
-                                 {"parallel-ml-cloud", "parallel ml cloud", 20, 1}}) {
+                                 {"parallel-ml-cloud", "parallel ml cloud", 20, 1},
+                                 {"tensor", "tensor", 48, 1},
+                                 {"zero", "zero", 20, 1},
+                                 {"parameter-servers", "parameter servers", 80, 1},
+                                 {"elastic", "elastic", 6, 1}}) {
     CAPTURE(shipped.file);
     const Loaded result = load("experiments/" + shipped.file + ".toml");
     CHECK_MESSAGE(result.problems.empty(), texts(result.problems));

@@ -59,6 +59,11 @@ TEST_CASE(
   for (const char* name : {"speed-up", "mlp-train-seconds", "mlp-validation-loss-over-time"})
     CHECK(contains(figure_named(content, name).caption, "Left out: 6 runs whose times do not count."));
   CHECK(contains(content.breakdown.caption, "Left out: 6 runs whose times do not count."));
+  bool of_effects = false;
+  for (const Figure& figure : content.effects.front())
+    of_effects =
+        of_effects || contains(figure.caption, "slowest rank. Left out: 6 runs whose times do not count.");
+  CHECK(of_effects);
   REQUIRE(content.breakdown.remarks.size() == 1);
   CHECK(contains(content.breakdown.remarks.front(), "MLP, ddp: "));
   const std::vector<Series> speed_ups = series_of(figure_named(content, "speed-up"));
