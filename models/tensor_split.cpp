@@ -240,7 +240,7 @@ class Planner {
   for (const std::int64_t layer : layers)
     if (const Units units = units_of(graph.nodes[static_cast<std::size_t>(layer)]); units.count < parts)
       throw UserError(
-          fmt::format("{} parts are more than the {} {} of layer {}; use fewer parts, or list other "
+          fmt::format("tensor = {} is more than the {} {} of layer {}; use fewer parts, or list other "
                       "layers in tensor_split",
                       parts, units.count, units.name, layer));
   throw UserError("attention can only be split together with the layer before it; name both in tensor_split");

@@ -97,9 +97,9 @@ TEST_CASE("attention is split by heads, between columns and rows") {
   CHECK(projection.units == 4);  // heads
   CHECK(projection.inner == 32);
   CHECK(projection.begin == 2);
-  CHECK(
-      error_of(gpt, 8, {3, 4, 5}) ==
-      "8 parts are more than the 4 heads of layer 4; use fewer parts, or list other layers in tensor_split");
+  CHECK(error_of(gpt, 8, {3, 4, 5}) ==
+        "tensor = 8 is more than the 4 heads of layer 4; use fewer parts, or list other layers in "
+        "tensor_split");
   CHECK(contains(error_of(gpt, 2, {4}), "attention can only be split together with the layer before it"));
   CHECK(contains(error_of(gpt, 2, {15}), "the same weight"));
   // more parts than heads: the layers around attention are put together
@@ -143,7 +143,7 @@ TEST_CASE("layers that cannot be split are refused with those that can") {
   CHECK(error_of(mlp(), 2, {1, 9}) ==
         "layer 9 is not one of the model's 6 layers; tensor_split may name 1, 3, 5");
   CHECK(error_of(mlp(), 11, {5}) ==
-        "11 parts are more than the 10 outputs of layer 5; use fewer parts, or list other layers in "
+        "tensor = 11 is more than the 10 outputs of layer 5; use fewer parts, or list other layers in "
         "tensor_split");
   CHECK(error_of(mlp(), 11, {3, 5}) == "no error");  // rows need 11 inputs
   const InputShape pairs{
@@ -152,7 +152,7 @@ TEST_CASE("layers that cannot be split are refused with those that can") {
   CHECK(error_of(seq2seq, 2, {2}) ==
         "layer 2 (encoder_lstm) cannot be split; tensor_split may name 0, 5, 10");
   CHECK(error_of(seq2seq, 51, {0}) ==
-        "51 parts are more than the 50 tokens of layer 0; use fewer parts, or list other layers in "
+        "tensor = 51 is more than the 50 tokens of layer 0; use fewer parts, or list other layers in "
         "tensor_split");
   CHECK_THROWS_AS(cheapest_split(mlp(), 1024, 64), UserError);
   Graph exported;

@@ -307,7 +307,7 @@ TEST_CASE("a key that a kind of strategy does not have, or an unsuitable value, 
        "}, "
        "but is 1"},
       {tensor + "tensor = 11\ntensor_split = [5]",
-       "7:16: 11 parts are more than the 10 outputs of layer 5; use fewer parts, or list other layers in "
+       "7:16: tensor = 11 is more than the 10 outputs of layer 5; use fewer parts, or list other layers in "
        "tensor_split"},
       {tensor + "tensor = 1000", "6:10: no layer has outputs, heads or tokens for tensor = 1000"},
       {mp + "micro_batches = 2",

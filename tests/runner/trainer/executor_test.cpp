@@ -245,7 +245,7 @@ TEST_CASE("a world size that does not fit the mesh, or a mesh that does not fit 
   strategy.kind = "pipeline";
   CHECK_THROWS_WITH_AS(
       mesh_of(strategy, 6),
-      "strategy grid of kind pipeline cannot have 2 replicas × 3 stages; use mp-ddp for both", UserError);
+      "strategy grid of kind pipeline cannot have 2 replicas × 3 stages; use mp-ddp or tensor", UserError);
   strategy.kind = "pipelined";
   CHECK_THROWS_WITH_AS(mesh_of(strategy, 6), doctest::Contains("there is no strategy \"pipelined\""),
                        UserError);
