@@ -137,8 +137,10 @@ Update served_update(const experiments::Optimizer& settings,
   const auto rank = std::make_shared<const ServedRank>(parameters, ranks, strategy);
   if (rank->messages.server() < 0)
     return {std::make_unique<PushingReducer>(parameters, rank), std::make_unique<PulledParameters>(rank)};
-  return {std::make_unique<AddingReducer>(rank), std::make_unique<ServedParameters>(settings, factors, rank),
-          std::make_unique<StepOrder>(), std::make_unique<FreedNetwork>(parameters)};
+  Update update{std::make_unique<AddingReducer>(rank),
+                std::make_unique<ServedParameters>(settings, factors, rank)};
+  update.whole = std::make_unique<FreedNetwork>(parameters);
+  return update;
 }
 
 }  // namespace trainyard::runner

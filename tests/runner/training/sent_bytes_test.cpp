@@ -67,9 +67,9 @@ TEST_CASE("replicas send each gradient once, and servers send all parameters to 
   whole.strategy.placement = "whole";
   const auto uneven = sent(whole, "servers");
   CHECK(uneven.at(0) == parameters);
-  CHECK(uneven.at(workers) == workers * 4 * 100'416);
-  CHECK(uneven.at(workers + 1) == workers * 4 * 768);
-  CHECK(uneven.at(workers + 2) == workers * 4 * 8'202);
+  CHECK(uneven.at(workers) == std::int64_t{4} * workers * 100'416);
+  CHECK(uneven.at(workers + 1) == std::int64_t{4} * workers * 768);
+  CHECK(uneven.at(workers + 2) == std::int64_t{4} * workers * 8'202);
 }
 
 TEST_CASE("stages send activations forward and their gradients back") {
