@@ -20,7 +20,6 @@ import math
 import os
 import shutil
 import sqlite3
-import statistics
 import subprocess
 import sys
 import tempfile
@@ -28,7 +27,7 @@ import time
 from pathlib import Path
 
 import rebuild
-from student_t import half_width_95
+from student_t import ratio_95
 
 WORK = {  # data set, training samples, epochs, more settings of the model
     "cnn": ("synthetic-digits", 800, 12, ""),
@@ -147,9 +146,10 @@ def seconds_of_sweep(program: Path, folder: Path, text: str) -> float:
     subprocess.run([program, "run", "sweep.toml", "--no-report"], cwd=folder, env=surroundings(folder), check=True,
                    stdout=subprocess.DEVNULL)
     with sqlite3.connect(f"file:{folder}/yard/results.db?mode=ro", uri=True) as database:
-        (seconds,) = database.execute("SELECT SUM(s) FROM (SELECT MAX(train_seconds) AS s FROM epoch WHERE epoch > 1 GROUP BY epoch)")
+        (seconds,) = database.execute(
+            "SELECT SUM(s) FROM (SELECT MAX(train_seconds) AS s FROM epoch WHERE epoch > 1 GROUP BY epoch)").fetchone()
     shutil.rmtree(folder)
-    return seconds[0]
+    return seconds
 
 
 def step_ratios(builds: dict[str, Path], folder: Path, text: str, rounds: int) -> list[float]:
@@ -163,10 +163,8 @@ def step_ratios(builds: dict[str, Path], folder: Path, text: str, rounds: int) -
 
 
 def report(what: str, logs: list[float], ratio: str = "new / old") -> None:
-    mean, count = statistics.mean(logs), len(logs)
-    half = half_width_95(logs)
-    low, middle, high = (math.exp(mean + side * half) for side in (-1, 0, 1))
-    print(f"{what}: {ratio} {middle:.4f} ({low:.4f} to {high:.4f}), {count} pairs", flush=True)
+    low, middle, high = ratio_95(logs)
+    print(f"{what}: {ratio} {middle:.4f} ({low:.4f} to {high:.4f}), {len(logs)} pairs", flush=True)
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 
-from student_t import half_width_95
+from student_t import ratio_95
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -93,8 +93,7 @@ def row(arm, found, base, steps):
         return f"| `{arm}` | no result |"
     logs = [math.log(found[seed][0] / base[seed][0]) for seed in shared]
     off = max(abs(found[seed][1] / base[seed][1] - 1) for seed in shared)
-    mean, half = statistics.mean(logs), half_width_95(logs)
-    low, middle, high = (math.exp(mean + side * half) for side in (-1, 0, 1))
+    low, middle, high = ratio_95(logs)
     note = "" if arm in ANOTHER or off <= 1e-3 else f" **losses differ by {100 * off:.1f} %**"
     milliseconds = 1e3 * statistics.mean(found[seed][0] for seed in shared) / steps
     return f"| `{arm}` | {milliseconds:.2f} ms | {middle:.2f} ({low:.2f} to {high:.2f}) | {len(shared)} rounds |{note}"

@@ -15,3 +15,9 @@ def half_width_95(values: list[float]) -> float:
     if freedom < 1:
         return math.nan
     return T_95[min(freedom, len(T_95)) - 1] * statistics.stdev(values) / math.sqrt(len(values))
+
+
+def ratio_95(logs: list[float]) -> tuple[float, float, float]:
+    """The geometric mean of ratios, from their logarithms, between the ends of its 95 % interval."""
+    mean, half = statistics.mean(logs), half_width_95(logs)
+    return math.exp(mean - half), math.exp(mean), math.exp(mean + half)

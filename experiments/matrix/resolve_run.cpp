@@ -441,9 +441,7 @@ class Check {
   }
 
   void tensor(const models::Graph& graph) try {
-    Run split = run_;
-    split.strategy.tensor_split = layers_to_split(run_, graph);
-    models::graph_of_part(graph, tensor_split_of(split), 0);
+    layers_to_split(run_, graph);
   } catch (const UserError& error) {
     problems_.error(settings_.place(run_.strategy.tensor_source == "auto" ? "tensor" : "tensor_split"),
                     error.what());

@@ -125,10 +125,7 @@ void resolve_stages(Experiment& experiment) {
     const bool has_parts = run.strategy.tensor > 1;
     if (!splits && !has_parts && !run.exported) continue;
     const models::Graph graph = graph_of(run, run.data.input);  // also checks that the data fits
-    if (has_parts) {
-      run.strategy.tensor_split = layers_to_split(run, graph);
-      models::graph_of_part(graph, tensor_split_of(run), 0);
-    }
+    if (has_parts) run.strategy.tensor_split = layers_to_split(run, graph);
     if (splits) run.strategy.boundaries = boundaries_between_blocks(graph.nodes, run.strategy.stages);
   }
 }

@@ -152,6 +152,7 @@ Strategy strategy_from_json(const json& object) {
   read(object.at("boundaries"), strategy.boundaries);
   read(object.at("split"), strategy.split);
   read_if_there(object, "tensor_split", strategy.tensor_split);
+  if (!strategy.tensor_split.empty()) strategy.tensor_source = strategy.split;  // of older files
   read_if_there(object, "tensor_source", strategy.tensor_source);
   read_if_there(object, "command", strategy.command);
   read_if_there(object, "folder", strategy.folder);

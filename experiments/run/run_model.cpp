@@ -409,11 +409,12 @@ models::Graph graph_of(const Run& run, const models::InputShape& input) {
 }
 
 std::vector<std::int64_t> layers_to_split(const Run& run, const models::Graph& graph) {
-  const Strategy& strategy = run.strategy;
-  if (strategy.tensor_source == "given") return strategy.tensor_split;
-  if (strategy.tensor_source != "auto")
-    return models::layers_with(graph, named_split(strategy.tensor_source).dimensions);
-  return models::cheapest_split(graph, strategy.tensor, tensor_split_of(run).batch);
+  const std::string& source = run.strategy.tensor_source;
+  models::TensorSplit split = tensor_split_of(run);
+  if (source == "auto") return models::cheapest_split(graph, split.parts, split.batch);
+  if (source != "given") split.layers = models::layers_with(graph, named_split(source).dimensions);
+  models::graph_of_part(graph, split, 0);  // UserError if it is impossible
+  return split.layers;
 }
 
 models::TensorSplit tensor_split_of(const Run& run) {

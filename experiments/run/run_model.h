@@ -48,8 +48,8 @@ models::Graph graph_of(const Run& run, const models::InputShape& input);
 // The layers that the run splits over the parts of its strategy.
 models::TensorSplit tensor_split_of(const Run& run);
 
-// The layers that `tensor_split` says: those of the file, those with its dimensions, or the cheapest ones. UserError if there
-// are none.
+// The layers that `tensor_split` says: those of the file, those with its dimensions, or the cheapest ones. UserError if they
+// cannot be split.
 std::vector<std::int64_t> layers_to_split(const Run& run, const models::Graph& graph);
 
 }  // namespace trainyard::experiments

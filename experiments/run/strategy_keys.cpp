@@ -33,6 +33,16 @@ std::string unused_by_one_part(const Run& run) {
   return has_parts(run) || kind == nullptr || !kind->tensor.any() ? "" : "is not used by one part";
 }
 
+Parameter layers_row(const char* name, Bound minimum, std::size_t most, const char* meaning) {
+  return {.name = name,
+          .type = ValueType::integers,
+          .fallback_text = "\"auto\"",
+          .minimum = minimum,
+          .minimum_length = 1,
+          .maximum_length = most,
+          .meaning = meaning};
+}
+
 // "ddp, mp-ddp 2; others 1": the default number of `part` of each kind.
 std::string default_of_kinds(StrategyKind::Range StrategyKind::*part) {
   const std::int64_t others = (StrategyKind().*part).fallback;
@@ -112,14 +122,9 @@ std::vector<Key> strategy_keys() {
        .member = &Strategy::schedule,
        .has = [](const Run& run) { return has_stages(run) && !run.strategy.schedule.empty(); },
        .unused = unused_in_one_stage},
-      {.parameter = {.name = "stage_split",
-                     .type = ValueType::integers,
-                     .fallback_text = "\"auto\"",
-                     .minimum = from_one,
-                     .minimum_length = 1,
-                     .maximum_length = 1023,
-                     .meaning = "the first layer of each stage except the first, counted from 0; \"auto\" "
-                                "balances the estimated cost of the layers"},
+      {.parameter = layers_row("stage_split", from_one, 1023,
+                               "the first layer of each stage except the first, counted from 0; \"auto\" "
+                               "balances the estimated cost of the layers"),
        .of = &StrategyKind::stages,
        .other_form = "\"auto\""},
       {.parameter = integer_row("tensor", from_one, Bound{1024},
@@ -127,15 +132,10 @@ std::vector<Key> strategy_keys() {
        .of = &StrategyKind::tensor,
        .member = &Strategy::tensor,
        .has = has_parts},
-      {.parameter = {.name = "tensor_split",
-                     .type = ValueType::integers,
-                     .fallback_text = "\"auto\"",
-                     .minimum = from_zero,
-                     .minimum_length = 1,
-                     .maximum_length = 1024,
-                     .meaning =
-                         "the layers that are split, counted from 0; { width = 2 } names their dimension and "
-                         "the parts; \"auto\" takes those with the least estimated cost"},
+      {.parameter = layers_row(
+           "tensor_split", from_zero, 1024,
+           "the layers that are split, counted from 0; { width = 2 } names their dimension and the parts; "
+           "\"auto\" takes those with the least estimated cost"),
        .of = &StrategyKind::tensor,
        .other_form = "\"auto\", or a table as { width = 2 }",
        .unused = unused_by_one_part},

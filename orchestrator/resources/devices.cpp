@@ -142,6 +142,7 @@ std::vector<int> usable_cores() {
   std::vector<int> allowed = affinity();
   if (allowed.empty()) allowed = {0};  // the system does not say
   std::vector<std::vector<int>> siblings;
+  siblings.reserve(allowed.size());
   for (const int cpu : allowed) siblings.push_back(hyper_threads_of(cpu));
   return limited_by(one_per_core(allowed, siblings), cgroup_quota());
 }
@@ -207,10 +208,12 @@ std::vector<Device> place_ranks(const experiments::Strategy& strategy, const std
   const bool own = strategy.world_size() <= static_cast<std::int64_t>(devices.size());
   std::vector<Device> placed;
   for (std::int64_t rank = 0; rank < strategy.world_size(); ++rank) {
-    const std::int64_t stage = rank % strategy.stages, replica = rank / strategy.stages;
     const bool is_server = rank >= strategy.world_size() - strategy.servers;
-    std::int64_t place = own || is_server ? rank : replica + stage;
-    if (!own && strategy.tensor > 1) place = rank + rank / std::ssize(devices);
+    std::int64_t place = rank;
+    if (!own && strategy.tensor > 1)
+      place += rank / std::ssize(devices);
+    else if (!own && !is_server)
+      place = rank / strategy.stages + rank % strategy.stages;
     placed.push_back(devices[static_cast<std::size_t>(place) % devices.size()]);
   }
   divide_cores_of_gpus(placed);

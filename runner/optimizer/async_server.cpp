@@ -88,7 +88,7 @@ class AsyncServer {
   AsyncServer(std::shared_ptr<AsyncRank> rank, std::optional<std::int64_t> bound)
       : rank_(std::move(rank)),
         bound_(bound),
-        gradient_(rank_->parts.new_memory_of(rank_->messages.server())),
+        gradient_(at::zeros_like(rank_->memory)),
         read_at_(static_cast<std::size_t>(rank_->messages.replicas())),
         finished_(read_at_.size()) {}
 

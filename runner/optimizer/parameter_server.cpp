@@ -67,7 +67,7 @@ class AddingReducer final : public Reducer {
  public:
   explicit AddingReducer(const Rank& rank)
       : rank_(rank),
-        sums_(rank->parts.new_memory_of(rank->messages.server())),
+        sums_(at::zeros_like(rank->memory)),
         gradients_(rank->parts.slices_in(sums_, rank->messages.server())) {}
 
   void prepare() override {}

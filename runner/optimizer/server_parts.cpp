@@ -40,14 +40,20 @@ ServerParts::ServerParts(const std::vector<networks::NamedParameter>& parameters
           parameters, cut_into_buckets(values_of(parameters), is_whole(strategy) ? 0 : default_bucket_bytes),
           "servers", is_whole(strategy) ? Division::whole : Division::numbers)),
       servers_(static_cast<int>(strategy.servers)),
-      options_(parameters.front().value.detach().options().requires_grad(false)) {}
+      options_(parameters.front().value.detach().options().requires_grad(false)) {
+  for (int server = 0; server < servers_; ++server) {
+    std::vector<std::int64_t>& begins = begins_.emplace_back();
+    std::int64_t begin = 0;
+    for (std::size_t bucket = 0; bucket < buckets(); ++bucket) {
+      begins.push_back(begin);
+      const MemoryRange range = layout_.range(bucket, server, servers_);
+      begin += range.end - range.begin;
+    }
+  }
+}
 
 at::Tensor ServerParts::new_memory() const {
   return at::zeros({layout_.numbers()}, options_);
-}
-
-at::Tensor ServerParts::new_memory_of(int server) const {
-  return at::zeros({begin_of(buckets(), server)}, options_);
 }
 
 at::Tensor ServerParts::moved(const std::vector<networks::NamedParameter>& parameters) const {
@@ -67,26 +73,16 @@ void ServerParts::write(const std::vector<at::Tensor>& gradients, const at::Tens
 
 at::Tensor ServerParts::copied(const std::vector<networks::NamedParameter>& parameters, int server) const {
   const at::NoGradGuard no_grad;
-  at::Tensor memory = new_memory_of(server);
-  const std::vector<at::Tensor> own = slices_in(memory, server);
-  const std::vector<Shard> slices = layout_.slices(server, servers_);
-  for (std::size_t i = 0; i < own.size(); ++i)
-    own[i].copy_(slices[i].of(parameters[slices[i].parameter].value).flatten());
-  return memory;
-}
-
-std::int64_t ServerParts::begin_of(std::size_t bucket, int server) const {
-  std::int64_t begin = 0;
-  for (std::size_t before = 0; before < bucket; ++before) {
-    const MemoryRange range = layout_.range(before, server, servers_);
-    begin += range.end - range.begin;
-  }
-  return begin;
+  std::vector<at::Tensor> own{at::empty({0}, options_)};  // a server may have none
+  for (const Shard& slice : layout_.slices(server, servers_))
+    own.push_back(slice.of(parameters[slice.parameter].value).flatten());
+  return at::cat(own);
 }
 
 at::Tensor ServerParts::of(const at::Tensor& memory, std::size_t bucket, int server) const {
   const MemoryRange range = layout_.range(bucket, server, servers_);
-  const std::int64_t begin = memory.numel() == layout_.numbers() ? range.begin : begin_of(bucket, server);
+  const bool of_all = memory.numel() == layout_.numbers();
+  const std::int64_t begin = of_all ? range.begin : begins_[static_cast<std::size_t>(server)][bucket];
   return memory.narrow(0, begin, range.end - range.begin);
 }
 

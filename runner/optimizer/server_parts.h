@@ -36,11 +36,10 @@ class ServerParts {
   int servers() const { return servers_; }
   std::size_t buckets() const { return layout_.buckets().size(); }
   const ShardLayout& layout() const { return layout_; }
-  at::Tensor new_memory() const;               // zeros
-  at::Tensor new_memory_of(int server) const;  // zeros, only for the parts of a server
+  at::Tensor new_memory() const;  // zeros
   // Moves the parameters to a new memory, which is returned.
   at::Tensor moved(const std::vector<networks::NamedParameter>& parameters) const;
-  // A copy of the parts of a server.
+  // A copy of the parts of a server, one after the other.
   at::Tensor copied(const std::vector<networks::NamedParameter>& parameters, int server) const;
   std::vector<at::Tensor> wholes_in(const at::Tensor& memory) const { return layout_.wholes_in(memory); }
   // Writes one gradient per parameter, sparse or dense.
@@ -58,10 +57,10 @@ class ServerParts {
   }
 
  private:
-  std::int64_t begin_of(std::size_t bucket, int server) const;  // in a memory of the parts of this server
-
   ShardLayout layout_;
   int servers_;
+  std::vector<std::vector<std::int64_t>>
+      begins_;  // by server and bucket: in a memory of the parts of this server
   at::TensorOptions options_;
 };
 

@@ -102,17 +102,22 @@ TEST_CASE("clipped gradients are those of one process") {
     double squares = 0;
     for (const at::Tensor& gradient : reference.gradients()) squares += std::pow(euclidean_norm(gradient), 2);
     CHECK(std::abs(std::sqrt(squares) - 0.01) < 1e-4);  // it was clipped
+    const ParameterHashes first = parameter_hashes(
+        ReferenceTrainer(resolve(run), model.input, 1, 1, at::kDouble).network().parameters());
     std::map<std::string, at::Tensor> expected;
     for (const auto& parameter : reference.network().parameters()) expected[parameter.name] = parameter.value;
     std::set<std::string> found;
     std::mutex mutex;
     run_mesh({2, 2, 0, 2}, [&](const Connections& ranks) {
       Trainer trainer(resolve(run), model.input, ranks, at::kDouble);
+      const ParameterHashes own_first =
+          parameter_hashes(whole_tensors(trainer.network().parameters(), *ranks.parts));
       const Part own = part_of({0, samples}, ranks.position.replica, 2);
       for (int step = 0; step < 3; ++step) trainer.step(*data, at::arange(own.begin, own.end), weight);
       const std::vector<networks::NamedParameter> parameters =
           whole_tensors(trainer.network().parameters(), *ranks.parts);
       const std::lock_guard lock(mutex);
+      for (const auto& [path, hash] : own_first) CHECK(hash == first.at(path));
       for (const auto& parameter : parameters) {
         CAPTURE(parameter.name);
         found.insert(parameter.name);
